@@ -1,0 +1,43 @@
+# Needs nothing but Python >= 3.11 and make; everything else goes into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help run test lint bench docs clean
+help:
+	@echo "make run    fit a file larger than the memory allowed, and show that the result is exact"
+	@echo "make test   run all tests"
+	@echo "make lint   check style and types"
+	@echo "make bench  time and memory beside scikit-learn and ikpls"
+	@echo "make docs   build the documentation"
+
+$(VENV)/pip: 
+	$(PYTHON) -c 'import sys; sys.exit("plstream needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	@touch $@
+
+$(VENV)/base: $(VENV)/pip pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/base
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
+	@touch $@
+
+run: $(VENV)/base
+	$(BIN)/python examples/out_of_core.py
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest --numprocesses=2
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: $(VENV)/dev
+	$(BIN)/python benchmarks/exact.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

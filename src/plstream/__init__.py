@@ -1,0 +1,30 @@
+"""Partial least squares for streams and for data larger than memory."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .estimators import IncrementalPLS
+    from .progress import show_progress
+
+__version__ = "0.1.0"
+
+__all__ = ["IncrementalPLS", "show_progress"]
+
+# Each name is imported when it is first used: `import plstream` costs no more than what is needed of it.
+_HOME = {
+    "IncrementalPLS": "estimators",
+    "show_progress": "progress",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'plstream' has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,5 @@
+"""Estimators: scikit-learn's interface on top of states and solvers."""
+
+from .incremental_pls import IncrementalPLS
+
+__all__ = ["IncrementalPLS"]

@@ -1,0 +1,68 @@
+"""What all estimators share: validation of rows, targets and weights, and calls that fail without a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import validate_data
+
+from .._types import Array, Float64Array, Rows
+
+
+@contextmanager
+def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
+    """Give the estimator back the attributes it had if the work inside fails."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
+    """Check the shape, the feature names and the kind of X; numbers are neither copied, converted nor looked at."""
+    rows: Rows = validate_data(
+        estimator, X, reset=reset, accept_sparse=("csr", "csc"), dtype="numeric", ensure_all_finite=False
+    )
+    return rows.tocsr() if sparse.issparse(rows) else rows
+
+
+def validate_training_rows(
+    estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, *, reset: bool
+) -> tuple[Rows, Array, Float64Array | None]:
+    """Return X, y with as many dimensions as it has, and the weights, all of the same length."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass the responses as y."
+        )
+    rows = validate_rows(estimator, X, reset=reset)
+    target: Array = check_array(y, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name="y")
+    if target.ndim > 2:
+        raise ValueError(f"y must have one or two dimensions, not {target.ndim}.")
+    if target.dtype.kind not in "biuf":
+        raise ValueError(f"y must hold numbers, not values of type {target.dtype}.")
+    check_consistent_length(rows, target)
+    return rows, target, _validate_weight(sample_weight, rows.shape[0])
+
+
+def _validate_weight(sample_weight: Any, n_rows: int) -> Float64Array | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have shape ({n_rows},), one weight a row, not {weight.shape}.")
+    if not np.isfinite(weight).all():
+        raise ValueError("sample_weight contains NaN or infinity: every weight must be a finite number.")
+    if (weight < 0).any():
+        raise ValueError("sample_weight has negative entries: a weight must be zero or more.")
+    return weight

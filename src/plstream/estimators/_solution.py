@@ -1,0 +1,110 @@
+"""A solved model: PLS factors with the means and scales they belong to, under scikit-learn's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from .._types import Float64Array
+from ..solvers import Factors, GramAction, Scaling, solve_scaled
+from ..statistics import Moments
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What there is to know about a fitted PLS model. Scores, weights, loadings and rotations are those of scaled data."""
+
+    factors: Factors
+    x_mean: Float64Array
+    y_mean: Float64Array
+    x_scale: Float64Array
+    y_scale: Float64Array
+    x_total: float
+    y_total: float
+
+    @classmethod
+    def of(cls, moments: Moments, gram: GramAction, n_components: int, *, scale: bool) -> Solution:
+        """Solve for the data that the moments and the Gram action describe."""
+        scaling = Scaling.of(moments, scale=scale)
+        return cls(
+            factors=solve_scaled(moments, gram, scaling, n_components),
+            x_mean=moments.x_mean.copy(),
+            y_mean=moments.y_mean.copy(),
+            x_scale=scaling.x_scale,
+            y_scale=scaling.y_scale,
+            x_total=float(np.sum(moments.x_squares / scaling.x_scale**2)),
+            y_total=float(np.sum(moments.y_squares / scaling.y_scale**2)),
+        )
+
+    @property
+    def n_components(self) -> int:
+        """Components that the data has."""
+        return self.factors.n_components
+
+    @property
+    def x_weights(self) -> Float64Array:
+        """W."""
+        return self.factors.x_weights
+
+    @property
+    def x_loadings(self) -> Float64Array:
+        """P."""
+        return self.factors.x_loadings
+
+    @property
+    def x_rotations(self) -> Float64Array:
+        """R = W (P'W)^-1."""
+        return self.factors.x_rotations
+
+    @property
+    def y_loadings(self) -> Float64Array:
+        """Q."""
+        return self.factors.y_loadings
+
+    @property
+    def y_weights(self) -> Float64Array:
+        """The loadings again: in regression mode y is regressed on the scores of X."""
+        return self.factors.y_loadings
+
+    @property
+    def y_rotations(self) -> Float64Array:
+        """Q (Q'Q)^+."""
+        Q = self.factors.y_loadings
+        rotations: Float64Array = Q @ linalg.pinv(Q.T @ Q)
+        return rotations
+
+    @property
+    def intercept(self) -> Float64Array:
+        """Prediction for the mean of X."""
+        return self.y_mean
+
+    @property
+    def coef(self) -> Float64Array:
+        """Coefficients of the centred, unscaled X."""
+        return self.coefficients(None)
+
+    def coefficients(self, n_components: int | None) -> Float64Array:
+        """Return the coefficients of the model's first components, of shape (q, m)."""
+        scaled = self.factors.coefficients(n_components)
+        return (scaled * self.y_scale).T / self.x_scale
+
+    def projection(self, n_components: int | None) -> Float64Array:
+        """Return the matrix that takes centred, unscaled X to the first scores."""
+        return self.factors.x_rotations[:, :n_components] / self.x_scale[:, None]
+
+    @property
+    def vip(self) -> Float64Array:
+        """Variable importance in projection."""
+        return self.factors.vip
+
+    @property
+    def x_explained_variance_ratio(self) -> Float64Array:
+        """Share of X's variance that each component explains."""
+        return self.factors.x_explained / (self.x_total or 1.0)
+
+    @property
+    def y_explained_variance_ratio(self) -> Float64Array:
+        """Share of Y's variance that each component explains."""
+        return self.factors.y_explained / (self.y_total or 1.0)

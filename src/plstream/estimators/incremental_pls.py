@@ -1,0 +1,460 @@
+"""IncrementalPLS: PLS regression of data larger than memory, and of streams."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._types import Array, Float64Array, FloatArray
+from ..parallel import single_threaded_blas
+from ..progress import track
+from ..solvers import Rereading
+from ..sources import ArraySource
+from ..sources.blocks import require_finite
+from ..statistics import Buffered, Gram
+from ._base import unchanged_on_failure, validate_rows, validate_training_rows
+from ._projection import centred_product
+from ._solution import Solution
+
+# Rows that the Gram matrix absorbs at a time: enough that adding to it costs little beside the product itself.
+_GRAM_BLOCK_ROWS = 1024
+
+
+class _Solved:
+    """An attribute of the solution, which is computed when first asked for."""
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name.removesuffix("_")
+
+    def __get__(self, model: IncrementalPLS | None, owner: type) -> Any:
+        return self if model is None else getattr(model._solution(), self.name)
+
+
+class IncrementalPLS(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
+):
+    """Partial least squares regression for streams and for data larger than memory.
+
+    A drop-in for :class:`sklearn.cross_decomposition.PLSRegression`: the same model, attributes and predictions. Its
+    memory does not depend on the number of rows, and it is many times faster.
+
+    - ``fit`` reads the data ``n_components + 1`` times, block by block (``solver="multipass"``). It is exact for any shape.
+    - ``partial_fit`` takes rows as they come (``solver="gram"``). It is exact in one pass, with memory for a square
+      matrix of all features. Models of separate parts can be combined by ``merge``.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components. At most ``min(n_samples, n_features)`` in ``fit``.
+    scale : bool, default=True
+        Whether to divide each column of X and y by its standard deviation. Columns are always centred.
+    solver : {"auto", "multipass", "gram"}, default="auto"
+        How X is condensed. "auto" is "multipass" in ``fit`` and "gram" in ``partial_fit``. After "multipass" there is
+        no streaming state, so neither ``partial_fit`` nor ``merge`` can follow.
+    batch_size : int, default=None
+        Rows read at a time. By default as many as take about 16 MiB.
+    forgetting : float, default=1.0
+        Factor in (0, 1] by which a row weighs less for every row after it. With 0.999 the model follows about the last
+        thousand rows.
+
+    Attributes
+    ----------
+    x_weights_, x_loadings_, x_rotations_ : ndarray of shape (n_features, n_components)
+        Weights, loadings and rotations of X. The largest entry of each weight vector is positive.
+    y_weights_, y_loadings_, y_rotations_ : ndarray of shape (n_targets, n_components)
+        The same of y.
+    coef_ : ndarray of shape (n_targets, n_features)
+        Coefficients: ``y = (X - x_mean_) @ coef_.T + intercept_``.
+    intercept_ : ndarray of shape (n_targets,)
+        Means of y, as in scikit-learn.
+    x_mean_, x_scale_ : ndarray of shape (n_features,)
+        Means and divisors of the columns of X.
+    y_mean_, y_scale_ : ndarray of shape (n_targets,)
+        Means and divisors of the columns of y.
+    n_components_ : int
+        Components that the data has: the columns of the arrays above past this number are zero.
+    vip_ : ndarray of shape (n_features,)
+        Variable importance in projection. The mean of its squares is one.
+    x_explained_variance_ratio_, y_explained_variance_ratio_ : ndarray of shape (n_components,)
+        Share of the variance of (scaled) X and y that each component explains.
+    retained_variance_ : float
+        Share of the variance of X that the state still holds: 1.0, as both solvers are exact.
+    solver_ : str
+        The solver in use.
+    n_samples_seen_ : int
+        Rows that the model was made from.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, if X has any that are all strings.
+
+    See Also
+    --------
+    sklearn.cross_decomposition.PLSRegression : The same for arrays in memory.
+    sklearn.decomposition.IncrementalPCA : Unsupervised, with memory independent of the number of rows.
+
+    Notes
+    -----
+    A row of weight two counts as the row twice, and one of weight zero as absent.
+
+    The model is solved when a result is first asked for, so ``partial_fit`` costs no more than adding rows to the state.
+
+    References
+    ----------
+    B. S. Dayal and J. F. MacGregor, "Improved PLS algorithms", Journal of Chemometrics 11, 1997.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import IncrementalPLS
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 20))
+    >>> y = X[:, 0] - 2 * X[:, 1] + 0.1 * rng.normal(size=1000)
+    >>> model = IncrementalPLS(n_components=3).fit(X, y)
+    >>> round(model.score(X, y), 3)
+    0.998
+    >>> stream = IncrementalPLS(n_components=3)
+    >>> for start in range(0, 1000, 100):
+    ...     stream = stream.partial_fit(X[start : start + 100], y[start : start + 100])
+    >>> bool(np.allclose(stream.coef_, model.coef_))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "scale": ["boolean"],
+        "solver": [StrOptions({"auto", "multipass", "gram"})],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
+    }
+
+    x_weights_ = _Solved("Weights of X.")
+    x_loadings_ = _Solved("Loadings of X.")
+    x_rotations_ = _Solved("Rotations of X.")
+    y_weights_ = _Solved("Weights of y.")
+    y_loadings_ = _Solved("Loadings of y.")
+    y_rotations_ = _Solved("Rotations of y.")
+    coef_ = _Solved("Coefficients of the centred X.")
+    intercept_ = _Solved("Means of y.")
+    x_mean_ = _Solved("Means of X.")
+    x_scale_ = _Solved("Divisors of X.")
+    y_mean_ = _Solved("Means of y.")
+    y_scale_ = _Solved("Divisors of y.")
+    n_components_ = _Solved("Components that the data has.")
+    vip_ = _Solved("Variable importance in projection.")
+    x_explained_variance_ratio_ = _Solved("Share of the variance of X that each component explains.")
+    y_explained_variance_ratio_ = _Solved("Share of the variance of y that each component explains.")
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        scale: bool = True,
+        solver: str = "auto",
+        batch_size: int | None = None,
+        forgetting: float = 1.0,
+    ) -> None:
+        self.n_components = n_components
+        self.scale = scale
+        self.solver = solver
+        self.batch_size = batch_size
+        self.forgetting = forgetting
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model to X and y, forgetting what it was before.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or memory map of shape (n_samples, n_features)
+            The rows. Read block by block; neither copied nor converted as a whole.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            The responses.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : IncrementalPLS
+        """
+        with unchanged_on_failure(self):
+            self._reset()
+            source = self._source(X, y, sample_weight, reset=True)
+            self._require_rows(source)
+            try:
+                if self.solver == "gram":
+                    self._fit_stream(source)
+                else:
+                    self._fit_rereading(source)
+            except ValueError:
+                # The blocks do not know which rows of the whole they are.
+                require_finite("X", source.X)
+                require_finite("y", source.Y)
+                raise
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Add rows to the model. A call that fails leaves the model as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The new rows, one or more.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their responses.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights.
+
+        Returns
+        -------
+        self : IncrementalPLS
+        """
+        with unchanged_on_failure(self):
+            first = not self.__sklearn_is_fitted__()
+            if first and self.solver == "multipass":
+                raise ValueError("solver='multipass' reads the data again and again: for partial_fit use solver='gram'.")
+            if not first:
+                self._require_stream("partial_fit")
+            source = self._source(X, y, sample_weight, reset=first)
+            if first:
+                self._stream = self._new_stream(source)
+                self.solver_ = "gram"
+            self._stream.update(source.X, np.asarray(source.Y, dtype=np.float64), source.weight)
+            self._solved = None
+        return self
+
+    def merge(self, other: IncrementalPLS) -> Self:
+        """Add to this model all rows that another one has seen; the other one is left as it is.
+
+        Parameters
+        ----------
+        other : IncrementalPLS
+            A model of other rows, with the same parameters and features, made by ``partial_fit`` or ``solver="gram"``.
+
+        Returns
+        -------
+        self : IncrementalPLS
+        """
+        if not isinstance(other, IncrementalPLS):
+            raise TypeError(f"Only another IncrementalPLS can be merged, not {type(other).__name__}.")
+        self._require_stream("merge")
+        other._require_stream("merge")
+        self._require_alike(other)
+        self._stream.merge(other._stream)
+        self._solved = None
+        return self
+
+    def transform(self, X: Any, n_components: int | None = None) -> FloatArray:
+        """Return the scores of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        n_components : int, default=None
+            Use the first components only.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_components)
+            float32 if X is, else float64.
+        """
+        solution, k = self._solution(), self._components_to_use(n_components)
+        X = validate_rows(self, X, reset=False)
+        return centred_product(X, solution.x_mean, solution.projection(k))
+
+    def predict(self, X: Any, n_components: int | None = None) -> FloatArray:
+        """Predict the responses of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        n_components : int, default=None
+            Use the first components only. The result is that of a model fitted with so many.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            With as many dimensions as the y of the fit.
+        """
+        solution, k = self._solution(), self._components_to_use(n_components)
+        X = validate_rows(self, X, reset=False)
+        prediction = centred_product(X, solution.x_mean, solution.coefficients(k).T)
+        prediction += solution.y_mean.astype(prediction.dtype)
+        return prediction[:, 0] if self._y_is_vector else prediction
+
+    def transform_y(self, y: Any) -> Float64Array:
+        """Return the scores of y.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            The responses.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_components)
+        """
+        solution = self._solution()
+        Y = _as_columns(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        self._require_targets(Y.shape[1])
+        scores: Float64Array = ((Y - solution.y_mean) / solution.y_scale) @ solution.y_rotations
+        return scores
+
+    def inverse_transform(self, X: Any, y: Any = None) -> Float64Array | tuple[Float64Array, Float64Array]:
+        """Return the rows that scores stand for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Scores of X.
+        y : array-like of shape (n_samples, n_components), default=None
+            Scores of y.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            The part of the rows that the components span.
+        y : ndarray of shape (n_samples, n_targets)
+            Only if scores of y are given.
+        """
+        solution = self._solution()
+        rows = self._check_scores(X, "X") @ solution.x_loadings.T * solution.x_scale + solution.x_mean
+        if y is None:
+            return rows
+        return rows, self._check_scores(y, "y") @ solution.y_loadings.T * solution.y_scale + solution.y_mean
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows that the model was made from."""
+        check_is_fitted(self)
+        return self._stream.n_rows if self._stream is not None else self._n_rows
+
+    @property
+    def retained_variance_(self) -> float:
+        """Share of the variance of X that the state still holds."""
+        check_is_fitted(self)
+        return 1.0
+
+    def _fit_rereading(self, source: ArraySource) -> None:
+        with single_threaded_blas():
+            rereading = Rereading(source, forgetting=self.forgetting)
+            self._solved = Solution.of(rereading.moments, rereading, self.n_components, scale=self.scale)
+        self._n_rows = source.n_rows
+        self._stream = None
+        self.solver_ = "multipass"
+
+    def _fit_stream(self, source: ArraySource) -> None:
+        self._stream = self._new_stream(source)
+        for block in track(source, "read 1", source.n_rows, lambda block: block.n_rows):
+            self._stream.update(block.X, block.Y, block.weight)
+        self.solver_ = "gram"
+        self._solved = None
+        self._solution()
+
+    def _new_stream(self, source: ArraySource) -> Buffered[Gram]:
+        state = Gram(source.n_columns, source.n_targets, forgetting=self.forgetting)
+        return Buffered(state, _GRAM_BLOCK_ROWS)
+
+    def _solution(self) -> Solution:
+        """Return the solution for the rows seen so far, solving for it if that has not been done."""
+        check_is_fitted(self)
+        if self._solved is None:
+            state = self._stream.current()
+            self._solved = Solution.of(state, state, self.n_components, scale=self.scale)
+        return self._solved
+
+    def _source(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> ArraySource:
+        rows, target, weight = validate_training_rows(self, X, y, sample_weight, reset=reset)
+        Y = _as_columns(target)
+        if reset:
+            self._y_is_vector, self._n_targets = target.ndim == 1, Y.shape[1]
+        self._require_targets(Y.shape[1])
+        return ArraySource(rows, Y, weight, batch_size=self.batch_size)
+
+    def _reset(self) -> None:
+        for name in ("_solved", "_stream", "_n_rows", "solver_"):
+            vars(self).pop(name, None)
+
+    def _require_rows(self, source: ArraySource) -> None:
+        if source.n_rows == 0:
+            raise ValueError("All weights are zero: give at least one row a positive weight.")
+        if self.n_components > min(source.n_rows, source.n_columns):
+            raise ValueError(
+                f"n_components={self.n_components} is more than the smaller of n_samples={source.n_rows} and "
+                f"n_features={source.n_columns}: ask for fewer components."
+            )
+
+    def _require_targets(self, n_targets: int) -> None:
+        if n_targets != self._n_targets:
+            raise ValueError(f"y has {n_targets} target(s), but the model has {self._n_targets}.")
+
+    def _require_stream(self, method: str) -> None:
+        check_is_fitted(self)
+        if self._stream is None:
+            raise ValueError(
+                f"{method} needs a streaming state, and fit with solver='multipass' keeps none: "
+                "fit with solver='gram', or use partial_fit from the start."
+            )
+
+    def _require_alike(self, other: IncrementalPLS) -> None:
+        """Raise ValueError unless the other model has the same kind of state."""
+        for name in ("n_components", "scale", "forgetting", "n_features_in_", "_n_targets", "_y_is_vector", "solver_"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise ValueError(f"Models to merge must be alike, but {name} is {mine} here and {theirs} there.")
+        mine, theirs = (getattr(model, "feature_names_in_", None) for model in (self, other))
+        if not np.array_equal(mine, theirs):
+            raise ValueError("Models to merge must have the same feature names in the same order.")
+
+    def _components_to_use(self, n_components: int | None) -> int:
+        if n_components is None:
+            return self.n_components
+        if not isinstance(n_components, Integral) or not 1 <= n_components <= self.n_components:
+            raise ValueError(
+                f"n_components={n_components!r} must be a whole number from 1 to the model's {self.n_components}."
+            )
+        return int(n_components)
+
+    def _check_scores(self, scores: Any, name: str) -> Array:
+        checked: Array = check_array(scores, dtype=(np.float64, np.float32), input_name=name)
+        if checked.shape[1] != self.n_components:
+            raise ValueError(
+                f"Scores of {name} have {checked.shape[1]} column(s), but the model has {self.n_components} components."
+            )
+        return checked
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "solver_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _as_columns(y: Array) -> Array:
+    return y.reshape(-1, 1) if y.ndim == 1 else y

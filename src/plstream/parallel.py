@@ -1,0 +1,95 @@
+"""Blocks of rows on all cores, with results in the order of the blocks.
+
+One pass over the data does a little BLAS on each block, too little for BLAS's own threads to pay off. So the blocks are
+shared out among threads instead, each with a single-threaded BLAS (NumPy and the compiled loops release the interpreter lock).
+The number of threads is the one BLAS has been given, so ``OMP_NUM_THREADS``, ``threadpool_limits`` and joblib's limits are respected.
+Results are combined in the order of the blocks: they do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import chain, islice
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@lru_cache(maxsize=1)
+def _blas() -> ThreadpoolController:
+    # Looking for the loaded libraries takes milliseconds: once a process is enough.
+    return ThreadpoolController().select(user_api="blas")
+
+
+def blas_threads() -> int:
+    """Return the number of threads that BLAS may use at this moment."""
+    return max((library["num_threads"] for library in _blas().info()), default=1)
+
+
+class _SingleThreadedBlas:
+    """BLAS limited to one thread while anyone needs it so.
+
+    The limit belongs to the process: with several fits under way in threads of their own, the first one in sets it and
+    the last one out restores what was there before. Around a whole fit it also keeps BLAS's idle threads asleep: after
+    a product they spin for tens of milliseconds on a core that the next pass could use.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._threads_before = 1
+
+    @contextmanager
+    def __call__(self) -> Iterator[int]:
+        """Limit BLAS and yield the number of threads it had."""
+        with self._lock:
+            if self._users == 0:
+                self._threads_before = blas_threads()
+                self._limiter = _blas().limit(limits=1)
+            self._users += 1
+        try:
+            yield self._threads_before
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._limiter.restore_original_limits()
+
+
+single_threaded_blas = _SingleThreadedBlas()
+
+
+def ordered_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Yield ``function(item)`` for each item in order, computed by as many threads as BLAS may use.
+
+    No more than two items a thread are under way at a time, so a source that reads from disk never runs far ahead.
+    """
+    iterator = iter(items)
+    first = list(islice(iterator, 2))
+    if len(first) < 2:
+        yield from map(function, first)
+        return
+    with single_threaded_blas() as threads:
+        if threads == 1:
+            yield from map(function, chain(first, iterator))
+            return
+        with ThreadPoolExecutor(threads) as executor:
+            pending: deque[Future[Result]] = deque()
+            try:
+                for item in chain(first, iterator):
+                    pending.append(executor.submit(function, item))
+                    if len(pending) >= 2 * threads:
+                        yield pending.popleft().result()
+                while pending:
+                    yield pending.popleft().result()
+            finally:
+                for future in pending:
+                    future.cancel()

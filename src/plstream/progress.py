@@ -1,0 +1,123 @@
+"""Progress of long work: silent in a library, a bar on the terminal when asked for.
+
+Work that may take long wraps its loop in :func:`track`. Nothing is shown unless someone listens: :func:`show_progress`
+draws a bar, :func:`listening` hands every step to a function of one's own.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TextIO, TypeVar
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a piece of work has come."""
+
+    label: str
+    done: int
+    total: int | None
+    seconds: float
+
+    @property
+    def finished(self) -> bool:
+        """Whether all of a known total is done."""
+        return self.total is not None and self.done >= self.total
+
+
+Listener = Callable[[Step], None]
+
+_listener: ContextVar[Listener | None] = ContextVar("plstream_progress", default=None)
+
+
+@contextmanager
+def listening(listener: Listener | None) -> Iterator[None]:
+    """Send every step of the work done inside to ``listener``."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def track(items: Iterable[Item], label: str, total: int | None, size: Callable[[Item], int]) -> Iterator[Item]:
+    """Yield the items, telling the listener after each how many units (``size`` of each) are done."""
+    listener = _listener.get()
+    if listener is None:
+        yield from items
+        return
+    start = time.monotonic()
+    done = 0
+    for item in items:
+        yield item
+        done += size(item)
+        listener(Step(label, done, total, time.monotonic() - start))
+
+
+class ProgressBar:
+    """Draws steps as one line that is written over; after a wait, so that short work shows nothing."""
+
+    def __init__(self, stream: TextIO, wait: float = 0.5, width: int = 24) -> None:
+        self.stream = stream
+        self.wait = wait
+        self.width = width
+        self._drawn = 0
+
+    def __call__(self, step: Step) -> None:
+        """Draw the step, or nothing while the work is younger than ``wait`` seconds."""
+        if step.seconds < self.wait and not self._drawn:
+            return
+        line = self._line(step)
+        self.stream.write("\r" + line.ljust(self._drawn))
+        self._drawn = len(line)
+        if step.finished:
+            self.clear()
+        self.stream.flush()
+
+    def clear(self) -> None:
+        """Wipe the line."""
+        if self._drawn:
+            self.stream.write("\r" + " " * self._drawn + "\r")
+            self.stream.flush()
+            self._drawn = 0
+
+    def _line(self, step: Step) -> str:
+        rate = step.done / step.seconds if step.seconds > 0 else 0.0
+        line = f"{step.label}: {step.done:,} rows, {rate:,.0f}/s"
+        if not step.total:
+            return line
+        share = min(1.0, step.done / step.total)
+        filled = round(share * self.width)
+        left = (step.total - step.done) / rate if rate > 0 else 0.0
+        return f"{line} [{'#' * filled}{'.' * (self.width - filled)}] {share:4.0%}, {left:.0f} s left"
+
+
+@contextmanager
+def show_progress(stream: TextIO | None = None) -> Iterator[None]:
+    """Show a bar for the work done inside, on standard error and only if that is a terminal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import IncrementalPLS, show_progress
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> with show_progress():
+    ...     model = IncrementalPLS(n_components=2).fit(X, X[:, 0])
+    """
+    stream = sys.stderr if stream is None else stream
+    if not stream.isatty():
+        yield
+        return
+    bar = ProgressBar(stream)
+    try:
+        with listening(bar):
+            yield
+    finally:
+        bar.clear()

@@ -1,0 +1,138 @@
+r"""The Gram action by reading the data again: exact PLS of data of any size in c + 1 reads.
+
+For each block :math:`t = (X_b - \bar x) v`, then :math:`S v \mathrel{+}= (X_b - \bar x)^T t` while the block's rows are still in cache:
+one read of the data a component, and nothing the size of the data is ever formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+from scipy import sparse
+
+from .._types import Float64Array
+from ..parallel import ordered_map
+from ..progress import track
+from ..sources.blocks import Block, dense_tiles
+from ..statistics.moments import Moments, aged, moments_of
+
+# Largest mean of a sparse column, in standard deviations, that is subtracted from the products and not from the data.
+_LARGEST_SPARSE_MEAN = 1e3
+_ROUNDING = 10 * float(np.finfo(np.float64).eps)
+
+
+class Source(Protocol):
+    """Rows that can be read again and again."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+
+    @property
+    def n_targets(self) -> int:
+        """Number of responses."""
+
+    def __iter__(self) -> Iterator[Block]:
+        """Read the rows once, in blocks."""
+
+
+class Rereading:
+    """The moments of a source, read at once, and its Gram action, each a read of its own.
+
+    Parameters
+    ----------
+    source : Source
+        Rows that can be read again.
+    forgetting : float in (0, 1], default=1.0
+        Factor by which a row weighs less for every row after it.
+
+    Attributes
+    ----------
+    moments : Moments
+        Means, cross-covariance and sums of squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.solvers import Rereading
+    >>> from plstream.sources import ArraySource
+    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [6.0, 2.0]])
+    >>> action, square = Rereading(ArraySource(X, X[:, :1])).apply(np.array([1.0, 0.0]))
+    >>> action.tolist(), square
+    ([14.0, 5.0], 14.0)
+    """
+
+    def __init__(self, source: Source, *, forgetting: float = 1.0) -> None:
+        self.source = source
+        self.forgetting = forgetting
+        self.n_reads = 0
+        self.moments = Moments(source.n_columns, source.n_targets)
+        for summary in ordered_map(moments_of, self._blocks()):
+            self.moments.merge(summary)
+
+    rounding = _ROUNDING
+    # Scores are known up to rounding errors, so variances up to the square of these.
+    variance_resolution = _ROUNDING**2
+
+    def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
+        """Return Sv and v'Sv from one read of the data."""
+        action, square = np.zeros(len(v)), 0.0
+        for block_action, block_square in ordered_map(_BlockAction(self.moments, v), self._blocks()):
+            action += block_action
+            square += block_square
+        return action, square
+
+    def _blocks(self) -> Iterator[Block]:
+        """Read the source once, with weights as seen from its last row."""
+        self.n_reads += 1
+        n_later = self.source.n_rows
+        for block in track(self.source, f"read {self.n_reads}", n_later, lambda block: block.n_rows):
+            n_later -= block.n_rows
+            weight = aged(block.weight, self.forgetting, block.n_rows, n_later)
+            block = block._replace(weight=weight).present()
+            if block.n_rows:
+                yield block
+
+
+class _BlockAction:
+    """The part that a block has in Sv and v'Sv."""
+
+    def __init__(self, moments: Moments, v: Float64Array) -> None:
+        self.mean = moments.x_mean
+        self.v = v
+        self.sparse_as_is = _largest_relative_mean(moments) <= _LARGEST_SPARSE_MEAN
+
+    def __call__(self, block: Block) -> tuple[Float64Array, float]:
+        if sparse.issparse(block.X) and self.sparse_as_is:
+            return self._of_sparse(block)
+        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        scores, action = np.empty(block.n_rows), np.zeros(len(self.v))
+        if block.compiled:
+            from ..statistics.kernels import add_gram_action
+
+            add_gram_action(block.X, self.mean, self.v, weight, scores, action)
+        else:
+            for rows, tile in dense_tiles(block.X, self.mean):
+                np.dot(tile, self.v, out=scores[rows])
+                action += np.dot(scores[rows] * weight[rows], tile)
+        return action, float(np.dot(scores * weight, scores))
+
+    def _of_sparse(self, block: Block) -> tuple[Float64Array, float]:
+        """Centre the products and not the rows, which then stay sparse."""
+        scores = block.X @ self.v - self.mean @ self.v
+        weighted = scores if block.weight is None else scores * block.weight
+        action = block.X.T @ weighted - self.mean * weighted.sum()
+        return action, float(np.dot(weighted, scores))
+
+
+def _largest_relative_mean(moments: Moments) -> float:
+    """Return the largest mean of a column, in its standard deviations; constant columns do not count."""
+    varying = moments.x_squares > 0
+    deviation = np.sqrt(moments.x_squares[varying] / max(moments.weight, 1e-300))
+    return float((np.abs(moments.x_mean[varying]) / deviation).max(initial=0.0))

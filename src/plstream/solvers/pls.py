@@ -1,0 +1,166 @@
+r"""Improved-kernel PLS: all factors from the cross-covariance and the action of the Gram matrix.
+
+With :math:`C = X_c^T Y_c` and :math:`S = X_c^T X_c`, each component is (Dayal and MacGregor, 1997)
+
+.. math::
+    w &= \text{dominant left singular vector of } C \\
+    r &= w - \textstyle\sum_j r_j (p_j^T w) \\
+    \tau &= r^T S r, \quad p = S r / \tau, \quad q = C^T r / \tau \\
+    C &\leftarrow C - \tau p q^T
+
+X enters only through S r. So one solver serves every state: a Gram matrix, a sketch, or the data read again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import linalg
+
+from .._types import Float64Array
+
+
+class GramAction(Protocol):
+    """What the solver needs of X."""
+
+    rounding: float
+    """Relative rounding error of a sum of products."""
+
+    variance_resolution: float
+    """Relative variance below which a direction cannot be told from rounding errors."""
+
+    def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
+        """Return Sv and v'Sv."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The solution, one column a component; columns past ``n_components`` are zero.
+
+    Attributes
+    ----------
+    x_weights, x_loadings, x_rotations : ndarray of shape (m, c)
+        W, P and R = W (P'W)^-1. Scores are X R.
+    y_loadings : ndarray of shape (q, c)
+        Q. Coefficients are R Q'.
+    score_squares : ndarray of shape (c,)
+        Sums of squares of the scores.
+    n_components : int
+        Components found before the rank was reached.
+    """
+
+    x_weights: Float64Array
+    x_loadings: Float64Array
+    x_rotations: Float64Array
+    y_loadings: Float64Array
+    score_squares: Float64Array
+    n_components: int
+
+    def coefficients(self, n_components: int | None = None) -> Float64Array:
+        """Return R Q' of shape (m, q), from the first components only if so asked."""
+        k = slice(n_components)
+        return self.x_rotations[:, k] @ self.y_loadings[:, k].T
+
+    @property
+    def x_explained(self) -> Float64Array:
+        """Sum of squares of X that each component explains."""
+        return np.square(self.x_loadings).sum(axis=0) * self.score_squares
+
+    @property
+    def y_explained(self) -> Float64Array:
+        """Sum of squares of Y that each component explains."""
+        return np.square(self.y_loadings).sum(axis=0) * self.score_squares
+
+    @property
+    def vip(self) -> Float64Array:
+        r"""Variable importance in projection, :math:`\sqrt{m \sum_i SS_i w_{ij}^2 / \sum_i SS_i}`; zero if nothing is explained."""
+        explained = self.y_explained
+        total = explained.sum()
+        if total == 0:
+            return np.zeros(len(self.x_weights))
+        shares = np.square(self.x_weights) @ (explained / total)
+        return np.sqrt(len(shares) * shares)
+
+
+def solve_pls(
+    cross: Float64Array,
+    gram: GramAction,
+    n_components: int,
+    *,
+    x_squares: float,
+    y_squares: float,
+) -> Factors:
+    """Return the PLS factors of data with the given cross-covariance and Gram action.
+
+    Parameters
+    ----------
+    cross : ndarray of shape (m, q)
+        Xc'Yc. Not modified.
+    gram : GramAction
+        The action of Xc'Xc.
+    n_components : int
+        Components to look for. With fewer in the data there is one warning, and the columns past the rank are zero.
+    x_squares, y_squares : float
+        Total sums of squares, to tell a small number from a rounding error.
+    """
+    m, q = cross.shape
+    W, P, R = np.zeros((m, n_components)), np.zeros((m, n_components)), np.zeros((m, n_components))
+    Q, squares = np.zeros((q, n_components)), np.zeros(n_components)
+    C = cross.copy()
+    # The covariance left must stand out from the rounding errors of the sums and of the deflations so far.
+    noise = gram.rounding * np.sqrt(x_squares * y_squares)
+    found = 0
+    for i in range(n_components):
+        if np.linalg.norm(C) <= noise:
+            break
+        w = _project_out(W[:, :i], W[:, :i], _dominant_left_vector(C))
+        w /= np.linalg.norm(w)
+        r = _project_out(R[:, :i], P[:, :i], w)
+        action, tau = gram.apply(r)
+        if not tau > gram.variance_resolution * x_squares * (r @ r):
+            break
+        # The earlier directions are gone from S r but for rounding errors of the size of the largest of them.
+        action = _project_out(P[:, :i], R[:, :i], action)
+        p, load = action / tau, C.T @ r / tau
+        C -= np.outer(action, load)
+        if i:
+            C = _project_out(P[:, :i], R[:, :i], C)
+        noise += gram.variance_resolution * x_squares * np.linalg.norm(r) * np.linalg.norm(load)
+        W[:, i], P[:, i], R[:, i], Q[:, i], squares[i] = w, p, r, load, tau
+        found = i + 1
+    if found < n_components:
+        warnings.warn(
+            f"X and y have only {found} component(s) in common, fewer than the n_components={n_components} asked for: "
+            "the rest are zero.",
+            stacklevel=2,
+        )
+    return Factors(W, P, R, Q, squares, found)
+
+
+def _project_out(basis: Float64Array, dual: Float64Array, vectors: Float64Array) -> Float64Array:
+    """Return (I - basis dual') vectors, where dual' basis = I; twice, for once leaves rounding errors behind."""
+    for _ in range(2):
+        vectors = vectors - basis @ (dual.T @ vectors)
+    return vectors
+
+
+def _dominant_left_vector(C: Float64Array) -> Float64Array:
+    """Return the first left singular vector, largest entry positive, from the smaller of C'C and CC'."""
+    C = C / np.abs(C).max()
+    m, q = C.shape
+    if q == 1:
+        w = C[:, 0]
+    elif q <= m:
+        w = C @ _dominant_eigenvector(C.T @ C)
+    else:
+        w = _dominant_eigenvector(C @ C.T)
+    return w * (np.sign(w[np.argmax(np.abs(w))]) / np.linalg.norm(w))
+
+
+def _dominant_eigenvector(A: Float64Array) -> Float64Array:
+    last = len(A) - 1
+    vectors: Float64Array = linalg.eigh(A, subset_by_index=(last, last))[1]
+    return vectors[:, 0]

@@ -1,0 +1,74 @@
+"""PLS of a state's data, centred and, if so asked, scaled to unit variance: the solver's input and output in the right units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._types import Float64Array
+from ..statistics.moments import Moments
+from .pls import Factors, GramAction, solve_pls
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Divisors of the columns of X and Y; a constant column has divisor one, and does not take part."""
+
+    x_scale: Float64Array
+    y_scale: Float64Array
+
+    @classmethod
+    def of(cls, moments: Moments, *, scale: bool) -> Scaling:
+        """Return standard deviations, or ones if ``scale`` is false."""
+        if not scale:
+            return cls(np.ones_like(moments.x_squares), np.ones_like(moments.y_squares))
+        # Weights count as repeated rows. Where they sum to one or less, that has no meaning, and they count as shares.
+        divisor = moments.weight - 1 if moments.weight > 1 else max(moments.weight, 1e-300)
+        return cls(_deviations(moments.x_squares, divisor), _deviations(moments.y_squares, divisor))
+
+
+def _deviations(squares: Float64Array, divisor: float) -> Float64Array:
+    return np.sqrt(np.where(squares > 0, squares / divisor, 1.0))
+
+
+def solve_scaled(moments: Moments, gram: GramAction, scaling: Scaling, n_components: int) -> Factors:
+    """Return the PLS factors of the centred and scaled data."""
+    x_squares = moments.x_squares / scaling.x_scale**2
+    y_squares = moments.y_squares / scaling.y_scale**2
+    # All is divided by powers of two, without rounding, to bring it near one: numbers near 1e+-300 leave no room to work in.
+    x_unit, y_unit = _power_of_two(x_squares), _power_of_two(y_squares)
+    # A constant column has nothing but rounding errors to give.
+    x_factor = np.where(moments.x_squares > 0, 1.0 / (scaling.x_scale * x_unit), 0.0)
+    factors = solve_pls(
+        moments.cross * x_factor[:, None] / (scaling.y_scale * y_unit),
+        _ScaledGram(gram, x_factor),
+        n_components,
+        x_squares=float(np.sum(x_squares / x_unit**2)),
+        y_squares=float(np.sum(y_squares / y_unit**2)),
+    )
+    return replace(
+        factors,
+        y_loadings=factors.y_loadings * (y_unit / x_unit),
+        score_squares=factors.score_squares * x_unit**2,
+    )
+
+
+class _ScaledGram:
+    """The Gram action of columns multiplied by factors."""
+
+    def __init__(self, gram: GramAction, factor: Float64Array) -> None:
+        self.gram = gram
+        self.factor = factor
+        self.rounding = gram.rounding
+        self.variance_resolution = gram.variance_resolution
+
+    def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
+        action, square = self.gram.apply(self.factor * v)
+        return self.factor * action, square
+
+
+def _power_of_two(squares: Float64Array) -> float:
+    """Return the power of two nearest the root of the largest square."""
+    largest = float(squares.max(initial=0.0))
+    return float(2.0 ** np.round(np.log2(largest) / 2)) if largest > 0 else 1.0

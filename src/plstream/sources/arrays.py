@@ -1,0 +1,87 @@
+"""Arrays in memory or mapped from a file, dense or sparse, as a source of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import sparse
+
+from .._types import Array, Float64Array, Rows
+from .blocks import LARGE_BYTES, Block, default_block_rows
+
+
+class ArraySource:
+    """Rows of an array, in blocks, as often as they are asked for.
+
+    Nothing is copied or converted as a whole: a block of a dense array is a view, so a memory map is read from its file
+    block by block. Sparse columns are the exception: they are turned into sparse rows once.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_rows, n_columns)
+    Y : array of shape (n_rows, n_targets)
+    weight : array of shape (n_rows,), optional
+        Rows of weight zero are left out.
+    batch_size : int, optional
+        Rows in a block. By default a 32nd part of all, but no less than 16 MiB and no more than 64 MiB.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.sources import ArraySource
+    >>> X = np.arange(10.0).reshape(5, 2)
+    >>> [len(block.Y) for block in ArraySource(X, X[:, :1], batch_size=2)]
+    [2, 2, 1]
+    """
+
+    def __init__(
+        self, X: Rows, Y: Array, weight: Float64Array | None = None, *, batch_size: int | None = None
+    ) -> None:
+        self.X: Rows = X.tocsr() if sparse.issparse(X) else X
+        self.Y = Y
+        self.weight = weight
+        self.batch_size = batch_size or default_block_rows(self.X)
+        self.compiled = _suits_compiled_loops(self.X)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, those of weight zero not counted."""
+        return int(self.X.shape[0] if self.weight is None else np.count_nonzero(self.weight))
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_targets(self) -> int:
+        """Number of responses."""
+        return int(self.Y.shape[1])
+
+    def __iter__(self) -> Iterator[Block]:
+        """Read all rows once."""
+        for start in range(0, self.X.shape[0], self.batch_size):
+            rows = slice(start, start + self.batch_size)
+            weight = None if self.weight is None else self.weight[rows]
+            block = Block(self._read(rows), np.asarray(self.Y[rows], dtype=np.float64), weight, self.compiled)
+            block = block.present()
+            if block.n_rows:
+                yield block
+
+    def _read(self, rows: slice) -> Rows:
+        block = self.X[rows]
+        if self.compiled:
+            # Compiled for arrays that are not written to, the loops are compiled once for all.
+            block.flags.writeable = False
+        return block
+
+
+def _suits_compiled_loops(X: Rows) -> bool:
+    """Tell whether X is a plain array of floats, so large that loading the compiled loops pays off."""
+    return (
+        isinstance(X, np.ndarray)
+        and X.nbytes >= LARGE_BYTES
+        and X.flags.c_contiguous
+        and X.dtype in (np.float32, np.float64)
+    )

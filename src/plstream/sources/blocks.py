@@ -1,0 +1,96 @@
+"""Blocks of rows, and the tiles they are worked on in.
+
+A *block* is what a source hands out at a time: enough rows to be worth a thread's while. A *tile* is a few rows of a block, small
+enough to stay in a core's cache while several products are formed from it: so the data is read from memory once, not once a product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from .._types import FloatArray, Float64Array, Rows
+
+LARGE_BYTES = 128 << 20
+SMALLEST_BLOCK_BYTES = 16 << 20
+LARGEST_BLOCK_BYTES = 64 << 20
+TILE_BYTES = 1 << 20
+MIN_TILE_ROWS = 16
+
+
+class Block(NamedTuple):
+    """Some rows: X as the caller has it, Y in float64 with one column a response, and weights or None."""
+
+    X: Rows
+    Y: Float64Array
+    weight: Float64Array | None
+    compiled: bool = False
+    """Whether compiled loops may and should be used on X: it is part of something large, and in a form they can read."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    def present(self) -> Block:
+        """Return the block without its rows of weight zero: such a row counts as absent."""
+        if self.weight is None or (self.weight > 0).all():
+            return self
+        rows = np.flatnonzero(self.weight > 0)
+        return Block(self.X[rows], self.Y[rows], self.weight[rows], self.compiled)
+
+
+def row_bytes(X: Rows) -> int:
+    """Return the bytes of one row, for sparse rows on average."""
+    if sparse.issparse(X):
+        index_bytes = X.indices.itemsize
+        return max(1, X.nnz * (X.data.itemsize + index_bytes) // max(1, X.shape[0]))
+    return max(1, int(X.shape[1]) * X.dtype.itemsize)
+
+
+def default_block_rows(X: Rows) -> int:
+    """Return the rows of a block: few enough to keep many cores busy, enough that adding up the results costs little."""
+    bytes_per_row = row_bytes(X)
+    block_bytes = min(max(bytes_per_row * X.shape[0] // 32, SMALLEST_BLOCK_BYTES), LARGEST_BLOCK_BYTES)
+    return max(1, block_bytes // bytes_per_row)
+
+
+def dense_tiles(X: Rows, shift: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield (rows, X[rows] - shift) for all rows, dense and with the dtype of the shift, a cacheful at a time.
+
+    Each tile is written over the one before it: use it before taking the next.
+    """
+    n_rows, n_columns = X.shape
+    step = max(MIN_TILE_ROWS, TILE_BYTES // max(1, n_columns * shift.itemsize))
+    buffer = np.empty((min(step, n_rows), n_columns), shift.dtype)
+    for start in range(0, n_rows, step):
+        rows = slice(start, min(start + step, n_rows))
+        tile = X[rows].toarray() if sparse.issparse(X) else X[rows]
+        out = buffer[: len(tile)]
+        np.subtract(tile, shift, out=out, casting="same_kind")
+        yield rows, out
+
+
+def require_finite(name: str, rows: Rows) -> None:
+    """Raise ValueError that says where the first value is that is not a finite number, if there is one."""
+    step = default_block_rows(rows)
+    for start in range(0, rows.shape[0], step):
+        part = rows[start : start + step]
+        bad = ~np.isfinite(part.data if sparse.issparse(part) else part)
+        if not bad.any():
+            continue
+        if sparse.issparse(part):
+            entry = int(np.argmax(bad))
+            row, column = int(np.searchsorted(part.indptr, entry, side="right")) - 1, int(part.indices[entry])
+            value = part.data[entry]
+        else:
+            row, column = (int(i) for i in np.argwhere(bad)[0])
+            value = part[row, column]
+        kind = "NaN" if np.isnan(value) else "infinity"
+        raise ValueError(
+            f"Input {name} contains {kind} (first in row {start + row}, column {column}): "
+            "drop or replace such values."
+        )

@@ -1,0 +1,7 @@
+"""States: what is kept of the rows seen so far. A state absorbs rows, forgets, and merges with others; it knows nothing of PLS."""
+
+from .buffer import Buffered
+from .gram import Gram
+from .moments import Moments, moments_of
+
+__all__ = ["Buffered", "Gram", "Moments", "moments_of"]

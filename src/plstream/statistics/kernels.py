@@ -1,0 +1,140 @@
+"""Compiled loops over the rows of large blocks: several results from one read of memory, in float64 whatever the data.
+
+NumPy makes a pass over memory for every operation, and the exact solvers do so little arithmetic that memory is all they wait
+for. These loops take four rows at a time and form all that is needed while the rows are in the nearest cache: twice as fast
+as BLAS on tiles, centred explicitly, and as exact for float32 as for float64. Each inner loop is a function of its own,
+for LLVM stops vectorising larger ones. Numba compiles them when first used, and keeps the result on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+
+from .._types import Float64Array, FloatArray
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _compiled(function: Function) -> Function:
+    options = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
+    try:
+        compiled: Function = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # There is no folder that the result could be kept in.
+        compiled = numba.njit(**options)(function)
+    return compiled
+
+
+@_compiled
+def add_moments(
+    X: FloatArray, shift: Float64Array, left: Float64Array, squares: Float64Array, sums: Float64Array
+) -> None:
+    """Add to ``squares`` the sums of w (x - shift)^2 and to ``sums`` left'(X - shift); w is the first column of ``left``.
+
+    ``left`` must have an even number of columns.
+    """
+    n, k = left.shape
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        _add_squares(X[i], X[i + 1], X[i + 2], X[i + 3], shift, left[i : i + 4], squares)
+        _add_products(X[i], X[i + 1], X[i + 2], X[i + 3], shift, left[i : i + 4], sums)
+    single = np.zeros((4, k))
+    for i in range(whole, n):
+        single[0] = left[i]
+        _add_squares(X[i], X[i], X[i], X[i], shift, single, squares)
+        _add_products(X[i], X[i], X[i], X[i], shift, single, sums)
+
+
+@_compiled
+def _add_squares(
+    x0: FloatArray,
+    x1: FloatArray,
+    x2: FloatArray,
+    x3: FloatArray,
+    shift: Float64Array,
+    left: Float64Array,
+    squares: Float64Array,
+) -> None:
+    w0, w1, w2, w3 = left[0, 0], left[1, 0], left[2, 0], left[3, 0]
+    for j in range(len(shift)):
+        s = shift[j]
+        a, b, c, d = x0[j] - s, x1[j] - s, x2[j] - s, x3[j] - s
+        squares[j] += (w0 * a * a + w1 * b * b) + (w2 * c * c + w3 * d * d)
+
+
+@_compiled
+def _add_products(
+    x0: FloatArray,
+    x1: FloatArray,
+    x2: FloatArray,
+    x3: FloatArray,
+    shift: Float64Array,
+    left: Float64Array,
+    sums: Float64Array,
+) -> None:
+    for k in range(0, len(sums), 2):
+        f0, f1, f2, f3 = left[0, k], left[1, k], left[2, k], left[3, k]
+        g0, g1, g2, g3 = left[0, k + 1], left[1, k + 1], left[2, k + 1], left[3, k + 1]
+        for j in range(len(shift)):
+            s = shift[j]
+            a, b, c, d = x0[j] - s, x1[j] - s, x2[j] - s, x3[j] - s
+            sums[k, j] += (f0 * a + f1 * b) + (f2 * c + f3 * d)
+            sums[k + 1, j] += (g0 * a + g1 * b) + (g2 * c + g3 * d)
+
+
+@_compiled
+def add_gram_action(
+    X: FloatArray,
+    mean: Float64Array,
+    v: Float64Array,
+    weight: Float64Array,
+    scores: Float64Array,
+    action: Float64Array,
+) -> None:
+    """Set ``scores`` to t = (X - mean) v and add to ``action`` (X - mean)'(weight * t)."""
+    n = len(scores)
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        a, b, c, d = _four_scores(X[i], X[i + 1], X[i + 2], X[i + 3], mean, v)
+        scores[i], scores[i + 1], scores[i + 2], scores[i + 3] = a, b, c, d
+        a, b, c, d = a * weight[i], b * weight[i + 1], c * weight[i + 2], d * weight[i + 3]
+        _add_four_rows(X[i], X[i + 1], X[i + 2], X[i + 3], mean, a, b, c, d, action)
+    for i in range(whole, n):
+        a, _, _, _ = _four_scores(X[i], X[i], X[i], X[i], mean, v)
+        scores[i] = a
+        _add_four_rows(X[i], X[i], X[i], X[i], mean, a * weight[i], 0.0, 0.0, 0.0, action)
+
+
+@_compiled
+def _four_scores(
+    x0: FloatArray, x1: FloatArray, x2: FloatArray, x3: FloatArray, mean: Float64Array, v: Float64Array
+) -> tuple[float, float, float, float]:
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for j in range(len(v)):
+        s, r = mean[j], v[j]
+        a += (x0[j] - s) * r
+        b += (x1[j] - s) * r
+        c += (x2[j] - s) * r
+        d += (x3[j] - s) * r
+    return a, b, c, d
+
+
+@_compiled
+def _add_four_rows(
+    x0: FloatArray,
+    x1: FloatArray,
+    x2: FloatArray,
+    x3: FloatArray,
+    mean: Float64Array,
+    a: float,
+    b: float,
+    c: float,
+    d: float,
+    action: Float64Array,
+) -> None:
+    for j in range(len(action)):
+        s = mean[j]
+        action[j] += (a * (x0[j] - s) + b * (x1[j] - s)) + (c * (x2[j] - s) + d * (x3[j] - s))

@@ -1,0 +1,286 @@
+r"""The moments every state keeps: counts, means, cross-covariance and sums of squares, exact and mergeable.
+
+Two sets of rows with weights n and n', means differing by :math:`\delta_x, \delta_y`, combine as (Chan, Golub and LeVeque, 1983)
+
+.. math::
+    f = \frac{n n'}{n + n'}, \quad
+    C \leftarrow C + C' + f \delta_x \delta_y^T, \quad
+    d \leftarrow d + d' + f \delta_x^2, \quad
+    \bar x \leftarrow \bar x + \frac{n'}{n + n'} \delta_x .
+
+Every block is taken relative to one of its rows before anything is multiplied, so data far from zero loses no digits, and a
+constant column has a variance of exactly zero. All is formed in float64, whatever the data.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+
+from .._types import Float64Array, Rows
+from ..sources.blocks import Block, dense_tiles, require_finite
+
+# Least share of a sparse column's sum of squares about zero that its sum about the mean must be for their difference to do.
+_SAFE_SHARE = 1e-3
+# Entries of sparse columns made dense at a time.
+_DENSE_ENTRIES = 1 << 20
+
+_TOO_LARGE = "The values of X or y are too large, their squares overflow float64: divide them by a constant first."
+
+
+class Moments:
+    """Weight, means, cross-covariance and sums of squares of the rows absorbed so far.
+
+    Parameters
+    ----------
+    n_columns, n_targets : int
+        Number of features and of responses.
+    forgetting : float in (0, 1], default=1.0
+        Factor by which the weight of everything seen before shrinks with every row.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows absorbed.
+    weight : float
+        Sum of their present weights.
+    x_mean, y_mean : ndarray
+        Weighted means.
+    cross : ndarray of shape (n_columns, n_targets)
+        Sum of (x - mean)(y - mean)'.
+    x_squares, y_squares : ndarray
+        Sums of (x - mean)^2 and (y - mean)^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.statistics import Moments
+    >>> X, Y = np.array([[1.0], [2.0], [6.0]]), np.array([[0.0], [1.0], [2.0]])
+    >>> state = Moments(1, 1).update(X[:1], Y[:1]).update(X[1:], Y[1:])
+    >>> state.x_mean, state.x_squares, state.cross
+    (array([3.]), array([14.]), array([[5.]]))
+    """
+
+    def __init__(self, n_columns: int, n_targets: int, *, forgetting: float = 1.0) -> None:
+        self.forgetting = forgetting
+        self.n_rows = 0
+        self.weight = 0.0
+        self.x_mean = np.zeros(n_columns)
+        self.y_mean = np.zeros(n_targets)
+        self.cross = np.zeros((n_columns, n_targets))
+        self.x_squares = np.zeros(n_columns)
+        self.y_squares = np.zeros(n_targets)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of features and of responses."""
+        return self.cross.shape
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the state takes."""
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+
+    def copy(self) -> Self:
+        """Return a state of its own with the same content."""
+        twin = type(self).__new__(type(self))
+        for name, value in vars(self).items():
+            setattr(twin, name, value.copy() if isinstance(value, np.ndarray) else value)
+        return twin
+
+    def update(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
+        """Absorb a block of rows; a failure leaves the state as it was."""
+        block = Block(X, Y, sample_weight).present()
+        n_rows = block.n_rows
+        block = block._replace(weight=aged(block.weight, self.forgetting, n_rows)).present()
+        if n_rows:
+            summary = self.summarise(block)
+            summary.n_rows = n_rows
+            # Nothing here changes before the block is known to be good.
+            self._require_room(summary)
+            self.forget(n_rows)
+            self.merge(summary)
+        return self
+
+    def forget(self, n_rows: int) -> Self:
+        """Let everything absorbed so far age by a number of rows."""
+        if self.forgetting < 1.0:
+            self._shrink(self.forgetting**n_rows)
+        return self
+
+    def merge(self, other: Moments) -> Self:
+        """Add the rows that another state has absorbed; the other one is left as it is."""
+        self._require_room(other)
+        total = self.weight + other.weight
+        if total > 0:
+            dx, dy, f = self._differences(other)
+            share = other.weight / total
+            self._add_squares(other, dx, dy, f)
+            self.x_mean += share * dx
+            self.y_mean += share * dy
+            self.weight = total
+        self.n_rows += other.n_rows
+        return self
+
+    def summarise(self, block: Block) -> Moments:
+        """Return the state of a block's rows alone, in which all numbers are finite."""
+        return moments_of(block)
+
+    def _shrink(self, factor: float) -> None:
+        self.weight *= factor
+        self.cross *= factor
+        self.x_squares *= factor
+        self.y_squares *= factor
+
+    def _differences(self, other: Moments) -> tuple[Float64Array, Float64Array, float]:
+        """Return the differences of the means and the weight f that they have in the sums of squares."""
+        f = self.weight * (other.weight / (self.weight + other.weight))
+        return other.x_mean - self.x_mean, other.y_mean - self.y_mean, f
+
+    def _add_squares(self, other: Moments, dx: Float64Array, dy: Float64Array, f: float) -> None:
+        self.cross += other.cross
+        self.x_squares += other.x_squares
+        self.y_squares += other.y_squares
+        if f > 0:
+            self.cross += np.outer(f * dx, dy)
+            self.x_squares += f * dx**2
+            self.y_squares += f * dy**2
+
+    def _require_room(self, other: Moments) -> None:
+        """Raise ValueError if the sum of both states overflows: products are bounded by the sums of squares."""
+        if self.weight + other.weight == 0:
+            return
+        dx, dy, f = self._differences(other)
+        with np.errstate(over="ignore"):
+            x_squares = self.x_squares + other.x_squares + f * dx**2
+            y_squares = self.y_squares + other.y_squares + f * dy**2
+        if not (np.isfinite(x_squares).all() and np.isfinite(y_squares).all()):
+            raise ValueError(_TOO_LARGE)
+
+
+def moments_of(block: Block) -> Moments:
+    """Return the moments of one block; raise ValueError if they are not finite."""
+    state = Moments(block.X.shape[1], block.Y.shape[1])
+    state.n_rows = block.n_rows
+    state.weight = float(block.n_rows if block.weight is None else block.weight.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        state.y_mean, centred = _centre(block.Y, block.weight, state.weight)
+        state.y_squares = _weighted_squares(centred, block.weight)
+        if sparse.issparse(block.X):
+            _add_sparse(state, block, centred)
+        else:
+            _add_dense(state, block, centred)
+    if not (np.isfinite(state.x_squares).all() and np.isfinite(state.y_squares).all()):
+        require_finite("X", block.X)
+        require_finite("y", block.Y)
+        raise ValueError(_TOO_LARGE)
+    return state
+
+
+def require_range(state: Moments, X: Rows, Y: Float64Array, weight: float) -> None:
+    """Raise ValueError unless rows of this total weight are finite and the state has room for their squares."""
+    for name, values, mean, squares in (
+        ("X", X, state.x_mean, state.x_squares),
+        ("y", Y, state.y_mean, state.y_squares),
+    ):
+        stored = values.data if sparse.issparse(values) else values
+        if stored.size == 0:
+            continue
+        low, high = float(stored.min()), float(stored.max())
+        if not (np.isfinite(low) and np.isfinite(high)):
+            require_finite(name, values)
+        reach = 2.0 * max(-low, high, np.abs(mean).max(initial=0.0))
+        with np.errstate(over="ignore"):
+            bound = (state.weight + weight) * np.square(reach) + squares.max(initial=0.0)
+        if not np.isfinite(bound):
+            raise ValueError(_TOO_LARGE)
+
+
+def aged(
+    weight: Float64Array | None, forgetting: float, n_rows: int, n_later: int = 0
+) -> Float64Array | None:
+    """Return the weights that rows have when the last of them, and ``n_later`` rows more, have been seen."""
+    if forgetting >= 1.0:
+        return weight
+    age = np.arange(n_later + n_rows - 1, n_later - 1, -1, dtype=np.float64)
+    factor: Float64Array = forgetting**age
+    return factor if weight is None else weight * factor
+
+
+def _add_dense(state: Moments, block: Block, centred: Float64Array) -> None:
+    X, weight = block.X, block.weight
+    shift = np.asarray(X[_reference_row(weight)], dtype=np.float64)
+    left = _left_factor(centred, weight)
+    sums, squares = np.zeros((left.shape[1], len(shift))), np.zeros(len(shift))
+    if block.compiled:
+        from .kernels import add_moments
+
+        add_moments(X, shift, left, squares, sums)
+    else:
+        for rows, tile in dense_tiles(X, shift):
+            # Unlike the @ operator, dot lets other threads go on meanwhile.
+            sums += np.dot(left[rows].T, tile)
+            squares += _weighted_squares(tile, None if weight is None else weight[rows])
+    offset = sums[0] / state.weight
+    state.x_mean = shift + offset
+    state.x_squares = np.maximum(squares - state.weight * offset**2, 0.0)
+    state.cross = sums[1 : 1 + centred.shape[1]].T.copy()
+
+
+def _left_factor(centred: Float64Array, weight: Float64Array | None) -> Float64Array:
+    """Return [1, Y] with rows times the weights, and with a column of zeros more if the number of columns is odd."""
+    n, q = centred.shape
+    left = np.zeros((n, (q + 2) // 2 * 2))
+    left[:, 0] = 1.0
+    left[:, 1 : 1 + q] = centred
+    if weight is not None:
+        left *= weight[:, None]
+    return left
+
+
+def _add_sparse(state: Moments, block: Block, centred: Float64Array) -> None:
+    """Set the moments of sparse X from sums about zero, which do not touch what is not stored."""
+    X = block.X.astype(np.float64)
+    weight = np.ones(block.n_rows) if block.weight is None else block.weight
+    weighted = centred * weight[:, None]
+    state.x_mean = (X.T @ weight) / state.weight
+    state.cross = X.T @ weighted
+    about_zero = X.multiply(X).T @ weight
+    state.x_squares = np.maximum(about_zero - state.weight * state.x_mean**2, 0.0)
+    # A column whose mean is large beside its deviation loses its digits in that difference.
+    columns = np.flatnonzero(~(state.x_squares >= _SAFE_SHARE * about_zero))
+    by_column = X.tocsc() if len(columns) else X
+    step = max(1, _DENSE_ENTRIES // block.n_rows)
+    for start in range(0, len(columns), step):
+        chosen = columns[start : start + step]
+        state.x_mean[chosen], x = _centre(by_column[:, chosen].toarray(), weight, state.weight)
+        state.x_squares[chosen] = _weighted_squares(x, weight)
+        state.cross[chosen] = np.dot(x.T, weighted)
+
+
+def _reference_row(weight: Float64Array | None) -> int:
+    """Return the row to take differences to.
+
+    Such differences are exact where it matters, and exactly zero for a constant column. For the row of largest weight, the mean
+    that they still have is at most their standard deviation times the root of the number of rows, whatever the data.
+    """
+    return 0 if weight is None else int(np.argmax(weight))
+
+
+def _centre(
+    rows: Float64Array, weight: Float64Array | None, total: float
+) -> tuple[Float64Array, Float64Array]:
+    """Return the means and the centred rows."""
+    reference = rows[_reference_row(weight)]
+    shifted = rows - reference
+    offset = shifted.mean(axis=0) if weight is None else np.dot(weight, shifted) / total
+    shifted -= offset
+    return reference + offset, shifted
+
+
+def _weighted_squares(rows: Float64Array, weight: Float64Array | None) -> Float64Array:
+    left = rows if weight is None else rows * weight[:, None]
+    squares: Float64Array = np.einsum("ij,ij->j", left, rows)
+    return squares
