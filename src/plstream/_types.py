@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 Array: TypeAlias = NDArray[Any]
 """A dense array of any dtype, as it comes from the caller."""
@@ -17,8 +16,5 @@ FloatArray: TypeAlias = NDArray[np.floating[Any]]
 Float64Array: TypeAlias = NDArray[np.float64]
 """What every state and every fitted attribute is made of."""
 
-SparseRows: TypeAlias = sparse.csr_matrix | sparse.csr_array
-"""Sparse rows; columns-first matrices are converted once, when they come in."""
-
-Rows: TypeAlias = Array | SparseRows
-"""Rows of data, dense or sparse."""
+Rows: TypeAlias = Any
+"""Rows of data: an Array, or one of SciPy's sparse matrices in CSR format, for which there are no types."""

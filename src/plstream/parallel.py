@@ -1,9 +1,9 @@
 """Blocks of rows on all cores, with results in the order of the blocks.
 
-One pass over the data does a little BLAS on each block, too little for BLAS's own threads to pay off. So the blocks are
-shared out among threads instead, each with a single-threaded BLAS (NumPy and the compiled loops release the interpreter lock).
-The number of threads is the one BLAS has been given, so ``OMP_NUM_THREADS``, ``threadpool_limits`` and joblib's limits are respected.
-Results are combined in the order of the blocks: they do not depend on the number of threads.
+One pass over the data does a little BLAS on each block, too little for BLAS's own threads to pay off. So the blocks
+are shared out among threads instead, each with a single-threaded BLAS (NumPy and the compiled loops release the
+interpreter lock). There are as many threads as BLAS has been given, so ``OMP_NUM_THREADS``, ``threadpool_limits`` and
+joblib's limits are respected. Results are combined in the order of the blocks, whatever the number of threads.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from ..sources.blocks import default_block_rows, dense_tiles, require_finite
 
 
 def centred_product(X: Rows, mean: Float64Array, matrix: Float64Array) -> FloatArray:
-    """Return (X - mean) matrix, in float32 for float32 rows and without a copy of X; raise ValueError if X is not finite."""
+    """Return (X - mean) matrix, in float32 for float32 rows, without copying X; raise ValueError unless X is finite."""
     dtype = np.dtype(np.float32 if X.dtype in (np.float16, np.float32) else np.float64)
     product = np.empty((X.shape[0], matrix.shape[1]), dtype)
     shift, factor = mean.astype(dtype), matrix.astype(dtype)

@@ -14,7 +14,7 @@ from ..statistics import Moments
 
 @dataclass(frozen=True)
 class Solution:
-    """What there is to know about a fitted PLS model. Scores, weights, loadings and rotations are those of scaled data."""
+    """All there is to know about a fitted model. Scores, weights, loadings and rotations are those of scaled data."""
 
     factors: Factors
     x_mean: Float64Array

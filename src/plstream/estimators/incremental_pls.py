@@ -54,7 +54,7 @@ class IncrementalPLS(
     A drop-in for :class:`sklearn.cross_decomposition.PLSRegression`: the same model, attributes and predictions. Its
     memory does not depend on the number of rows, and it is many times faster.
 
-    - ``fit`` reads the data ``n_components + 1`` times, block by block (``solver="multipass"``). It is exact for any shape.
+    - ``fit`` reads the data ``n_components + 1`` times, block by block (``solver="multipass"``). It is exact.
     - ``partial_fit`` takes rows as they come (``solver="gram"``). It is exact in one pass, with memory for a square
       matrix of all features. Models of separate parts can be combined by ``merge``.
 
@@ -113,7 +113,7 @@ class IncrementalPLS(
     -----
     A row of weight two counts as the row twice, and one of weight zero as absent.
 
-    The model is solved when a result is first asked for, so ``partial_fit`` costs no more than adding rows to the state.
+    The model is solved when a result is first asked for: ``partial_fit`` costs no more than adding rows to the state.
 
     References
     ----------
@@ -160,6 +160,9 @@ class IncrementalPLS(
     vip_ = _Solved("Variable importance in projection.")
     x_explained_variance_ratio_ = _Solved("Share of the variance of X that each component explains.")
     y_explained_variance_ratio_ = _Solved("Share of the variance of y that each component explains.")
+
+    _stream: Buffered[Gram] | None
+    _solved: Solution | None
 
     def __init__(
         self,
@@ -229,15 +232,12 @@ class IncrementalPLS(
         with unchanged_on_failure(self):
             first = not self.__sklearn_is_fitted__()
             if first and self.solver == "multipass":
-                raise ValueError("solver='multipass' reads the data again and again: for partial_fit use solver='gram'.")
-            if not first:
-                self._require_stream("partial_fit")
+                raise ValueError("solver='multipass' reads the data several times: for partial_fit use solver='gram'.")
+            stream = None if first else self._require_stream("partial_fit")
             source = self._source(X, y, sample_weight, reset=first)
-            if first:
-                self._stream = self._new_stream(source)
-                self.solver_ = "gram"
-            self._stream.update(source.X, np.asarray(source.Y, dtype=np.float64), source.weight)
-            self._solved = None
+            stream = self._new_stream(source) if stream is None else stream
+            stream.update(source.X, np.asarray(source.Y, dtype=np.float64), source.weight)
+            self._stream, self._solved, self.solver_ = stream, None, "gram"
         return self
 
     def merge(self, other: IncrementalPLS) -> Self:
@@ -254,10 +254,9 @@ class IncrementalPLS(
         """
         if not isinstance(other, IncrementalPLS):
             raise TypeError(f"Only another IncrementalPLS can be merged, not {type(other).__name__}.")
-        self._require_stream("merge")
-        other._require_stream("merge")
+        mine, theirs = self._require_stream("merge"), other._require_stream("merge")
         self._require_alike(other)
-        self._stream.merge(other._stream)
+        mine.merge(theirs)
         self._solved = None
         return self
 
@@ -363,11 +362,10 @@ class IncrementalPLS(
         self.solver_ = "multipass"
 
     def _fit_stream(self, source: ArraySource) -> None:
-        self._stream = self._new_stream(source)
+        stream = self._new_stream(source)
         for block in track(source, "read 1", source.n_rows, lambda block: block.n_rows):
-            self._stream.update(block.X, block.Y, block.weight)
-        self.solver_ = "gram"
-        self._solved = None
+            stream.update(block.X, block.Y, block.weight)
+        self._stream, self._solved, self.solver_ = stream, None, "gram"
         self._solution()
 
     def _new_stream(self, source: ArraySource) -> Buffered[Gram]:
@@ -378,7 +376,7 @@ class IncrementalPLS(
         """Return the solution for the rows seen so far, solving for it if that has not been done."""
         check_is_fitted(self)
         if self._solved is None:
-            state = self._stream.current()
+            state = self._require_stream("solving").current()
             self._solved = Solution.of(state, state, self.n_components, scale=self.scale)
         return self._solved
 
@@ -392,7 +390,8 @@ class IncrementalPLS(
 
     def _reset(self) -> None:
         for name in ("_solved", "_stream", "_n_rows", "solver_"):
-            vars(self).pop(name, None)
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _require_rows(self, source: ArraySource) -> None:
         if source.n_rows == 0:
@@ -407,13 +406,14 @@ class IncrementalPLS(
         if n_targets != self._n_targets:
             raise ValueError(f"y has {n_targets} target(s), but the model has {self._n_targets}.")
 
-    def _require_stream(self, method: str) -> None:
+    def _require_stream(self, method: str) -> Buffered[Gram]:
         check_is_fitted(self)
         if self._stream is None:
             raise ValueError(
                 f"{method} needs a streaming state, and fit with solver='multipass' keeps none: "
                 "fit with solver='gram', or use partial_fit from the start."
             )
+        return self._stream
 
     def _require_alike(self, other: IncrementalPLS) -> None:
         """Raise ValueError unless the other model has the same kind of state."""
@@ -421,14 +421,14 @@ class IncrementalPLS(
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 raise ValueError(f"Models to merge must be alike, but {name} is {mine} here and {theirs} there.")
-        mine, theirs = (getattr(model, "feature_names_in_", None) for model in (self, other))
-        if not np.array_equal(mine, theirs):
+        mine, theirs = (list(getattr(model, "feature_names_in_", [])) for model in (self, other))
+        if mine != theirs:
             raise ValueError("Models to merge must have the same feature names in the same order.")
 
-    def _components_to_use(self, n_components: int | None) -> int:
+    def _components_to_use(self, n_components: Any) -> int:
         if n_components is None:
             return self.n_components
-        if not isinstance(n_components, Integral) or not 1 <= n_components <= self.n_components:
+        if not (isinstance(n_components, Integral) and n_components in range(1, self.n_components + 1)):
             raise ValueError(
                 f"n_components={n_components!r} must be a whole number from 1 to the model's {self.n_components}."
             )

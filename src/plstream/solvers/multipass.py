@@ -1,7 +1,7 @@
 r"""The Gram action by reading the data again: exact PLS of data of any size in c + 1 reads.
 
-For each block :math:`t = (X_b - \bar x) v`, then :math:`S v \mathrel{+}= (X_b - \bar x)^T t` while the block's rows are still in cache:
-one read of the data a component, and nothing the size of the data is ever formed.
+For each block :math:`t = (X_b - \bar x) v`, then :math:`S v \mathrel{+}= (X_b - \bar x)^T t` while its rows are in
+cache: one read of the data a component, and nothing the size of the data is ever formed.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ class Rereading:
         for block in track(self.source, f"read {self.n_reads}", n_later, lambda block: block.n_rows):
             n_later -= block.n_rows
             weight = aged(block.weight, self.forgetting, block.n_rows, n_later)
-            block = block._replace(weight=weight).present()
-            if block.n_rows:
-                yield block
+            present = block._replace(weight=weight).present()
+            if present.n_rows:
+                yield present
 
 
 class _BlockAction:

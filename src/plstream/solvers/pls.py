@@ -62,27 +62,31 @@ class Factors:
     def coefficients(self, n_components: int | None = None) -> Float64Array:
         """Return R Q' of shape (m, q), from the first components only if so asked."""
         k = slice(n_components)
-        return self.x_rotations[:, k] @ self.y_loadings[:, k].T
+        coefficients: Float64Array = self.x_rotations[:, k] @ self.y_loadings[:, k].T
+        return coefficients
 
     @property
     def x_explained(self) -> Float64Array:
         """Sum of squares of X that each component explains."""
-        return np.square(self.x_loadings).sum(axis=0) * self.score_squares
+        explained: Float64Array = np.square(self.x_loadings).sum(axis=0) * self.score_squares
+        return explained
 
     @property
     def y_explained(self) -> Float64Array:
         """Sum of squares of Y that each component explains."""
-        return np.square(self.y_loadings).sum(axis=0) * self.score_squares
+        explained: Float64Array = np.square(self.y_loadings).sum(axis=0) * self.score_squares
+        return explained
 
     @property
     def vip(self) -> Float64Array:
-        r"""Variable importance in projection, :math:`\sqrt{m \sum_i SS_i w_{ij}^2 / \sum_i SS_i}`; zero if nothing is explained."""
+        r"""Importance in projection, :math:`\sqrt{m \sum_i SS_i w_{ij}^2 / \sum_i SS_i}`; zero if none is explained."""
         explained = self.y_explained
         total = explained.sum()
         if total == 0:
             return np.zeros(len(self.x_weights))
         shares = np.square(self.x_weights) @ (explained / total)
-        return np.sqrt(len(shares) * shares)
+        importance: Float64Array = np.sqrt(len(shares) * shares)
+        return importance
 
 
 def solve_pls(
@@ -157,7 +161,8 @@ def _dominant_left_vector(C: Float64Array) -> Float64Array:
         w = C @ _dominant_eigenvector(C.T @ C)
     else:
         w = _dominant_eigenvector(C @ C.T)
-    return w * (np.sign(w[np.argmax(np.abs(w))]) / np.linalg.norm(w))
+    w *= np.sign(w[np.argmax(np.abs(w))]) / np.linalg.norm(w)
+    return w
 
 
 def _dominant_eigenvector(A: Float64Array) -> Float64Array:

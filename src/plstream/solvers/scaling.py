@@ -1,4 +1,4 @@
-"""PLS of a state's data, centred and, if so asked, scaled to unit variance: the solver's input and output in the right units."""
+"""PLS of centred data, scaled to unit variance if so asked: the solver's input and output in the right units."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def solve_scaled(moments: Moments, gram: GramAction, scaling: Scaling, n_compone
     """Return the PLS factors of the centred and scaled data."""
     x_squares = moments.x_squares / scaling.x_scale**2
     y_squares = moments.y_squares / scaling.y_scale**2
-    # All is divided by powers of two, without rounding, to bring it near one: numbers near 1e+-300 leave no room to work in.
+    # Powers of two bring all near one without rounding: numbers near 1e+-300 leave no room to work in.
     x_unit, y_unit = _power_of_two(x_squares), _power_of_two(y_squares)
     # A constant column has nothing but rounding errors to give.
     x_factor = np.where(moments.x_squares > 0, 1.0 / (scaling.x_scale * x_unit), 0.0)

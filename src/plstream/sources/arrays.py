@@ -35,9 +35,7 @@ class ArraySource:
     [2, 2, 1]
     """
 
-    def __init__(
-        self, X: Rows, Y: Array, weight: Float64Array | None = None, *, batch_size: int | None = None
-    ) -> None:
+    def __init__(self, X: Rows, Y: Array, weight: Float64Array | None = None, *, batch_size: int | None = None) -> None:
         self.X: Rows = X.tocsr() if sparse.issparse(X) else X
         self.Y = Y
         self.weight = weight

@@ -1,7 +1,7 @@
 """Blocks of rows, and the tiles they are worked on in.
 
-A *block* is what a source hands out at a time: enough rows to be worth a thread's while. A *tile* is a few rows of a block, small
-enough to stay in a core's cache while several products are formed from it: so the data is read from memory once, not once a product.
+A *block* is what a source hands out at a time: enough rows to be worth a thread's while. A *tile* is a few rows of a
+block, few enough to stay in a core's cache while several products are formed: memory is read once, not once a product.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from .._types import FloatArray, Float64Array, Rows
+from .._types import Float64Array, FloatArray, Rows
 
 LARGE_BYTES = 128 << 20
 SMALLEST_BLOCK_BYTES = 16 << 20
@@ -28,7 +28,7 @@ class Block(NamedTuple):
     Y: Float64Array
     weight: Float64Array | None
     compiled: bool = False
-    """Whether compiled loops may and should be used on X: it is part of something large, and in a form they can read."""
+    """Whether compiled loops are to be used on X: it is part of something large, and in a form they can read."""
 
     @property
     def n_rows(self) -> int:
@@ -46,15 +46,14 @@ class Block(NamedTuple):
 def row_bytes(X: Rows) -> int:
     """Return the bytes of one row, for sparse rows on average."""
     if sparse.issparse(X):
-        index_bytes = X.indices.itemsize
-        return max(1, X.nnz * (X.data.itemsize + index_bytes) // max(1, X.shape[0]))
-    return max(1, int(X.shape[1]) * X.dtype.itemsize)
+        return max(1, int(X.nnz) * int(X.data.itemsize + X.indices.itemsize) // max(1, int(X.shape[0])))
+    return max(1, int(X.shape[1]) * int(X.dtype.itemsize))
 
 
 def default_block_rows(X: Rows) -> int:
-    """Return the rows of a block: few enough to keep many cores busy, enough that adding up the results costs little."""
+    """Return the rows of a block: few enough to keep many cores busy, enough that adding up results costs little."""
     bytes_per_row = row_bytes(X)
-    block_bytes = min(max(bytes_per_row * X.shape[0] // 32, SMALLEST_BLOCK_BYTES), LARGEST_BLOCK_BYTES)
+    block_bytes = min(max(bytes_per_row * int(X.shape[0]) // 32, SMALLEST_BLOCK_BYTES), LARGEST_BLOCK_BYTES)
     return max(1, block_bytes // bytes_per_row)
 
 
@@ -91,6 +90,5 @@ def require_finite(name: str, rows: Rows) -> None:
             value = part[row, column]
         kind = "NaN" if np.isnan(value) else "infinity"
         raise ValueError(
-            f"Input {name} contains {kind} (first in row {start + row}, column {column}): "
-            "drop or replace such values."
+            f"Input {name} contains {kind} (first in row {start + row}, column {column}): drop or replace such values."
         )

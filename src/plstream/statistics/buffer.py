@@ -1,7 +1,7 @@
 """Rows gathered to blocks of a fixed size before a state absorbs them.
 
 A stream comes in chunks of any size, often one row at a time. Cut into blocks by the count of rows since the start,
-the state sees the same blocks however the rows came: the result is the same to the last bit, and every product is a large one.
+it looks the same to the state however the rows came: the result is the same to the last bit, and products are large.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Float64Array, Rows
+from ..sources.blocks import Block
 from .moments import Moments, require_range
 
 State = TypeVar("State", bound=Moments)
@@ -58,12 +59,13 @@ class Buffered(Generic[State]):
 
     def update(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
         """Take rows in; a failure leaves everything as it was."""
-        weight = np.ones(len(Y)) if sample_weight is None else sample_weight
-        require_range(self.state, X, Y, float(weight.sum()) + self._weight[: self.n_waiting].sum())
+        block = Block(X, Y, sample_weight).present()
+        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        require_range(self.state, block.X, block.Y, weight.sum() + self._weight[: self.n_waiting].sum())
         start = 0
-        while start < len(Y):
+        while start < block.n_rows:
             rows = slice(start, start + self.block_rows - self.n_waiting)
-            self._append(X[rows], Y[rows], weight[rows])
+            self._append(block.X[rows], block.Y[rows], weight[rows])
             start = rows.stop
             if self.n_waiting == self.block_rows:
                 self._absorb(self.state)

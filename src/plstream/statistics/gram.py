@@ -19,7 +19,7 @@ from .moments import Moments, moments_of
 class Gram(Moments):
     """Moments with the matrix of sums (x - mean)(x - mean)'.
 
-    All is formed in float64, whatever the data: the Gram matrix squares the condition of X, so it has no digits to spare.
+    It squares the condition of X, so directions of very small variance are known less well than from the data itself.
 
     Parameters
     ----------
@@ -80,4 +80,3 @@ class Gram(Moments):
         if f > 0:
             root = np.sqrt(f) * dx
             self.gram += np.outer(root, root)
-

@@ -1,9 +1,9 @@
 """Compiled loops over the rows of large blocks: several results from one read of memory, in float64 whatever the data.
 
-NumPy makes a pass over memory for every operation, and the exact solvers do so little arithmetic that memory is all they wait
-for. These loops take four rows at a time and form all that is needed while the rows are in the nearest cache: twice as fast
-as BLAS on tiles, centred explicitly, and as exact for float32 as for float64. Each inner loop is a function of its own,
-for LLVM stops vectorising larger ones. Numba compiles them when first used, and keeps the result on disk.
+NumPy makes a pass over memory for every operation, and the exact solvers do so little arithmetic that memory is all
+they wait for. These loops take four rows at a time and form all that is needed while the rows are in the nearest cache:
+up to twice as fast as BLAS on tiles, centred explicitly, and as exact for float32 as for float64. Each inner loop is a
+function of its own, for LLVM stops vectorising larger ones. Numba compiles them on first use, and caches them on disk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _compiled(function: Function) -> Function:
-    options = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
     try:
         compiled: Function = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # There is no folder that the result could be kept in.
@@ -32,9 +32,9 @@ def _compiled(function: Function) -> Function:
 def add_moments(
     X: FloatArray, shift: Float64Array, left: Float64Array, squares: Float64Array, sums: Float64Array
 ) -> None:
-    """Add to ``squares`` the sums of w (x - shift)^2 and to ``sums`` left'(X - shift); w is the first column of ``left``.
+    """Add to ``squares`` the sums of w (x - shift)^2, and to ``sums`` left'(X - shift).
 
-    ``left`` must have an even number of columns.
+    ``left`` has an even number of columns, of which the first is w.
     """
     n, k = left.shape
     whole = n - n % 4

@@ -1,6 +1,7 @@
 r"""The moments every state keeps: counts, means, cross-covariance and sums of squares, exact and mergeable.
 
-Two sets of rows with weights n and n', means differing by :math:`\delta_x, \delta_y`, combine as (Chan, Golub and LeVeque, 1983)
+Two sets of rows, of weights n and n' and with means that differ by :math:`\delta_x, \delta_y`, combine as (Chan, Golub
+and LeVeque, 1983)
 
 .. math::
     f = \frac{n n'}{n + n'}, \quad
@@ -8,8 +9,8 @@ Two sets of rows with weights n and n', means differing by :math:`\delta_x, \del
     d \leftarrow d + d' + f \delta_x^2, \quad
     \bar x \leftarrow \bar x + \frac{n'}{n + n'} \delta_x .
 
-Every block is taken relative to one of its rows before anything is multiplied, so data far from zero loses no digits, and a
-constant column has a variance of exactly zero. All is formed in float64, whatever the data.
+Every block is taken relative to one of its rows before anything is multiplied, so data far from zero loses no digits,
+and a constant column has a variance of exactly zero. All is formed in float64, whatever the data.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from .._types import Float64Array, Rows
+from .._types import Array, Float64Array, FloatArray, Rows
 from ..sources.blocks import Block, dense_tiles, require_finite
 
-# Least share of a sparse column's sum of squares about zero that its sum about the mean must be for their difference to do.
+# A sparse column's sum of squares about the mean is taken from that about zero if it is at least this share of it.
 _SAFE_SHARE = 1e-3
 # Entries of sparse columns made dense at a time.
 _DENSE_ENTRIES = 1 << 20
@@ -185,7 +186,7 @@ def require_range(state: Moments, X: Rows, Y: Float64Array, weight: float) -> No
         ("X", X, state.x_mean, state.x_squares),
         ("y", Y, state.y_mean, state.y_squares),
     ):
-        stored = values.data if sparse.issparse(values) else values
+        stored: Array = values.data if sparse.issparse(values) else values  # type: ignore[assignment]
         if stored.size == 0:
             continue
         low, high = float(stored.min()), float(stored.max())
@@ -198,9 +199,7 @@ def require_range(state: Moments, X: Rows, Y: Float64Array, weight: float) -> No
             raise ValueError(_TOO_LARGE)
 
 
-def aged(
-    weight: Float64Array | None, forgetting: float, n_rows: int, n_later: int = 0
-) -> Float64Array | None:
+def aged(weight: Float64Array | None, forgetting: float, n_rows: int, n_later: int = 0) -> Float64Array | None:
     """Return the weights that rows have when the last of them, and ``n_later`` rows more, have been seen."""
     if forgetting >= 1.0:
         return weight
@@ -263,15 +262,13 @@ def _add_sparse(state: Moments, block: Block, centred: Float64Array) -> None:
 def _reference_row(weight: Float64Array | None) -> int:
     """Return the row to take differences to.
 
-    Such differences are exact where it matters, and exactly zero for a constant column. For the row of largest weight, the mean
-    that they still have is at most their standard deviation times the root of the number of rows, whatever the data.
+    Differences are exact where it matters, and exactly zero for a constant column. For the row of largest weight, the
+    mean they still have is at most their standard deviation times the root of the number of rows, whatever the data.
     """
     return 0 if weight is None else int(np.argmax(weight))
 
 
-def _centre(
-    rows: Float64Array, weight: Float64Array | None, total: float
-) -> tuple[Float64Array, Float64Array]:
+def _centre(rows: Float64Array, weight: Float64Array | None, total: float) -> tuple[Float64Array, Float64Array]:
     """Return the means and the centred rows."""
     reference = rows[_reference_row(weight)]
     shifted = rows - reference
@@ -280,7 +277,7 @@ def _centre(
     return reference + offset, shifted
 
 
-def _weighted_squares(rows: Float64Array, weight: Float64Array | None) -> Float64Array:
+def _weighted_squares(rows: FloatArray, weight: Float64Array | None) -> Float64Array:
     left = rows if weight is None else rows * weight[:, None]
     squares: Float64Array = np.einsum("ij,ij->j", left, rows)
     return squares

@@ -1,0 +1,21 @@
+"""scikit-learn's own checks."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from plstream import IncrementalPLS
+
+
+def excused(estimator):
+    if estimator.solver == "gram":
+        return {}
+    return {"check_fit_score_takes_y": "calls partial_fit after a fit by reading again, which keeps no streaming state"}
+
+
+@parametrize_with_checks(
+    [IncrementalPLS(), IncrementalPLS(solver="gram"), IncrementalPLS(n_components=1, scale=False)],
+    expected_failed_checks=excused,
+)
+@pytest.mark.filterwarnings("ignore:X and y have only:UserWarning")
+def test_sklearn_checks(estimator, check):
+    check(estimator)
