@@ -44,9 +44,11 @@ def validate_training_rows(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass the responses as y."
         )
     rows = validate_rows(estimator, X, reset=reset)
-    target: Array = check_array(y, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name="y")
-    if target.ndim > 2:
+    target: Array = check_array(y, ensure_2d=False, allow_nd=True, dtype=None, ensure_all_finite=False, input_name="y")
+    if target.ndim not in {1, 2}:
         raise ValueError(f"y must have one or two dimensions, not {target.ndim}.")
+    if target.dtype.kind == "O":
+        target = target.astype(np.float64)
     if target.dtype.kind not in "biuf":
         raise ValueError(f"y must hold numbers, not values of type {target.dtype}.")
     check_consistent_length(rows, target)

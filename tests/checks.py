@@ -1,0 +1,195 @@
+"""The streaming checks that every estimator of the project passes.
+
+``streaming_checks(estimator)`` lists them for one estimator, for use with ``pytest.mark.parametrize``. An estimator may be
+excused from a check by name, with the reason why.
+"""
+
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from .oracles import regression_data
+
+CHECKS: list[Callable] = []
+
+
+def streaming_check(function):
+    CHECKS.append(function)
+    return function
+
+
+def streaming_checks(estimator, excused=None):
+    """Return a pytest parameter for every check; ``excused`` maps names of checks to the reason they do not apply."""
+    excused = dict(excused or {})
+    parameters = []
+    for check in CHECKS:
+        reason = excused.pop(check.__name__, None)
+        marks = [pytest.mark.skip(reason=reason)] if reason else []
+        parameters.append(pytest.param(clone(estimator), check, id=check.__name__, marks=marks))
+    assert not excused, f"no such checks: {sorted(excused)}"
+    return parameters
+
+
+def fed(estimator, X, y, sizes, **fit_params):
+    """Return a clone that has been fed the rows in chunks of the given sizes, the last size repeated."""
+    model, start, sizes = clone(estimator), 0, list(sizes)
+    while start < len(X):
+        size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
+        rows = slice(start, start + size)
+        chunk_params = {name: value[rows] for name, value in fit_params.items()}
+        model.partial_fit(X[rows], y[rows], **chunk_params)
+        start += size
+    return model
+
+
+def assert_same(actual, expected, X, *, rtol=1e-9):
+    """Assert that two models have the same scores."""
+    scores = expected.transform(X)
+    np.testing.assert_allclose(actual.transform(X), scores, rtol=0, atol=rtol * np.abs(scores).max())
+
+
+@streaming_check
+def check_chunks_do_not_matter(estimator):
+    X, y = regression_data(70, 8)
+    whole = fed(estimator, X, y, [70])
+    for sizes in ([1], [7], [1, 68, 1], [33, 37]):
+        assert_same(fed(estimator, X, y, sizes), whole, X)
+
+
+@streaming_check
+def check_cold_start_with_one_row(estimator):
+    X, y = regression_data(30, 5)
+    model = clone(estimator).partial_fit(X[:1], y[:1])
+    with np.errstate(all="raise"), pytest.warns(UserWarning, match="component"):
+        assert np.isfinite(model.transform(X)).all()
+    model.partial_fit(X[1:], y[1:])
+    assert_same(model, fed(estimator, X, y, [30]), X)
+
+
+@streaming_check
+def check_one_class_prefix(estimator):
+    X, y = regression_data(60, 5)
+    y = np.sign(y - np.median(y))
+    order = np.argsort(y, kind="stable")
+    sorted_rows = fed(estimator, X[order], y[order], [5])
+    assert np.isfinite(sorted_rows.transform(X)).all()
+
+
+@streaming_check
+def check_input_is_not_modified(estimator):
+    X, y = regression_data(40, 6)
+    X_before, y_before = X.copy(), y.copy()
+    model = fed(estimator, X, y, [11])
+    model.transform(X)
+    np.testing.assert_array_equal(X, X_before)
+    np.testing.assert_array_equal(y, y_before)
+
+
+@streaming_check
+def check_memory_layout_does_not_matter(estimator):
+    X, y = regression_data(40, 6)
+    expected = fed(estimator, X, y, [13])
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    strided = np.repeat(X, 2, axis=1)[:, ::2]
+    for variant in (np.asfortranarray(X), read_only, strided, X[::-1].copy()[::-1]):
+        assert_same(fed(estimator, variant, y, [13]), expected, variant)
+
+
+@streaming_check
+def check_float32_is_accepted(estimator):
+    X, y = regression_data(40, 6)
+    single = X.astype(np.float32)
+    model = fed(estimator, single, y, [13])
+    assert model.transform(single).dtype == np.float32
+    assert_same(model, fed(estimator, single.astype(np.float64), y, [13]), single, rtol=1e-5)
+
+
+@streaming_check
+def check_pickle_in_mid_stream(estimator):
+    X, y = regression_data(50, 6)
+    model = fed(estimator, X[:23], y[:23], [5])
+    twin = pickle.loads(pickle.dumps(model))  # noqa: S301
+    for part in (model, twin):
+        part.partial_fit(X[23:], y[23:])
+    np.testing.assert_array_equal(twin.transform(X), model.transform(X))
+
+
+@streaming_check
+def check_clone_in_mid_stream_is_fresh(estimator):
+    X, y = regression_data(50, 6)
+    fresh = clone(fed(estimator, X[:23], y[:23], [5]))
+    assert_same(fresh.partial_fit(X[23:], y[23:]), fed(estimator, X[23:], y[23:], [27]), X)
+
+
+@streaming_check
+def check_reading_does_not_disturb_the_stream(estimator):
+    X, y = regression_data(50, 6)
+    read = clone(estimator)
+    for start in range(0, 50, 10):
+        rows = slice(start, start + 10)
+        read.partial_fit(X[rows], y[rows]).transform(X)
+    np.testing.assert_array_equal(read.transform(X), fed(estimator, X, y, [10]).transform(X))
+
+
+@streaming_check
+def check_features_are_checked_on_every_call(estimator):
+    pandas = pytest.importorskip("pandas")
+    X, y = regression_data(30, 5)
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    model = clone(estimator).partial_fit(frame, y)
+    with pytest.raises(ValueError, match="feature"):
+        model.partial_fit(frame[list("abcd")], y)
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(frame[list("edcba")], y)
+    with pytest.raises(ValueError, match="feature"):
+        model.transform(frame[list("abcd")])
+    assert list(model.feature_names_in_) == list("abcde")
+
+
+@streaming_check
+def check_failed_call_changes_nothing(estimator):
+    X, y = regression_data(50, 6)
+    bad_X, bad_y = X[30:].copy(), y[30:].copy()
+    bad_X[-1, 2] = np.nan
+    bad_y[-1] = np.inf
+    model = fed(estimator, X[:30], y[:30], [30])
+    before = model.transform(X)
+    for arguments in ((bad_X, y[30:]), (X[30:], bad_y), (X[30:], y[31:]), (X[30:, 1:], y[30:]), (X[:0], y[:0])):
+        with pytest.raises(ValueError):  # noqa: PT011
+            model.partial_fit(*arguments)
+        np.testing.assert_array_equal(model.transform(X), before)
+    unfitted = clone(estimator)
+    with pytest.raises(ValueError, match="NaN"):
+        unfitted.partial_fit(bad_X, y[30:])
+    assert vars(unfitted) == vars(clone(estimator))
+
+
+@streaming_check
+def check_merge_is_associative_and_commutative(estimator):
+    X, y = regression_data(60, 6)
+    whole = fed(estimator, X, y, [60])
+
+    def part(i):
+        return fed(estimator, X[20 * i : 20 * i + 20], y[20 * i : 20 * i + 20], [9])
+
+    for merged in (
+        part(0).merge(part(1)).merge(part(2)),
+        part(0).merge(part(1).merge(part(2))),
+        part(2).merge(part(0)).merge(part(1)),
+    ):
+        assert_same(merged, whole, X)
+        assert merged.n_samples_seen_ == 60
+
+
+@streaming_check
+def check_merge_leaves_the_other_alone(estimator):
+    X, y = regression_data(60, 6)
+    one, other = fed(estimator, X[:30], y[:30], [9]), fed(estimator, X[30:], y[30:], [7])
+    before = other.transform(X)
+    one.merge(other)
+    np.testing.assert_array_equal(other.transform(X), before)
+    assert_same(other.partial_fit(X[:30], y[:30]), one, X)

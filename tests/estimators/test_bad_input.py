@@ -1,0 +1,211 @@
+"""Bad input gets one plain sentence, and the model stays as it was."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from plstream import IncrementalPLS
+from tests.oracles import regression_data, relative_error
+
+X, Y = regression_data(30, 5)
+
+
+def with_value(array, value, index):
+    changed = array.copy()
+    changed[index] = value
+    return changed
+
+
+BAD_DATA = {
+    "NaN in X": (with_value(X, np.nan, (3, 2)), Y, None, ValueError, r"X contains NaN \(first in row 3, column 2\)"),
+    "inf in X": (
+        with_value(X, np.inf, (29, 4)),
+        Y,
+        None,
+        ValueError,
+        r"X contains infinity \(first in row 29, column 4\)",
+    ),
+    "NaN in y": (X, with_value(Y, np.nan, 7), None, ValueError, r"y contains NaN \(first in row 7"),
+    "inf in y": (X, with_value(Y, -np.inf, 7), None, ValueError, r"y contains infinity"),
+    "NaN in sparse X": (
+        sparse.csr_array(with_value(X, np.nan, (3, 2))),
+        Y,
+        None,
+        ValueError,
+        r"X contains NaN \(first in row 3, column 2\)",
+    ),
+    "no rows": (X[:0], Y[:0], None, ValueError, "0 sample"),
+    "no columns": (X[:, :0], Y, None, ValueError, "0 feature"),
+    "one dimension": (X[:, 0], Y, None, ValueError, "2D array"),
+    "three dimensions": (X[None], Y, None, ValueError, "dim 3"),
+    "y of another length": (X, Y[1:], None, ValueError, "inconsistent numbers of samples"),
+    "y with three dimensions": (X, Y[:, None, None], None, ValueError, "one or two dimensions|dim 3"),
+    "no y": (X, None, None, ValueError, "requires y"),
+    "complex X": (X + 1j, Y, None, ValueError, "[Cc]omplex"),
+    "complex y": (X, Y + 1j, None, ValueError, "[Cc]omplex"),
+    "text in X": (
+        X.astype(object) * 0 + "a" if False else np.full((30, 5), "a", dtype=object),
+        Y,
+        None,
+        ValueError,
+        ".",
+    ),
+    "objects in X": (with_value(X.astype(object), {"a": 1}, (0, 0)), Y, None, TypeError, "number"),
+    "text in y": (X, np.full(30, "a"), None, ValueError, "y must hold numbers"),
+    "negative weight": (X, Y, np.linspace(-1, 1, 30), ValueError, "negative"),
+    "NaN weight": (X, Y, np.full(30, np.nan), ValueError, "finite"),
+    "weights of another length": (X, Y, np.ones(29), ValueError, r"shape \(30,\)"),
+    "too large": (X * 1e200, Y, None, ValueError, "too large"),
+    "y too large": (X, Y * 1e200, None, ValueError, "too large"),
+}
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("solver", ["multipass", "gram"])
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data(case, solver, method):
+    if (solver, method) == ("multipass", "partial_fit"):
+        solver = "auto"
+    rows, target, weight, error, message = BAD_DATA[case]
+    model = IncrementalPLS(2, solver=solver, batch_size=7)
+    with pytest.raises(error, match=message):
+        getattr(model, method)(rows, target, sample_weight=weight)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert vars(model) == vars(IncrementalPLS(2, solver=solver, batch_size=7))
+    getattr(model, method)(X, Y)
+    before = model.predict(X)
+    with pytest.raises(error, match=message):
+        getattr(model, method)(rows, target, sample_weight=weight)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"n_components": 0},
+        {"n_components": -1},
+        {"n_components": 1.5},
+        {"n_components": "two"},
+        {"solver": "simpls"},
+        {"scale": "yes"},
+        {"batch_size": 0},
+        {"forgetting": 0.0},
+        {"forgetting": 1.5},
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_bad_parameters(parameters, method):
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        getattr(IncrementalPLS(**parameters), method)(X, Y)
+
+
+def test_more_components_than_the_data_can_have():
+    with pytest.raises(ValueError, match=r"n_components=6 .* n_samples=30 and n_features=5"):
+        IncrementalPLS(6).fit(X, Y)
+    with pytest.raises(ValueError, match="n_samples=3"):
+        IncrementalPLS(4).fit(X[:3], Y[:3])
+    with pytest.raises(ValueError, match="weights are zero"):
+        IncrementalPLS(2).fit(X, Y, sample_weight=np.zeros(30))
+    with pytest.warns(UserWarning, match="only 5 component"):
+        assert IncrementalPLS(6).partial_fit(X, Y).x_weights_.shape == (5, 6)
+
+
+@pytest.mark.parametrize("method", ["transform", "predict"])
+def test_bad_rows_to_apply_the_model_to(method):
+    apply = getattr(IncrementalPLS(2).fit(X, Y), method)
+    with pytest.raises(ValueError, match="features"):
+        apply(X[:, 1:])
+    with pytest.raises(ValueError, match=r"X contains NaN \(first in row 3, column 2\)"):
+        apply(with_value(X, np.nan, (3, 2)))
+    with pytest.raises(ValueError, match="infinity"):
+        apply(sparse.csr_array(with_value(X, np.inf, (3, 2))))
+
+
+def test_bad_scores():
+    model = IncrementalPLS(2).fit(X, Y)
+    with pytest.raises(ValueError, match="3 column"):
+        model.inverse_transform(np.zeros((4, 3)))
+    with pytest.raises(ValueError, match="2 target"):
+        model.transform_y(np.zeros((4, 2)))
+
+
+def test_unfitted():
+    model = IncrementalPLS()
+    for use in (
+        lambda: model.predict(X),
+        lambda: model.transform(X),
+        lambda: model.coef_,
+        lambda: model.n_samples_seen_,
+        lambda: model.merge(IncrementalPLS().partial_fit(X, Y)),
+        lambda: IncrementalPLS().partial_fit(X, Y).merge(model),
+    ):
+        with pytest.raises(NotFittedError):
+            use()
+    assert not hasattr(model, "coef_")
+
+
+def test_multipass_keeps_no_stream():
+    model = IncrementalPLS(2).fit(X, Y)
+    stream = IncrementalPLS(2).partial_fit(X, Y)
+    for use in (lambda: model.partial_fit(X, Y), lambda: model.merge(stream), lambda: stream.merge(model)):
+        with pytest.raises(ValueError, match="solver='gram'"):
+            use()
+    with pytest.raises(ValueError, match="solver='gram'"):
+        IncrementalPLS(2, solver="multipass").partial_fit(X, Y)
+    assert IncrementalPLS(2, solver="gram").fit(X, Y).partial_fit(X, Y).n_samples_seen_ == 60
+
+
+def test_targets_of_another_number():
+    model = IncrementalPLS(2).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="2 target"):
+        model.partial_fit(X, np.column_stack([Y, Y]))
+
+
+def test_merge_of_unlike_models_is_refused():
+    pandas = pytest.importorskip("pandas")
+    model = IncrementalPLS(2).partial_fit(X, Y)
+    before = model.coef_
+    unlike = {
+        "n_components": IncrementalPLS(3).partial_fit(X, Y),
+        "scale": IncrementalPLS(2, scale=False).partial_fit(X, Y),
+        "forgetting": IncrementalPLS(2, forgetting=0.9).partial_fit(X, Y),
+        "n_features_in_": IncrementalPLS(2).partial_fit(X[:, :4], Y),
+        "targets": IncrementalPLS(2).partial_fit(X, np.column_stack([Y, Y])),
+        "feature names": IncrementalPLS(2).partial_fit(pandas.DataFrame(X, columns=list("abcde")), Y),
+    }
+    for word, other in unlike.items():
+        theirs = other.coef_
+        with pytest.raises(ValueError, match=word):
+            model.merge(other)
+        np.testing.assert_array_equal(model.coef_, before)
+        np.testing.assert_array_equal(other.coef_, theirs)
+    with pytest.raises(TypeError, match="IncrementalPLS"):
+        model.merge("a model")
+
+
+def test_merge_that_would_overflow_is_refused():
+    weight = np.full(30, 1e3)
+    one, other = (IncrementalPLS(2).partial_fit(X * 1e150, Y, sample_weight=weight) for _ in range(2))
+    n_samples = 30
+    with pytest.raises(ValueError, match="too large"):
+        while n_samples < 10**6:
+            one.merge(other)
+            n_samples += 30
+    assert one.n_samples_seen_ == n_samples
+    assert relative_error(one.coef_, other.coef_) < 1e-9
+
+
+def test_interrupted_fit_leaves_the_old_model(monkeypatch):
+    model = IncrementalPLS(2).fit(X, Y)
+    before = model.predict(X)
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("plstream.solvers.multipass.Rereading.apply", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :3], Y)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model.predict(X), before)

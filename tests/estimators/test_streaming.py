@@ -1,0 +1,23 @@
+"""Every estimator passes the project's streaming checks."""
+
+import pytest
+
+from plstream import IncrementalPLS
+from tests.checks import streaming_checks
+
+
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [
+        *streaming_checks(IncrementalPLS(n_components=3)),
+        *streaming_checks(
+            IncrementalPLS(n_components=2, scale=False, forgetting=0.95),
+            {
+                "check_merge_is_associative_and_commutative": "with forgetting, parts of a stream are of different age",
+                "check_merge_leaves_the_other_alone": "with forgetting, parts of a stream are of different age",
+            },
+        ),
+    ],
+)
+def test_streaming(estimator, check):
+    check(estimator)
