@@ -1,7 +1,7 @@
 """The streaming checks that every estimator of the project passes.
 
-``streaming_checks(estimator)`` lists them for one estimator, for use with ``pytest.mark.parametrize``. An estimator may be
-excused from a check by name, with the reason why.
+``streaming_checks(estimator)`` lists them for one estimator, for use with ``pytest.mark.parametrize``. An estimator may
+be excused from a check by name, with the reason why.
 """
 
 import pickle

@@ -100,8 +100,15 @@ class ProgressBar:
 
 
 @contextmanager
-def show_progress(stream: TextIO | None = None) -> Iterator[None]:
+def show_progress(stream: TextIO | None = None, *, wait: float = 0.5) -> Iterator[None]:
     """Show a bar for the work done inside, on standard error and only if that is a terminal.
+
+    Parameters
+    ----------
+    stream : text file, default=None
+        Where to draw. By default standard error.
+    wait : float, default=0.5
+        Seconds before a bar appears, so that short work shows none.
 
     Examples
     --------
@@ -115,7 +122,7 @@ def show_progress(stream: TextIO | None = None) -> Iterator[None]:
     if not stream.isatty():
         yield
         return
-    bar = ProgressBar(stream)
+    bar = ProgressBar(stream, wait)
     try:
         with listening(bar):
             yield

@@ -44,13 +44,7 @@ BAD_DATA = {
     "no y": (X, None, None, ValueError, "requires y"),
     "complex X": (X + 1j, Y, None, ValueError, "[Cc]omplex"),
     "complex y": (X, Y + 1j, None, ValueError, "[Cc]omplex"),
-    "text in X": (
-        X.astype(object) * 0 + "a" if False else np.full((30, 5), "a", dtype=object),
-        Y,
-        None,
-        ValueError,
-        ".",
-    ),
+    "text in X": (np.full((30, 5), "a", dtype=object), Y, None, ValueError, "could not convert"),
     "objects in X": (with_value(X.astype(object), {"a": 1}, (0, 0)), Y, None, TypeError, "number"),
     "text in y": (X, np.full(30, "a"), None, ValueError, "y must hold numbers"),
     "negative weight": (X, Y, np.linspace(-1, 1, 30), ValueError, "negative"),
@@ -189,7 +183,7 @@ def test_merge_that_would_overflow_is_refused():
     weight = np.full(30, 1e3)
     one, other = (IncrementalPLS(2).partial_fit(X * 1e150, Y, sample_weight=weight) for _ in range(2))
     n_samples = 30
-    with pytest.raises(ValueError, match="too large"):
+    with pytest.raises(ValueError, match="too large"):  # noqa: PT012
         while n_samples < 10**6:
             one.merge(other)
             n_samples += 30
@@ -201,7 +195,7 @@ def test_interrupted_fit_leaves_the_old_model(monkeypatch):
     model = IncrementalPLS(2).fit(X, Y)
     before = model.predict(X)
 
-    def interrupted(*args):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("plstream.solvers.multipass.Rereading.apply", interrupted)

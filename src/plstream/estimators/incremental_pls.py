@@ -355,7 +355,7 @@ class IncrementalPLS(
 
     def _fit_rereading(self, source: ArraySource) -> None:
         with single_threaded_blas():
-            rereading = Rereading(source, forgetting=self.forgetting)
+            rereading = Rereading(source, forgetting=self.forgetting, planned_reads=self.n_components + 1)
             self._solved = Solution.of(rereading.moments, rereading, self.n_components, scale=self.scale)
         self._n_rows = source.n_rows
         self._stream = None
@@ -363,7 +363,7 @@ class IncrementalPLS(
 
     def _fit_stream(self, source: ArraySource) -> None:
         stream = self._new_stream(source)
-        for block in track(source, "read 1", source.n_rows, lambda block: block.n_rows):
+        for block in track(source, "read 1 of 1", source.n_rows, lambda block: block.n_rows):
             stream.update(block.X, block.Y, block.weight)
         self._stream, self._solved, self.solver_ = stream, None, "gram"
         self._solution()

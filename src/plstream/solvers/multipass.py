@@ -51,11 +51,15 @@ class Rereading:
         Rows that can be read again.
     forgetting : float in (0, 1], default=1.0
         Factor by which a row weighs less for every row after it.
+    planned_reads : int, optional
+        Reads that will be made in all, for progress to tell.
 
     Attributes
     ----------
     moments : Moments
         Means, cross-covariance and sums of squares.
+    n_reads : int
+        Reads of the source so far.
 
     Examples
     --------
@@ -68,9 +72,10 @@ class Rereading:
     ([14.0, 5.0], 14.0)
     """
 
-    def __init__(self, source: Source, *, forgetting: float = 1.0) -> None:
+    def __init__(self, source: Source, *, forgetting: float = 1.0, planned_reads: int | None = None) -> None:
         self.source = source
         self.forgetting = forgetting
+        self.planned_reads = planned_reads
         self.n_reads = 0
         self.moments = Moments(source.n_columns, source.n_targets)
         for summary in ordered_map(moments_of, self._blocks()):
@@ -91,8 +96,9 @@ class Rereading:
     def _blocks(self) -> Iterator[Block]:
         """Read the source once, with weights as seen from its last row."""
         self.n_reads += 1
+        label = f"read {self.n_reads}" + (f" of {self.planned_reads}" if self.planned_reads else "")
         n_later = self.source.n_rows
-        for block in track(self.source, f"read {self.n_reads}", n_later, lambda block: block.n_rows):
+        for block in track(self.source, label, n_later, lambda block: block.n_rows):
             n_later -= block.n_rows
             weight = aged(block.weight, self.forgetting, block.n_rows, n_later)
             present = block._replace(weight=weight).present()

@@ -48,7 +48,8 @@ class Moments:
     weight : float
         Sum of their present weights.
     x_mean, y_mean : ndarray
-        Weighted means.
+        Weighted means. They are kept as a row of the data and the difference to it: far from zero, a single number would
+        be too coarse for the difference of two means.
     cross : ndarray of shape (n_columns, n_targets)
         Sum of (x - mean)(y - mean)'.
     x_squares, y_squares : ndarray
@@ -68,8 +69,8 @@ class Moments:
         self.forgetting = forgetting
         self.n_rows = 0
         self.weight = 0.0
-        self.x_mean = np.zeros(n_columns)
-        self.y_mean = np.zeros(n_targets)
+        self.x_origin, self.x_offset = np.zeros(n_columns), np.zeros(n_columns)
+        self.y_origin, self.y_offset = np.zeros(n_targets), np.zeros(n_targets)
         self.cross = np.zeros((n_columns, n_targets))
         self.x_squares = np.zeros(n_columns)
         self.y_squares = np.zeros(n_targets)
@@ -78,6 +79,16 @@ class Moments:
     def shape(self) -> tuple[int, int]:
         """Number of features and of responses."""
         return self.cross.shape
+
+    @property
+    def x_mean(self) -> Float64Array:
+        """Weighted mean of X."""
+        return self.x_origin + self.x_offset
+
+    @property
+    def y_mean(self) -> Float64Array:
+        """Weighted mean of Y."""
+        return self.y_origin + self.y_offset
 
     @property
     def nbytes(self) -> int:
@@ -117,10 +128,8 @@ class Moments:
         total = self.weight + other.weight
         if total > 0:
             dx, dy, f = self._differences(other)
-            share = other.weight / total
             self._add_squares(other, dx, dy, f)
-            self.x_mean += share * dx
-            self.y_mean += share * dy
+            self._move_means(other, dx, dy, other.weight / total)
             self.weight = total
         self.n_rows += other.n_rows
         return self
@@ -138,7 +147,17 @@ class Moments:
     def _differences(self, other: Moments) -> tuple[Float64Array, Float64Array, float]:
         """Return the differences of the means and the weight f that they have in the sums of squares."""
         f = self.weight * (other.weight / (self.weight + other.weight))
-        return other.x_mean - self.x_mean, other.y_mean - self.y_mean, f
+        dx = (other.x_origin - self.x_origin) + (other.x_offset - self.x_offset)
+        dy = (other.y_origin - self.y_origin) + (other.y_offset - self.y_offset)
+        return dx, dy, f
+
+    def _move_means(self, other: Moments, dx: Float64Array, dy: Float64Array, share: float) -> None:
+        if self.weight > 0:
+            self.x_offset += share * dx
+            self.y_offset += share * dy
+        else:
+            self.x_origin, self.x_offset = other.x_origin.copy(), other.x_offset.copy()
+            self.y_origin, self.y_offset = other.y_origin.copy(), other.y_offset.copy()
 
     def _add_squares(self, other: Moments, dx: Float64Array, dy: Float64Array, f: float) -> None:
         self.cross += other.cross
@@ -167,7 +186,7 @@ def moments_of(block: Block) -> Moments:
     state.n_rows = block.n_rows
     state.weight = float(block.n_rows if block.weight is None else block.weight.sum())
     with np.errstate(over="ignore", invalid="ignore"):
-        state.y_mean, centred = _centre(block.Y, block.weight, state.weight)
+        state.y_origin, state.y_offset, centred = _centre(block.Y, block.weight, state.weight)
         state.y_squares = _weighted_squares(centred, block.weight)
         if sparse.issparse(block.X):
             _add_sparse(state, block, centred)
@@ -222,9 +241,8 @@ def _add_dense(state: Moments, block: Block, centred: Float64Array) -> None:
             # Unlike the @ operator, dot lets other threads go on meanwhile.
             sums += np.dot(left[rows].T, tile)
             squares += _weighted_squares(tile, None if weight is None else weight[rows])
-    offset = sums[0] / state.weight
-    state.x_mean = shift + offset
-    state.x_squares = np.maximum(squares - state.weight * offset**2, 0.0)
+    state.x_origin, state.x_offset = shift, sums[0] / state.weight
+    state.x_squares = np.maximum(squares - state.weight * state.x_offset**2, 0.0)
     state.cross = sums[1 : 1 + centred.shape[1]].T.copy()
 
 
@@ -244,17 +262,18 @@ def _add_sparse(state: Moments, block: Block, centred: Float64Array) -> None:
     X = block.X.astype(np.float64)
     weight = np.ones(block.n_rows) if block.weight is None else block.weight
     weighted = centred * weight[:, None]
-    state.x_mean = (X.T @ weight) / state.weight
+    state.x_offset = (X.T @ weight) / state.weight
     state.cross = X.T @ weighted
     about_zero = X.multiply(X).T @ weight
-    state.x_squares = np.maximum(about_zero - state.weight * state.x_mean**2, 0.0)
+    state.x_squares = np.maximum(about_zero - state.weight * state.x_offset**2, 0.0)
     # A column whose mean is large beside its deviation loses its digits in that difference.
     columns = np.flatnonzero(~(state.x_squares >= _SAFE_SHARE * about_zero))
     by_column = X.tocsc() if len(columns) else X
     step = max(1, _DENSE_ENTRIES // block.n_rows)
     for start in range(0, len(columns), step):
         chosen = columns[start : start + step]
-        state.x_mean[chosen], x = _centre(by_column[:, chosen].toarray(), weight, state.weight)
+        dense = by_column[:, chosen].toarray()
+        state.x_origin[chosen], state.x_offset[chosen], x = _centre(dense, weight, state.weight)
         state.x_squares[chosen] = _weighted_squares(x, weight)
         state.cross[chosen] = np.dot(x.T, weighted)
 
@@ -268,13 +287,15 @@ def _reference_row(weight: Float64Array | None) -> int:
     return 0 if weight is None else int(np.argmax(weight))
 
 
-def _centre(rows: Float64Array, weight: Float64Array | None, total: float) -> tuple[Float64Array, Float64Array]:
-    """Return the means and the centred rows."""
-    reference = rows[_reference_row(weight)]
+def _centre(
+    rows: Float64Array, weight: Float64Array | None, total: float
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return one of the rows, the difference of the mean to it, and the centred rows."""
+    reference = rows[_reference_row(weight)].copy()
     shifted = rows - reference
     offset = shifted.mean(axis=0) if weight is None else np.dot(weight, shifted) / total
     shifted -= offset
-    return reference + offset, shifted
+    return reference, offset, shifted
 
 
 def _weighted_squares(rows: FloatArray, weight: Float64Array | None) -> Float64Array:

@@ -1,0 +1,78 @@
+"""The compiled loops do what NumPy does."""
+
+import numpy as np
+import pytest
+
+from plstream.solvers import Rereading
+from plstream.sources import ArraySource, arrays
+from plstream.statistics import moments_of
+from tests.oracles import regression_data
+
+dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+@pytest.fixture
+def sources(monkeypatch):
+    """Return a function that makes two sources of the same data, one that uses compiled loops and one that does not."""
+
+    def make(X, Y, weight=None, batch_size=None):
+        plain = ArraySource(X, Y, weight, batch_size=batch_size)
+        monkeypatch.setattr(arrays, "LARGE_BYTES", 0)
+        compiled = ArraySource(X, Y, weight, batch_size=batch_size)
+        monkeypatch.undo()
+        assert (plain.compiled, compiled.compiled) == (False, True)
+        return plain, compiled
+
+    return make
+
+
+@dtypes
+@pytest.mark.parametrize("n", [1, 3, 4, 30])
+@pytest.mark.parametrize("q", [1, 2, 5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments(sources, dtype, n, q, weighted):
+    X, Y = regression_data(n, 9, q + 1)
+    X, Y = (X + 1000).astype(dtype), Y[:, :q]
+    weight = np.linspace(0.5, 2, n) if weighted else None
+    (plain,), (compiled,) = sources(X, Y, weight)
+    expected, state = moments_of(plain), moments_of(compiled)
+    np.testing.assert_allclose(state.x_mean, expected.x_mean, rtol=1e-14)
+    np.testing.assert_allclose(state.x_squares, expected.x_squares, rtol=1e-12, atol=1e-20)
+    scale = np.sqrt(np.outer(expected.x_squares, expected.y_squares)).max() + 1e-20
+    np.testing.assert_allclose(state.cross, expected.cross, rtol=0, atol=1e-13 * scale)
+
+
+@dtypes
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("offset", [0, 1e6])
+def test_gram_action(sources, dtype, weighted, offset):
+    X, Y = regression_data(31, 9, 2)
+    X = (X + offset).astype(dtype)
+    weight = np.linspace(0, 2, 31) if weighted else None
+    v = np.random.default_rng(0).normal(size=9)
+    plain, compiled = (Rereading(source).apply(v) for source in sources(X, Y, weight, batch_size=7))
+    np.testing.assert_allclose(compiled[0], plain[0], rtol=1e-10)
+    assert compiled[1] == pytest.approx(plain[1], rel=1e-12)
+
+
+def test_reads_what_is_not_to_be_written(sources, tmp_path):
+    X, Y = regression_data(31, 9, 2)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    (plain,), (compiled,) = sources(X, Y)[0], sources(mapped, Y)[1]
+    np.testing.assert_allclose(moments_of(compiled).cross, moments_of(plain).cross, rtol=1e-12)
+    assert X.flags.writeable
+
+
+def test_bad_numbers_are_found(sources):
+    X, Y = regression_data(31, 9, 2)
+    X[7, 3] = np.nan
+    _, compiled = sources(X, Y)
+    with pytest.raises(ValueError, match=r"NaN \(first in row 7, column 3\)"):
+        Rereading(compiled)
+
+
+def test_small_or_unusual_arrays_do_without():
+    X = np.zeros((4, 3))
+    for rows in (X, np.asfortranarray(X), X.astype(int), X.astype(">f8"), X[:, ::2]):
+        assert not ArraySource(rows, X[:, :1]).compiled

@@ -1,0 +1,167 @@
+"""Moments and the Gram matrix against their definitions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from plstream.statistics import Buffered, Gram, Moments
+from tests.oracles import regression_data
+
+FIELDS = ["weight", "x_mean", "y_mean", "cross", "x_squares", "y_squares", "gram"]
+states = pytest.mark.parametrize("State", [Moments, Gram])
+
+
+def by_definition(X, Y, weight=None):
+    """Return all sums, from the data as a whole in extended precision."""
+    X, Y = np.asarray(X, dtype=np.longdouble), np.asarray(Y, dtype=np.longdouble)
+    weight = np.ones(len(X)) if weight is None else weight
+    total = weight.sum()
+    x_mean, y_mean = weight @ X / total, weight @ Y / total
+    x, y = X - x_mean, Y - y_mean
+    weighted = x * weight[:, None]
+    return {
+        "weight": total,
+        "x_mean": x_mean,
+        "y_mean": y_mean,
+        "cross": weighted.T @ y,
+        "x_squares": np.sum(weighted * x, axis=0),
+        "y_squares": weight @ y**2,
+        "gram": weighted.T @ x,
+    }
+
+
+def assert_equal_states(state, expected, *, rtol=1e-12):
+    for name in FIELDS:
+        if hasattr(state, name):
+            wanted = np.asarray(expected[name], dtype=np.float64)
+            np.testing.assert_allclose(
+                getattr(state, name), wanted, rtol=0, atol=rtol * np.abs(wanted).max(), err_msg=name
+            )
+
+
+@states
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, np.asfortranarray, np.float32])
+def test_update_in_blocks(State, weighted, offset, kind):
+    X, Y = regression_data(90, 7, 2)
+    if kind is np.float32:
+        X = X.astype(np.float32)
+    # Rounded to eighths so that even with an offset of 1e8 the data is exact.
+    X = np.round(X * 8) / 8 + X.dtype.type(offset if kind is not np.float32 else offset / 1e4)
+    Y = np.round(Y * 8) / 8 - offset
+    weight = np.linspace(0.01, 3, 90) if weighted else None
+    state = State(7, 2)
+    rows = X if kind is np.float32 else kind(X)
+    for start, stop in ((0, 1), (1, 2), (2, 50), (50, 90)):
+        state.update(rows[start:stop], Y[start:stop], None if weight is None else weight[start:stop])
+    assert state.n_rows == 90
+    assert_equal_states(state, by_definition(X, Y, weight), rtol=1e-11)
+
+
+@states
+def test_merge_does_not_depend_on_the_tree(State):
+    X, Y = regression_data(80, 5, 2)
+    parts = [State(5, 2).update(X[i : i + 20], Y[i : i + 20]) for i in range(0, 80, 20)]
+    left = parts[0].copy().merge(parts[1]).merge(parts[2]).merge(parts[3])
+    right = parts[3].copy().merge(parts[2].copy().merge(parts[1].copy().merge(parts[0])))
+    for state in (left, right):
+        assert_equal_states(state, by_definition(X, Y))
+    assert parts[0].n_rows == 20
+    empty = State(5, 2)
+    assert_equal_states(empty.merge(left), by_definition(X, Y))
+    assert_equal_states(left.merge(State(5, 2)), by_definition(X, Y))
+    assert State(5, 2).merge(State(5, 2)).weight == 0
+
+
+@states
+def test_forgetting(State):
+    X, Y = regression_data(50, 4, 2)
+    state = State(4, 2, forgetting=0.9)
+    for start in (0, 1, 13, 40):
+        stop = {0: 1, 1: 13, 13: 40, 40: 50}[start]
+        state.update(X[start:stop], Y[start:stop])
+    assert_equal_states(state, by_definition(X, Y, 0.9 ** np.arange(49, -1, -1)))
+    assert state.n_rows == 50
+
+
+@states
+def test_constant_columns_have_no_variance_at_all(State):
+    X, Y = regression_data(50, 3, 1)
+    X[:, 1] = 0.1
+    state = State(3, 1)
+    for start in range(0, 50, 7):
+        state.update(X[start : start + 7], Y[start : start + 7, None])
+    other = State(3, 1).update(X[:3], Y[:3, None])
+    state.merge(other)
+    assert state.x_squares[1] == 0
+    assert state.cross[1] == 0
+    assert state.x_mean[1] == 0.1
+
+
+@states
+def test_failed_update_changes_nothing(State):
+    X, Y = regression_data(30, 4, 2)
+    state = State(4, 2, forgetting=0.9).update(X, Y)
+    before = state.copy()
+    bad = X.copy()
+    bad[5, 1] = np.nan
+    for rows, message in ((bad, r"NaN \(first in row 5, column 1\)"), (X * 1e200, "too large")):
+        with pytest.raises(ValueError, match=message):
+            state.update(rows, Y)
+        for name, value in vars(before).items():
+            np.testing.assert_array_equal(getattr(state, name), value)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    outlier=st.floats(-1e150, 1e150),
+    row=st.integers(0, 19),
+    weight_exponent=st.integers(-8, 8),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_outliers_cost_no_accuracy(outlier, row, weight_exponent, seed):
+    """Relative to its own variance, a column is exact wherever an outlier stands and whatever it weighs."""
+    X, Y = regression_data(20, 3, 1, seed)
+    X[row, 0] = outlier
+    weight = np.ones(20)
+    weight[row] = 10.0**weight_exponent
+    expected = by_definition(X, Y[:, None], weight)
+    state = Gram(3, 1).update(X, Y[:, None], weight)
+    np.testing.assert_allclose(state.x_squares, expected["x_squares"].astype(np.float64), rtol=1e-10)
+    np.testing.assert_allclose(np.diag(state.gram), state.x_squares, rtol=1e-10)
+    bound = np.sqrt(expected["x_squares"] * expected["y_squares"]).astype(np.float64)
+    assert (np.abs(state.cross[:, 0] - expected["cross"][:, 0].astype(np.float64)) <= 1e-10 * bound).all()
+
+
+def test_gram_action():
+    X, Y = regression_data(40, 6, 1)
+    v = np.random.default_rng(0).normal(size=6)
+    action, square = Gram(6, 1).update(X, Y[:, None]).apply(v)
+    x = X - X.mean(axis=0)
+    np.testing.assert_allclose(action, x.T @ (x @ v), rtol=1e-12)
+    assert square == pytest.approx(np.sum((x @ v) ** 2))
+
+
+def test_memory_is_stated():
+    assert Moments(100, 3).nbytes == 8 * (3 * 100 + 3 * 3 + 300)
+    assert Gram(100, 3).nbytes == Moments(100, 3).nbytes + 8 * 100**2
+    assert Buffered(Gram(100, 3), 10).nbytes == Gram(100, 3).nbytes + 8 * 10 * (100 + 3 + 1)
+
+
+@pytest.mark.parametrize("forgetting", [1.0, 0.99])
+def test_buffer_makes_chunks_irrelevant_to_the_last_bit(forgetting):
+    X, Y = regression_data(100, 5, 2)
+    weight = np.linspace(0, 2, 100)
+    reference = Buffered(Gram(5, 2, forgetting=forgetting), 16).update(X, Y, weight).current()
+    for size in (1, 3, 16, 50, 99):
+        stream = Buffered(Gram(5, 2, forgetting=forgetting), 16)
+        for start in range(0, 100, size):
+            rows = slice(start, start + size)
+            stream.update(X[rows], Y[rows], weight[rows])
+            stream.current()
+        assert stream.n_rows == 99
+        for name in FIELDS:
+            np.testing.assert_array_equal(getattr(stream.current(), name), getattr(reference, name), err_msg=name)
