@@ -36,9 +36,9 @@ def test_bar_on_a_terminal_only():
 
 def test_bar_says_what_is_left():
     stream = Terminal()
-    bar = ProgressBar(stream)
-    bar(Step("read 1", 10, 1000, 0.1))
+    ProgressBar(stream, wait=60)(Step("read 1", 10, 1000, 0.1))
     assert stream.getvalue() == ""
+    bar = ProgressBar(stream, wait=0)
     bar(Step("read 1", 500, 1000, 2.0))
     assert "read 1: 500 rows, 250/s" in stream.getvalue()
     assert "50%, 2 s left" in stream.getvalue()

@@ -68,11 +68,12 @@ class ProgressBar:
         self.stream = stream
         self.wait = wait
         self.width = width
+        self._start = time.monotonic()
         self._drawn = 0
 
     def __call__(self, step: Step) -> None:
-        """Draw the step, or nothing while the work is younger than ``wait`` seconds."""
-        if step.seconds < self.wait and not self._drawn:
+        """Draw the step, or nothing while the bar is younger than ``wait`` seconds."""
+        if time.monotonic() - self._start < self.wait:
             return
         line = self._line(step)
         self.stream.write("\r" + line.ljust(self._drawn))
