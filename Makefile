@@ -11,7 +11,7 @@ help:
 	@echo "make bench  time and memory beside scikit-learn and ikpls"
 	@echo "make docs   build the documentation"
 
-$(VENV)/pip: 
+$(VENV)/pip:
 	$(PYTHON) -c 'import sys; sys.exit("plstream needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -38,6 +38,11 @@ lint: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/exact.py
+
+docs: $(VENV)/base
+	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/sphinx-build -W -q docs build/docs
+	@echo "The pages are in build/docs/index.html"
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

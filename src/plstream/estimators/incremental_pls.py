@@ -101,7 +101,7 @@ class IncrementalPLS(
         Rows that the model was made from.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if X has any that are all strings.
 
     See Also

@@ -48,7 +48,7 @@ class Moments:
     weight : float
         Sum of their present weights.
     x_mean, y_mean : ndarray
-        Weighted means. They are kept as a row of the data and the difference to it: far from zero, a single number would
+        Weighted means, kept as a row of the data and the difference to it: far from zero, a single number would
         be too coarse for the difference of two means.
     cross : ndarray of shape (n_columns, n_targets)
         Sum of (x - mean)(y - mean)'.
