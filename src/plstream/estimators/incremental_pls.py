@@ -68,7 +68,7 @@ class IncrementalPLS(
         How X is condensed. "auto" is "multipass" in ``fit`` and "gram" in ``partial_fit``. After "multipass" there is
         no streaming state, so neither ``partial_fit`` nor ``merge`` can follow.
     batch_size : int, default=None
-        Rows read at a time. By default as many as take about 16 MiB.
+        Rows read at a time. By default as many as take 16 to 32 MiB.
     forgetting : float, default=1.0
         Factor in (0, 1] by which a row weighs less for every row after it. With 0.999 the model follows about the last
         thousand rows.

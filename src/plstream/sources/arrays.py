@@ -24,7 +24,7 @@ class ArraySource:
     weight : array of shape (n_rows,), optional
         Rows of weight zero are left out.
     batch_size : int, optional
-        Rows in a block. By default a 32nd part of all, but no less than 16 MiB and no more than 64 MiB.
+        Rows in a block. By default a 32nd part of all, but no less than 16 MiB and no more than 32 MiB.
 
     Examples
     --------
@@ -62,17 +62,10 @@ class ArraySource:
         for start in range(0, self.X.shape[0], self.batch_size):
             rows = slice(start, start + self.batch_size)
             weight = None if self.weight is None else self.weight[rows]
-            block = Block(self._read(rows), np.asarray(self.Y[rows], dtype=np.float64), weight, self.compiled)
+            block = Block(self.X[rows], np.asarray(self.Y[rows], dtype=np.float64), weight, self.compiled)
             block = block.present()
             if block.n_rows:
                 yield block
-
-    def _read(self, rows: slice) -> Rows:
-        block = self.X[rows]
-        if self.compiled:
-            # Compiled for arrays that are not written to, the loops are compiled once for all.
-            block.flags.writeable = False
-        return block
 
 
 def _suits_compiled_loops(X: Rows) -> bool:

@@ -16,7 +16,7 @@ from .._types import Float64Array, FloatArray, Rows
 
 LARGE_BYTES = 128 << 20
 SMALLEST_BLOCK_BYTES = 16 << 20
-LARGEST_BLOCK_BYTES = 64 << 20
+LARGEST_BLOCK_BYTES = 32 << 20
 TILE_BYTES = 1 << 20
 MIN_TILE_ROWS = 16
 

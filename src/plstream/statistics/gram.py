@@ -61,12 +61,12 @@ class Gram(Moments):
         """Return the state of a block's rows alone."""
         X = block.X.toarray() if sparse.issparse(block.X) else block.X
         X = np.ascontiguousarray(X, dtype=np.float64)
-        summary = Gram.__new__(Gram)
-        vars(summary).update(vars(moments_of(block._replace(X=X))))
-        centred = X - summary.x_mean
+        moments = moments_of(block._replace(X=X))
+        centred = X - moments.x_mean
         if block.weight is not None:
             centred *= np.sqrt(block.weight)[:, None]
-        summary.gram = centred.T @ centred
+        summary = Gram.__new__(Gram)
+        vars(summary).update(vars(moments), gram=centred.T @ centred)
         return summary
 
     def _shrink(self, factor: float) -> None:

@@ -28,7 +28,6 @@ def _compiled(function: Function) -> Function:
     return compiled
 
 
-@_compiled
 def add_moments(
     X: FloatArray, shift: Float64Array, left: Float64Array, squares: Float64Array, sums: Float64Array
 ) -> None:
@@ -36,6 +35,32 @@ def add_moments(
 
     ``left`` has an even number of columns, of which the first is w.
     """
+    _add_moments(_read_only(X), shift, left, squares, sums)
+
+
+def add_gram_action(
+    X: FloatArray,
+    mean: Float64Array,
+    v: Float64Array,
+    weight: Float64Array,
+    scores: Float64Array,
+    action: Float64Array,
+) -> None:
+    """Set ``scores`` to t = (X - mean) v and add to ``action`` (X - mean)'(weight * t)."""
+    _add_gram_action(_read_only(X), mean, v, weight, scores, action)
+
+
+def _read_only(X: FloatArray) -> FloatArray:
+    """Return a view that cannot be written to: Numba would compile everything once more for arrays that can."""
+    view = X.view()
+    view.flags.writeable = False
+    return view
+
+
+@_compiled
+def _add_moments(
+    X: FloatArray, shift: Float64Array, left: Float64Array, squares: Float64Array, sums: Float64Array
+) -> None:
     n, k = left.shape
     whole = n - n % 4
     for i in range(0, whole, 4):
@@ -86,7 +111,7 @@ def _add_products(
 
 
 @_compiled
-def add_gram_action(
+def _add_gram_action(
     X: FloatArray,
     mean: Float64Array,
     v: Float64Array,
@@ -94,7 +119,6 @@ def add_gram_action(
     scores: Float64Array,
     action: Float64Array,
 ) -> None:
-    """Set ``scores`` to t = (X - mean) v and add to ``action`` (X - mean)'(weight * t)."""
     n = len(scores)
     whole = n - n % 4
     for i in range(0, whole, 4):

@@ -229,7 +229,7 @@ def aged(weight: Float64Array | None, forgetting: float, n_rows: int, n_later: i
 
 def _add_dense(state: Moments, block: Block, centred: Float64Array) -> None:
     X, weight = block.X, block.weight
-    shift = np.asarray(X[_reference_row(weight)], dtype=np.float64)
+    shift = np.array(X[_reference_row(weight)], dtype=np.float64)
     left = _left_factor(centred, weight)
     sums, squares = np.zeros((left.shape[1], len(shift))), np.zeros(len(shift))
     if block.compiled:
