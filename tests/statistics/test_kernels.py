@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from plstream.solvers import Rereading
 from plstream.sources import ArraySource, arrays
-from plstream.statistics import moments_of
+from plstream.statistics import kernels, moments_of
 from tests.oracles import regression_data
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -72,7 +73,23 @@ def test_bad_numbers_are_found(sources):
         Rereading(compiled)
 
 
-def test_small_or_unusual_arrays_do_without():
+@pytest.mark.parametrize(
+    "form",
+    [np.asfortranarray, lambda X: X.astype(">f8"), np.float16, np.int8, lambda X: np.repeat(X, 2, axis=1)[:, ::2]],
+)
+def test_any_form_of_array(sources, form, monkeypatch):
+    monkeypatch.setattr(kernels, "_COPY_BYTES", 9 * 8 * 7)
+    X, Y = regression_data(31, 9, 2)
+    X = form(np.round(X))
+    v = np.random.default_rng(0).normal(size=9)
+    plain, compiled = (Rereading(source) for source in sources(X, Y))
+    np.testing.assert_allclose(compiled.moments.cross, plain.moments.cross, rtol=1e-10)
+    np.testing.assert_allclose(compiled.apply(v)[0], plain.apply(v)[0], rtol=1e-10)
+
+
+def test_small_and_sparse_data_does_without():
     X = np.zeros((4, 3))
-    for rows in (X, np.asfortranarray(X), X.astype(int), X.astype(">f8"), X[:, ::2]):
-        assert not ArraySource(rows, X[:, :1]).compiled
+    assert not ArraySource(X, X[:, :1]).compiled
+    large = np.broadcast_to(0.0, (2**14, 2**10))
+    assert ArraySource(large, large[:, :1]).compiled
+    assert not ArraySource(sparse.csr_array((2**14, 2**10)), large[:, :1]).compiled

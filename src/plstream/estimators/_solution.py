@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -10,6 +11,19 @@ from scipy import linalg
 from .._types import Float64Array
 from ..solvers import Factors, GramAction, Scaling, solve_scaled
 from ..statistics import Moments
+
+
+class Solved:
+    """A fitted attribute that is looked up in the estimator's solution, which is computed when first asked for."""
+
+    def __init__(self, doc: str) -> None:
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name.removesuffix("_")
+
+    def __get__(self, model: Any, owner: type) -> Any:
+        return self if model is None else getattr(model._solution(), self.name)
 
 
 @dataclass(frozen=True)

@@ -27,23 +27,10 @@ from ..sources.blocks import require_finite
 from ..statistics import Buffered, Gram
 from ._base import unchanged_on_failure, validate_rows, validate_training_rows
 from ._projection import centred_product
-from ._solution import Solution
+from ._solution import Solution, Solved
 
 # Rows that the Gram matrix absorbs at a time: enough that adding to it costs little beside the product itself.
 _GRAM_BLOCK_ROWS = 1024
-
-
-class _Solved:
-    """An attribute of the solution, which is computed when first asked for."""
-
-    def __init__(self, doc: str) -> None:
-        self.__doc__ = doc
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name.removesuffix("_")
-
-    def __get__(self, model: IncrementalPLS | None, owner: type) -> Any:
-        return self if model is None else getattr(model._solution(), self.name)
 
 
 class IncrementalPLS(
@@ -144,22 +131,22 @@ class IncrementalPLS(
         "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 
-    x_weights_ = _Solved("Weights of X.")
-    x_loadings_ = _Solved("Loadings of X.")
-    x_rotations_ = _Solved("Rotations of X.")
-    y_weights_ = _Solved("Weights of y.")
-    y_loadings_ = _Solved("Loadings of y.")
-    y_rotations_ = _Solved("Rotations of y.")
-    coef_ = _Solved("Coefficients of the centred X.")
-    intercept_ = _Solved("Means of y.")
-    x_mean_ = _Solved("Means of X.")
-    x_scale_ = _Solved("Divisors of X.")
-    y_mean_ = _Solved("Means of y.")
-    y_scale_ = _Solved("Divisors of y.")
-    n_components_ = _Solved("Components that the data has.")
-    vip_ = _Solved("Variable importance in projection.")
-    x_explained_variance_ratio_ = _Solved("Share of the variance of X that each component explains.")
-    y_explained_variance_ratio_ = _Solved("Share of the variance of y that each component explains.")
+    x_weights_ = Solved("Weights of X.")
+    x_loadings_ = Solved("Loadings of X.")
+    x_rotations_ = Solved("Rotations of X.")
+    y_weights_ = Solved("Weights of y.")
+    y_loadings_ = Solved("Loadings of y.")
+    y_rotations_ = Solved("Rotations of y.")
+    coef_ = Solved("Coefficients of the centred X.")
+    intercept_ = Solved("Means of y.")
+    x_mean_ = Solved("Means of X.")
+    x_scale_ = Solved("Divisors of X.")
+    y_mean_ = Solved("Means of y.")
+    y_scale_ = Solved("Divisors of y.")
+    n_components_ = Solved("Components that the data has.")
+    vip_ = Solved("Variable importance in projection.")
+    x_explained_variance_ratio_ = Solved("Share of the variance of X that each component explains.")
+    y_explained_variance_ratio_ = Solved("Share of the variance of y that each component explains.")
 
     _stream: Buffered[Gram] | None
     _solved: Solution | None

@@ -40,7 +40,7 @@ class ArraySource:
         self.Y = Y
         self.weight = weight
         self.batch_size = batch_size or default_block_rows(self.X)
-        self.compiled = _suits_compiled_loops(self.X)
+        self.compiled = isinstance(self.X, np.ndarray) and self.X.nbytes >= LARGE_BYTES
 
     @property
     def n_rows(self) -> int:
@@ -66,13 +66,3 @@ class ArraySource:
             block = block.present()
             if block.n_rows:
                 yield block
-
-
-def _suits_compiled_loops(X: Rows) -> bool:
-    """Tell whether X is a plain array of floats, so large that loading the compiled loops pays off."""
-    return (
-        isinstance(X, np.ndarray)
-        and X.nbytes >= LARGE_BYTES
-        and X.flags.c_contiguous
-        and X.dtype in (np.float32, np.float64)
-    )

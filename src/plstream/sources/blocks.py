@@ -28,7 +28,7 @@ class Block(NamedTuple):
     Y: Float64Array
     weight: Float64Array | None
     compiled: bool = False
-    """Whether compiled loops are to be used on X: it is part of something large, and in a form they can read."""
+    """Whether to use compiled loops: X is dense, and part of something so large that loading them pays off."""
 
     @property
     def n_rows(self) -> int:

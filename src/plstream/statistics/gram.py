@@ -8,12 +8,15 @@ with f and :math:`\delta_x` as for the moments. The sums are additive, so states
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from scipy import sparse
+from scipy.linalg import blas
 
 from .._types import Float64Array
 from ..sources.blocks import Block
-from .moments import Moments, moments_of
+from .moments import Moments
 
 
 class Gram(Moments):
@@ -30,8 +33,8 @@ class Gram(Moments):
 
     Attributes
     ----------
-    gram : ndarray of shape (n_columns, n_columns)
-        Sum of (x - mean)(x - mean)'.
+    upper : ndarray of shape (n_columns, n_columns)
+        The upper triangle of the sum of (x - mean)(x - mean)'; what is below it has no meaning.
 
     Examples
     --------
@@ -50,33 +53,45 @@ class Gram(Moments):
 
     def __init__(self, n_columns: int, n_targets: int, *, forgetting: float = 1.0) -> None:
         super().__init__(n_columns, n_targets, forgetting=forgetting)
-        self.gram = np.zeros((n_columns, n_columns))
+        # In column order, and one triangle only, for BLAS to add to it in place.
+        self.upper = np.zeros((n_columns, n_columns), order="F")
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Gv and v'Gv."""
-        action = self.gram @ v
+        action: Float64Array = blas.dsymv(1.0, self.upper, v)
         return action, float(v @ action)
 
-    def summarise(self, block: Block) -> Gram:
-        """Return the state of a block's rows alone."""
-        X = block.X.toarray() if sparse.issparse(block.X) else block.X
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        moments = moments_of(block._replace(X=X))
-        centred = X - moments.x_mean
+    def merge(self, other: Moments) -> Self:
+        """Add the rows that another state has absorbed; the other one is left as it is."""
+        if not isinstance(other, Gram):
+            raise TypeError(f"Only another Gram can be merged, not {type(other).__name__}.")
+        self._require_room(other)
+        row = self._between_means(other)
+        super().merge(other)
+        self.upper += other.upper
+        self._add_product(row[None])
+        return self
+
+    def _absorb(self, block: Block, summary: Moments) -> None:
+        row = self._between_means(summary)
+        super()._absorb(block, summary)
+        rows = np.empty((block.n_rows + 1, len(row)))
+        np.subtract(block.X.toarray() if sparse.issparse(block.X) else block.X, summary.x_mean, out=rows[:-1])
         if block.weight is not None:
-            centred *= np.sqrt(block.weight)[:, None]
-        summary = Gram.__new__(Gram)
-        vars(summary).update(vars(moments), gram=centred.T @ centred)
-        return summary
+            rows[:-1] *= np.sqrt(block.weight)[:, None]
+        rows[-1] = row
+        self._add_product(rows)
+
+    def _between_means(self, other: Moments) -> Float64Array:
+        """Return the row that stands for the difference between the means of two states."""
+        dx, _, f = self._differences(other)
+        row: Float64Array = np.sqrt(f) * dx
+        return row
+
+    def _add_product(self, rows: Float64Array) -> None:
+        """Add rows'rows in place."""
+        blas.dsyrk(1.0, rows.T, beta=1.0, c=self.upper, overwrite_c=True)
 
     def _shrink(self, factor: float) -> None:
         super()._shrink(factor)
-        self.gram *= factor
-
-    def _add_squares(self, other: Moments, dx: Float64Array, dy: Float64Array, f: float) -> None:
-        assert isinstance(other, Gram)
-        super()._add_squares(other, dx, dy, f)
-        self.gram += other.gram
-        if f > 0:
-            root = np.sqrt(f) * dx
-            self.gram += np.outer(root, root)
+        self.upper *= factor

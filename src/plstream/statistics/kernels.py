@@ -8,15 +8,18 @@ function of its own, for LLVM stops vectorising larger ones. Numba compiles them
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 
-from .._types import Float64Array, FloatArray
+from .._types import Array, Float64Array, FloatArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Enough rows that a copy from columns to rows takes whole pieces of each column.
+_COPY_BYTES = 4 << 20
 
 
 def _compiled(function: Function) -> Function:
@@ -28,33 +31,37 @@ def _compiled(function: Function) -> Function:
     return compiled
 
 
-def add_moments(
-    X: FloatArray, shift: Float64Array, left: Float64Array, squares: Float64Array, sums: Float64Array
-) -> None:
+def add_moments(X: Array, shift: Float64Array, left: Float64Array, squares: Float64Array, sums: Float64Array) -> None:
     """Add to ``squares`` the sums of w (x - shift)^2, and to ``sums`` left'(X - shift).
 
     ``left`` has an even number of columns, of which the first is w.
     """
-    _add_moments(_read_only(X), shift, left, squares, sums)
+    for rows, readable in _readable(X):
+        _add_moments(readable, shift, left[rows], squares, sums)
 
 
 def add_gram_action(
-    X: FloatArray,
-    mean: Float64Array,
-    v: Float64Array,
-    weight: Float64Array,
-    scores: Float64Array,
-    action: Float64Array,
+    X: Array, mean: Float64Array, v: Float64Array, weight: Float64Array, scores: Float64Array, action: Float64Array
 ) -> None:
     """Set ``scores`` to t = (X - mean) v and add to ``action`` (X - mean)'(weight * t)."""
-    _add_gram_action(_read_only(X), mean, v, weight, scores, action)
+    for rows, readable in _readable(X):
+        _add_gram_action(readable, mean, v, weight[rows], scores[rows], action)
 
 
-def _read_only(X: FloatArray) -> FloatArray:
-    """Return a view that cannot be written to: Numba would compile everything once more for arrays that can."""
-    view = X.view()
-    view.flags.writeable = False
-    return view
+def _readable(X: Array) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield X in a form that the loops are compiled for: all at once if it has that form, else in small copies.
+
+    The form is float32 or float64, row by row, and not to be written to: for arrays that can be, Numba would compile
+    everything once more.
+    """
+    dtype: Any = np.float32 if X.dtype in {np.dtype(np.float16), np.dtype(np.float32)} else np.float64
+    as_it_is = X.flags.c_contiguous and X.dtype == dtype
+    step = len(X) if as_it_is else max(4, _COPY_BYTES // max(1, X.shape[1] * 8))
+    for start in range(0, len(X), step):
+        rows = slice(start, start + step)
+        view: FloatArray = np.ascontiguousarray(X[rows], dtype=dtype).view()
+        view.flags.writeable = False
+        yield rows, view
 
 
 @_compiled

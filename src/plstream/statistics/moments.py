@@ -99,7 +99,7 @@ class Moments:
         """Return a state of its own with the same content."""
         twin = type(self).__new__(type(self))
         for name, value in vars(self).items():
-            setattr(twin, name, value.copy() if isinstance(value, np.ndarray) else value)
+            setattr(twin, name, value.copy(order="K") if isinstance(value, np.ndarray) else value)
         return twin
 
     def update(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
@@ -108,12 +108,12 @@ class Moments:
         n_rows = block.n_rows
         block = block._replace(weight=aged(block.weight, self.forgetting, n_rows)).present()
         if n_rows:
-            summary = self.summarise(block)
+            summary = moments_of(block)
             summary.n_rows = n_rows
             # Nothing here changes before the block is known to be good.
             self._require_room(summary)
             self.forget(n_rows)
-            self.merge(summary)
+            self._absorb(block, summary)
         return self
 
     def forget(self, n_rows: int) -> Self:
@@ -128,15 +128,17 @@ class Moments:
         total = self.weight + other.weight
         if total > 0:
             dx, dy, f = self._differences(other)
-            self._add_squares(other, dx, dy, f)
+            self.cross += other.cross + np.outer(f * dx, dy)
+            self.x_squares += other.x_squares + f * dx**2
+            self.y_squares += other.y_squares + f * dy**2
             self._move_means(other, dx, dy, other.weight / total)
             self.weight = total
         self.n_rows += other.n_rows
         return self
 
-    def summarise(self, block: Block) -> Moments:
-        """Return the state of a block's rows alone, in which all numbers are finite."""
-        return moments_of(block)
+    def _absorb(self, block: Block, summary: Moments) -> None:
+        """Add a block, the moments of which are known, and for which there is room."""
+        Moments.merge(self, summary)
 
     def _shrink(self, factor: float) -> None:
         self.weight *= factor
@@ -146,7 +148,8 @@ class Moments:
 
     def _differences(self, other: Moments) -> tuple[Float64Array, Float64Array, float]:
         """Return the differences of the means and the weight f that they have in the sums of squares."""
-        f = self.weight * (other.weight / (self.weight + other.weight))
+        total = self.weight + other.weight
+        f = self.weight * (other.weight / total) if total > 0 else 0.0
         dx = (other.x_origin - self.x_origin) + (other.x_offset - self.x_offset)
         dy = (other.y_origin - self.y_origin) + (other.y_offset - self.y_offset)
         return dx, dy, f
@@ -159,19 +162,8 @@ class Moments:
             self.x_origin, self.x_offset = other.x_origin.copy(), other.x_offset.copy()
             self.y_origin, self.y_offset = other.y_origin.copy(), other.y_offset.copy()
 
-    def _add_squares(self, other: Moments, dx: Float64Array, dy: Float64Array, f: float) -> None:
-        self.cross += other.cross
-        self.x_squares += other.x_squares
-        self.y_squares += other.y_squares
-        if f > 0:
-            self.cross += np.outer(f * dx, dy)
-            self.x_squares += f * dx**2
-            self.y_squares += f * dy**2
-
     def _require_room(self, other: Moments) -> None:
         """Raise ValueError if the sum of both states overflows: products are bounded by the sums of squares."""
-        if self.weight + other.weight == 0:
-            return
         dx, dy, f = self._differences(other)
         with np.errstate(over="ignore"):
             x_squares = self.x_squares + other.x_squares + f * dx**2
