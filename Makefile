@@ -2,19 +2,21 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
 
-.PHONY: help run test lint bench docs clean
+.PHONY: help run test test-lowest lint bench docs clean
 help:
-	@echo "make run    fit a file larger than the memory allowed, and show that the result is exact"
-	@echo "make test   run all tests"
-	@echo "make lint   check style and types"
-	@echo "make bench  time and memory beside scikit-learn and ikpls"
-	@echo "make docs   build the documentation"
+	@echo "make run          fit a file larger than the memory allowed, and see that the result is exact"
+	@echo "make test         run all tests"
+	@echo "make test-lowest  run the tests with the lowest supported releases (Python 3.11 or 3.12)"
+	@echo "make lint         check style and types"
+	@echo "make bench        time and memory beside scikit-learn and ikpls"
+	@echo "make docs         build the documentation"
 
-$(VENV)/pip:
+%/pip:
 	$(PYTHON) -c 'import sys; sys.exit("plstream needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(PYTHON) -m venv $*
+	$*/bin/python -m pip install --quiet --upgrade pip
 	@touch $@
 
 $(VENV)/base: $(VENV)/pip pyproject.toml
@@ -25,11 +27,18 @@ $(VENV)/dev: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
 	@touch $@
 
+$(LOWEST)/ready: $(LOWEST)/pip pyproject.toml .ci/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet --constraint .ci/lowest.txt --editable . pytest pytest-xdist hypothesis
+	@touch $@
+
 run: $(VENV)/base
 	$(BIN)/python examples/out_of_core.py
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest --numprocesses=2
+
+test-lowest: $(LOWEST)/ready
+	$(LOWEST)/bin/python -m pytest --numprocesses=2
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check
@@ -45,4 +54,4 @@ docs: $(VENV)/base
 	@echo "The pages are in build/docs/index.html"
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,7 +7,7 @@ author = "the plstream developers"
 copyright = f"2026, {author}"  # noqa: A001
 version = release = plstream.__version__
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx-mathjax-offline"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 2
 suppress_warnings = ["myst.xref_missing"]
