@@ -34,9 +34,11 @@ Fit: TypeAlias = Callable[[FloatArray, FloatArray, int], object]
 COMPONENTS = (4, 10)
 TARGETS = (1, 10)
 DTYPES = (np.dtype(np.float64), np.dtype(np.float32))
-BUDGET_SECONDS = 60.0
+BUDGET_SECONDS = 40.0
 # Columns that the responses depend on.
 N_CAUSES = 16
+# Strengths of what the columns of X have in common. Independent columns are used up after a dozen components.
+FACTOR_STRENGTHS = np.geomspace(1.0, 0.02, 32, dtype=np.float32)
 
 
 class Size(NamedTuple):
@@ -121,12 +123,14 @@ PEERS = (SKLEARN, IKPLS_1, IKPLS_2)
 
 
 def make_data(size: Size, q: int, dtype: DTypeLike) -> tuple[FloatArray, FloatArray]:
-    """Return X with columns of different scale and a mean, and Y that depends on some of them and on noise.
+    """Return X of factors and noise, with columns of different scale and a mean, and Y of some columns and noise.
 
     But for rounding, the numbers are the same for both dtypes, and the first response the same for any q.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal(size, dtype=np.float32)
+    factors = rng.standard_normal((size.n, len(FACTOR_STRENGTHS)), dtype=np.float32) * FACTOR_STRENGTHS
+    X += factors @ rng.standard_normal((len(FACTOR_STRENGTHS), size.m), dtype=np.float32)
     X *= np.linspace(3.0, 0.2, size.m, dtype=np.float32)
     X += 1.5
     causes = X[:, np.linspace(0, size.m - 1, N_CAUSES, dtype=int)]
