@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+import pytest
 
 from plstream import IncrementalPLS, show_progress
 from plstream.progress import ProgressBar, Step, listening
@@ -11,6 +12,11 @@ from plstream.progress import ProgressBar, Step, listening
 class Terminal(io.StringIO):
     def isatty(self):
         return True
+
+
+@pytest.fixture(autouse=True)
+def all_data_is_large(monkeypatch):
+    monkeypatch.setattr("plstream.sources.arrays.SMALL_BYTES", 0)
 
 
 def test_every_read_is_told():

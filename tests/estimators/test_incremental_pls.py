@@ -4,6 +4,7 @@ import json
 import warnings
 from itertools import pairwise
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from plstream import IncrementalPLS
+from plstream.solvers import Rereading, Scaling, solve_scaled
+from plstream.sources import ArraySource
 from tests.oracles import dense_pls, regression_data, relative_error
 
 SPECTRA = Path(__file__).parents[3] / "shared" / "data" / "spectra"
@@ -33,12 +36,19 @@ SHARED_ATTRIBUTES = [
 ]
 SHAPES = [(60, 9), (20, 50)]
 
-solvers = pytest.mark.parametrize("solver", ["multipass", "gram"])
+
+@pytest.fixture(params=["small multipass", "large multipass", "gram"])
+def solver(request, monkeypatch):
+    """Every way to solve; data counts as small or large whatever its size."""
+    if request.param == "large multipass":
+        monkeypatch.setattr("plstream.sources.arrays.SMALL_BYTES", 0)
+    return request.param.split()[-1]
+
+
 scales = pytest.mark.parametrize("scale", [True, False])
 shapes = pytest.mark.parametrize(("n", "m"), SHAPES)
 
 
-@solvers
 @scales
 @shapes
 def test_equals_plsregression_for_one_response(solver, scale, n, m):
@@ -59,7 +69,6 @@ def test_equals_plsregression_for_one_response(solver, scale, n, m):
     assert ours.score(X, y) == pytest.approx(theirs.score(X, y), abs=1e-9)
 
 
-@solvers
 @scales
 @shapes
 @pytest.mark.parametrize("q", [3, 10])
@@ -86,7 +95,6 @@ def test_more_responses_than_features():
     assert relative_error(IncrementalPLS(4).fit(X, Y).coef_, dense_pls(X, Y, 4)[0].T) < 1e-9
 
 
-@solvers
 def test_equals_r_on_linnerud(solver):
     expected = np.array(
         json.loads((Path(__file__).parents[1] / "data" / "r_pls.json").read_text())["linnerud, 2 components"]
@@ -98,7 +106,6 @@ def test_equals_r_on_linnerud(solver):
 
 
 @pytest.mark.skipif(not SPECTRA.exists(), reason="the gasoline spectra of R's package pls are not at hand")
-@solvers
 @pytest.mark.parametrize(
     ("key", "n_components", "scale"),
     [
@@ -126,7 +133,6 @@ def test_many_components_of_ill_conditioned_spectra():
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 60, 1000])
-@solvers
 def test_batch_size_does_not_matter(batch_size, solver):
     X, y = regression_data(60, 9)
     model = IncrementalPLS(3, solver=solver, batch_size=batch_size).fit(X, y)
@@ -139,11 +145,16 @@ def test_batch_size_does_not_matter(batch_size, solver):
     m=st.integers(1, 12),
     q=st.integers(1, 4),
     scale=st.booleans(),
-    solver=st.sampled_from(["multipass", "gram"]),
+    way=st.sampled_from(["small multipass", "large multipass", "gram"]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_invariances(n, m, q, scale, solver, seed):
+def test_invariances(n, m, q, scale, way, seed):
     """Order, weights as repeated rows, units and offsets of the data change nothing that they should not."""
+    with mock.patch("plstream.sources.arrays.SMALL_BYTES", 0 if way == "large multipass" else 10**6):
+        check_invariances(n, m, q, scale, way.split()[-1], seed)
+
+
+def check_invariances(n, m, q, scale, solver, seed):
     rng = np.random.default_rng(seed)
     X, Y = regression_data(n, m, q, seed)
     c = min(3, m, n - 1)
@@ -189,7 +200,6 @@ def test_stream_and_merge_equal_fit(cuts, order, q, seed):
     assert parts[0].n_samples_seen_ == stream.n_samples_seen_ == 50
 
 
-@solvers
 @pytest.mark.parametrize("forgetting", [0.5, 0.9, 0.999])
 def test_forgetting_is_explicit_weights(solver, forgetting):
     X, y = regression_data(80, 6)
@@ -218,7 +228,6 @@ def test_forgetting_with_rows_too_old_to_count():
     assert model.n_samples_seen_ == 3000
 
 
-@solvers
 def test_weight_zero_is_absence(solver):
     X, y = regression_data(60, 5)
     weight = np.ones(60)
@@ -237,7 +246,6 @@ def test_weights_that_sum_to_one():
     assert relative_error(model.coef_, IncrementalPLS(3).fit(X, y).coef_) < 1e-9
 
 
-@solvers
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_array, sparse.csr_array])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_sparse_equals_dense(solver, container, dtype):
@@ -253,7 +261,6 @@ def test_sparse_equals_dense(solver, container, dtype):
     assert relative_error(model.predict(container(X)), dense.predict(X)) < tolerance
 
 
-@solvers
 def test_sparse_with_nearly_constant_columns(solver):
     """Columns that are sparse in name only are centred as dense ones are."""
     X, y = regression_data(60, 4)
@@ -294,7 +301,6 @@ def test_y_of_other_numbers(dtype):
     assert relative_error(model.coef_, IncrementalPLS(2).fit(X, y.astype(np.float64)).coef_) < 1e-12
 
 
-@solvers
 def test_constant_columns_do_not_take_part(solver):
     X, y = regression_data(50, 6)
     padded = np.column_stack([np.full(50, 0.1), X, np.zeros(50), np.full(50, 1e8)])
@@ -307,7 +313,6 @@ def test_constant_columns_do_not_take_part(solver):
     assert (model.x_scale_[[0, 7, 8]] == 1).all()
 
 
-@solvers
 @pytest.mark.parametrize("spectrum", [(1, 1, 1), (1, 1e-3, 1e-6)])
 @scales
 def test_rank_is_found(solver, spectrum, scale):
@@ -326,7 +331,6 @@ def test_rank_is_found(solver, spectrum, scale):
     assert relative_error(model.coef_, exact.coef_) < 1e-9
 
 
-@solvers
 @pytest.mark.filterwarnings("ignore:X and y have only")
 def test_degenerate_data(solver):
     X, y = regression_data(30, 4)
@@ -353,7 +357,6 @@ def test_degenerate_data(solver):
     )
 
 
-@solvers
 @pytest.mark.parametrize("q", [1, 3])
 def test_fewer_components_need_no_refit(solver, q):
     X, Y = regression_data(60, 9, q)
@@ -408,15 +411,14 @@ def test_partial_fit_does_not_solve(monkeypatch):
     assert len(solved) == 1
 
 
-def test_reads_of_the_data():
-    """A fit of c components reads the data c + 1 times."""
-    from plstream.solvers import Rereading, Scaling, solve_scaled
-    from plstream.sources import ArraySource
-
+@pytest.mark.parametrize(("small_bytes", "n_reads"), [(0, 6), (10**6, 1)])
+def test_reads_of_the_data(monkeypatch, small_bytes, n_reads):
+    """A fit of c components reads the data c + 1 times; small data, which is kept, once."""
+    monkeypatch.setattr("plstream.sources.arrays.SMALL_BYTES", small_bytes)
     X, y = regression_data(60, 9)
     rereading = Rereading(ArraySource(X, y[:, None], batch_size=10))
     solve_scaled(rereading.moments, rereading, Scaling.of(rereading.moments, scale=True), 5)
-    assert rereading.n_reads == 6
+    assert rereading.n_reads == n_reads
 
 
 def test_pipeline_grid_search_and_output():

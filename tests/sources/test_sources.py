@@ -63,6 +63,8 @@ def test_block_sizes():
     assert default_block_rows(wide) * row_bytes(wide) <= LARGEST_BLOCK_BYTES
     tall = np.broadcast_to(np.float64(0), (10**6, 10))
     assert default_block_rows(tall) * row_bytes(tall) <= SMALLEST_BLOCK_BYTES
+    assert ArraySource(tall, tall[:, :1]).batch_size == default_block_rows(tall)
+    assert ArraySource(X, X[:, :1]).batch_size == len(X)
     assert default_block_rows(np.broadcast_to(np.float64(0), (2, 10**8))) == 1
     assert default_block_rows(sparse.csr_array((5, 4))) > 0
 

@@ -18,7 +18,7 @@ def sources(monkeypatch):
 
     def make(X, Y, weight=None, batch_size=None):
         plain = ArraySource(X, Y, weight, batch_size=batch_size)
-        monkeypatch.setattr(arrays, "LARGE_BYTES", 0)
+        monkeypatch.setattr(arrays, "SMALL_BYTES", 0)
         compiled = ArraySource(X, Y, weight, batch_size=batch_size)
         monkeypatch.undo()
         assert (plain.compiled, compiled.compiled) == (False, True)

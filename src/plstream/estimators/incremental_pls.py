@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -55,7 +56,7 @@ class IncrementalPLS(
         How X is condensed. "auto" is "multipass" in ``fit`` and "gram" in ``partial_fit``. After "multipass" there is
         no streaming state, so neither ``partial_fit`` nor ``merge`` can follow.
     batch_size : int, default=None
-        Rows read at a time. By default as many as take 16 to 32 MiB.
+        Rows read at a time. By default as many as take 4 to 32 MiB.
     forgetting : float, default=1.0
         Factor in (0, 1] by which a row weighs less for every row after it. With 0.999 the model follows about the last
         thousand rows.
@@ -341,7 +342,8 @@ class IncrementalPLS(
         return 1.0
 
     def _fit_rereading(self, source: ArraySource) -> None:
-        with single_threaded_blas():
+        # Between the reads of large data, BLAS's idle threads would spin on the cores that the next read needs.
+        with single_threaded_blas() if source.compiled else nullcontext():
             rereading = Rereading(source, forgetting=self.forgetting, planned_reads=self.n_components + 1)
             self._solved = Solution.of(rereading.moments, rereading, self.n_components, scale=self.scale)
         self._n_rows = source.n_rows

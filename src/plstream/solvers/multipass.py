@@ -1,12 +1,13 @@
 r"""The Gram action by reading the data again: exact PLS of data of any size in c + 1 reads.
 
 For each block :math:`t = (X_b - \bar x) v`, then :math:`S v \mathrel{+}= (X_b - \bar x)^T t` while its rows are in
-cache: one read of the data a component, and nothing the size of the data is ever formed.
+cache: one read of the data a component, and nothing the size of the data is ever formed. Small data is the exception:
+it is copied once, centred, and the products are BLAS's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from .._types import Float64Array
 from ..parallel import ordered_map
 from ..progress import track
 from ..sources.blocks import Block, dense_tiles
-from ..statistics.moments import Moments, aged, moments_of
+from ..statistics.moments import Moments, aged, centred_rows, moments_of
 
 # Largest mean of a sparse column, in standard deviations, that is subtracted from the products and not from the data.
 _LARGEST_SPARSE_MEAN = 1e3
@@ -37,6 +38,12 @@ class Source(Protocol):
     @property
     def n_targets(self) -> int:
         """Number of responses."""
+
+    dense: bool
+    """Whether no block is sparse."""
+
+    compiled: bool
+    """Whether compiled loops are to be used, as for data that is dense and large."""
 
     def __iter__(self) -> Iterator[Block]:
         """Read the rows once, in blocks."""
@@ -77,9 +84,13 @@ class Rereading:
         self.forgetting = forgetting
         self.planned_reads = planned_reads
         self.n_reads = 0
-        self.moments = Moments(source.n_columns, source.n_targets)
-        for summary in ordered_map(moments_of, self._blocks()):
-            self.moments.merge(summary)
+        self._held: Float64Array | None = None
+        if source.dense and not source.compiled:
+            self.moments, self._held = centred_rows(_as_one(self._blocks()))
+        else:
+            self.moments = Moments(source.n_columns, source.n_targets)
+            for summary in ordered_map(moments_of, self._blocks()):
+                self.moments.merge(summary)
 
     rounding = _ROUNDING
     # Scores are known up to rounding errors, so variances up to the square of these.
@@ -87,6 +98,9 @@ class Rereading:
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Sv and v'Sv from one read of the data."""
+        if self._held is not None:
+            scores = self._held @ v
+            return scores @ self._held, float(scores @ scores)
         action, square = np.zeros(len(v)), 0.0
         for block_action, block_square in ordered_map(_BlockAction(self.moments, v), self._blocks()):
             action += block_action
@@ -104,6 +118,14 @@ class Rereading:
             present = block._replace(weight=weight).present()
             if present.n_rows:
                 yield present
+
+
+def _as_one(blocks: Iterable[Block]) -> Block:
+    first, *others = blocks
+    if not others:
+        return first
+    X, Y, weight, _ = zip(first, *others, strict=True)
+    return Block(np.concatenate(X), np.concatenate(Y), None if first.weight is None else np.concatenate(weight))
 
 
 class _BlockAction:

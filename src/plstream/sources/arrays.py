@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Float64Array, Rows
-from .blocks import LARGE_BYTES, Block, default_block_rows
+from .blocks import SMALL_BYTES, Block, default_block_rows
 
 
 class ArraySource:
@@ -24,7 +24,8 @@ class ArraySource:
     weight : array of shape (n_rows,), optional
         Rows of weight zero are left out.
     batch_size : int, optional
-        Rows in a block. By default a 32nd part of all, but no less than 16 MiB and no more than 32 MiB.
+        Rows in a block. By default a 32nd part of all, but no less than 4 MiB and no more than 32 MiB; small dense
+        arrays are one block.
 
     Examples
     --------
@@ -39,8 +40,10 @@ class ArraySource:
         self.X: Rows = X.tocsr() if sparse.issparse(X) else X
         self.Y = Y
         self.weight = weight
-        self.batch_size = batch_size or default_block_rows(self.X)
-        self.compiled = isinstance(self.X, np.ndarray) and self.X.nbytes >= LARGE_BYTES
+        self.dense = isinstance(self.X, np.ndarray)
+        self.compiled = self.dense and 8 * self.X.size > SMALL_BYTES
+        in_one_block = self.dense and not self.compiled
+        self.batch_size = batch_size or (self.X.shape[0] if in_one_block else default_block_rows(self.X))
 
     @property
     def n_rows(self) -> int:

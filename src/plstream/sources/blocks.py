@@ -14,8 +14,9 @@ from scipy import sparse
 
 from .._types import Float64Array, FloatArray, Rows
 
-LARGE_BYTES = 128 << 20
-SMALLEST_BLOCK_BYTES = 16 << 20
+# Dense data up to this size, in float64, is worked on in memory, by NumPy; more is read in blocks, by compiled loops.
+SMALL_BYTES = 32 << 20
+SMALLEST_BLOCK_BYTES = 4 << 20
 LARGEST_BLOCK_BYTES = 32 << 20
 TILE_BYTES = 1 << 20
 MIN_TILE_ROWS = 16
@@ -28,7 +29,7 @@ class Block(NamedTuple):
     Y: Float64Array
     weight: Float64Array | None
     compiled: bool = False
-    """Whether to use compiled loops: X is dense, and part of something so large that loading them pays off."""
+    """Whether to use compiled loops: X is dense, and part of something large."""
 
     @property
     def n_rows(self) -> int:

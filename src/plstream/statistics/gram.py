@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import blas
 
 from .._types import Float64Array
 from ..sources.blocks import Block
-from .moments import Moments
+from .moments import Moments, centred_rows
 
 
 class Gram(Moments):
@@ -72,15 +71,13 @@ class Gram(Moments):
         self._add_product(row[None])
         return self
 
-    def _absorb(self, block: Block, summary: Moments) -> None:
-        row = self._between_means(summary)
-        super()._absorb(block, summary)
-        rows = np.empty((block.n_rows + 1, len(row)))
-        np.subtract(block.X.toarray() if sparse.issparse(block.X) else block.X, summary.x_mean, out=rows[:-1])
-        if block.weight is not None:
-            rows[:-1] *= np.sqrt(block.weight)[:, None]
-        rows[-1] = row
-        self._add_product(rows)
+    def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
+        return centred_rows(block)
+
+    def _add(self, summary: Moments, rows: Float64Array) -> None:
+        between = self._between_means(summary)
+        super()._add(summary, rows)
+        self._add_product(np.concatenate([rows, between[None]]))
 
     def _between_means(self, other: Moments) -> Float64Array:
         """Return the row that stands for the difference between the means of two states."""

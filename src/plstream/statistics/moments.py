@@ -15,13 +15,14 @@ and a constant column has a variance of exactly zero. All is formed in float64, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
 from scipy import sparse
 
-from .._types import Array, Float64Array, FloatArray, Rows
-from ..sources.blocks import Block, dense_tiles, require_finite
+from .._types import Array, Float64Array, Rows
+from ..sources.blocks import Block, require_finite
 
 # A sparse column's sum of squares about the mean is taken from that about zero if it is at least this share of it.
 _SAFE_SHARE = 1e-3
@@ -105,15 +106,14 @@ class Moments:
     def update(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
         """Absorb a block of rows; a failure leaves the state as it was."""
         block = Block(X, Y, sample_weight).present()
-        n_rows = block.n_rows
-        block = block._replace(weight=aged(block.weight, self.forgetting, n_rows)).present()
-        if n_rows:
-            summary = moments_of(block)
-            summary.n_rows = n_rows
+        if block.n_rows:
+            aged_block = block._replace(weight=aged(block.weight, self.forgetting, block.n_rows)).present()
+            summary, rows = self._summarise(aged_block)
+            summary.n_rows = block.n_rows
             # Nothing here changes before the block is known to be good.
             self._require_room(summary)
-            self.forget(n_rows)
-            self._absorb(block, summary)
+            self.forget(block.n_rows)
+            self._add(summary, rows)
         return self
 
     def forget(self, n_rows: int) -> Self:
@@ -136,8 +136,12 @@ class Moments:
         self.n_rows += other.n_rows
         return self
 
-    def _absorb(self, block: Block, summary: Moments) -> None:
-        """Add a block, the moments of which are known, and for which there is room."""
+    def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
+        """Return the moments of a block, and what of its rows there is to add besides."""
+        return moments_of(block), np.empty((0, 0))
+
+    def _add(self, summary: Moments, rows: Float64Array) -> None:
+        """Add what is known of a block."""
         Moments.merge(self, summary)
 
     def _shrink(self, factor: float) -> None:
@@ -174,16 +178,40 @@ class Moments:
 
 def moments_of(block: Block) -> Moments:
     """Return the moments of one block; raise ValueError if they are not finite."""
+    if block.compiled:
+        return _finite_moments(block, _add_by_compiled_loops)
+    if sparse.issparse(block.X):
+        return _finite_moments(block, _add_sparse)
+    return centred_rows(block)[0]
+
+
+def centred_rows(block: Block) -> tuple[Moments, Float64Array]:
+    """Return the moments of one block, and its rows, dense, centred, and times the roots of their weights."""
+    rows = np.empty((0, 0))
+
+    def centre(state: Moments, block: Block, y: Float64Array) -> None:
+        nonlocal rows
+        X = block.X.toarray() if sparse.issparse(block.X) else block.X
+        state.x_origin, state.x_offset, rows = _centre(X, block.weight, state.weight)
+        if block.weight is not None:
+            root = np.sqrt(block.weight)[:, None]
+            rows *= root
+            y = y * root
+        state.x_squares = np.einsum("ij,ij->j", rows, rows)
+        state.cross = np.dot(rows.T, y)
+
+    return _finite_moments(block, centre), rows
+
+
+def _finite_moments(block: Block, add_x: Callable[[Moments, Block, Float64Array], None]) -> Moments:
+    """Return the moments of a block, those of X as ``add_x`` sets them; raise ValueError if they are not finite."""
     state = Moments(block.X.shape[1], block.Y.shape[1])
     state.n_rows = block.n_rows
     state.weight = float(block.n_rows if block.weight is None else block.weight.sum())
     with np.errstate(over="ignore", invalid="ignore"):
-        state.y_origin, state.y_offset, centred = _centre(block.Y, block.weight, state.weight)
-        state.y_squares = _weighted_squares(centred, block.weight)
-        if sparse.issparse(block.X):
-            _add_sparse(state, block, centred)
-        else:
-            _add_dense(state, block, centred)
+        state.y_origin, state.y_offset, y = _centre(block.Y, block.weight, state.weight)
+        state.y_squares = _weighted_squares(y, block.weight)
+        add_x(state, block, y)
     if not (np.isfinite(state.x_squares).all() and np.isfinite(state.y_squares).all()):
         require_finite("X", block.X)
         require_finite("y", block.Y)
@@ -219,41 +247,35 @@ def aged(weight: Float64Array | None, forgetting: float, n_rows: int, n_later: i
     return factor if weight is None else weight * factor
 
 
-def _add_dense(state: Moments, block: Block, centred: Float64Array) -> None:
-    X, weight = block.X, block.weight
-    shift = np.array(X[_reference_row(weight)], dtype=np.float64)
-    left = _left_factor(centred, weight)
-    sums, squares = np.zeros((left.shape[1], len(shift))), np.zeros(len(shift))
-    if block.compiled:
-        from .kernels import add_moments
+def _add_by_compiled_loops(state: Moments, block: Block, y: Float64Array) -> None:
+    """Set the moments of X from one read of it."""
+    from .kernels import add_moments
 
-        add_moments(X, shift, left, squares, sums)
-    else:
-        for rows, tile in dense_tiles(X, shift):
-            # Unlike the @ operator, dot lets other threads go on meanwhile.
-            sums += np.dot(left[rows].T, tile)
-            squares += _weighted_squares(tile, None if weight is None else weight[rows])
+    shift = np.array(block.X[_reference_row(block.weight)], dtype=np.float64)
+    left = _left_factor(y, block.weight)
+    sums, squares = np.zeros((left.shape[1], len(shift))), np.zeros(len(shift))
+    add_moments(block.X, shift, left, squares, sums)
     state.x_origin, state.x_offset = shift, sums[0] / state.weight
     state.x_squares = np.maximum(squares - state.weight * state.x_offset**2, 0.0)
-    state.cross = sums[1 : 1 + centred.shape[1]].T.copy()
+    state.cross = sums[1 : 1 + y.shape[1]].T.copy()
 
 
-def _left_factor(centred: Float64Array, weight: Float64Array | None) -> Float64Array:
-    """Return [1, Y] with rows times the weights, and with a column of zeros more if the number of columns is odd."""
-    n, q = centred.shape
+def _left_factor(y: Float64Array, weight: Float64Array | None) -> Float64Array:
+    """Return [1, y] with rows times the weights, and with a column of zeros more if the number of columns is odd."""
+    n, q = y.shape
     left = np.zeros((n, (q + 2) // 2 * 2))
     left[:, 0] = 1.0
-    left[:, 1 : 1 + q] = centred
+    left[:, 1 : 1 + q] = y
     if weight is not None:
         left *= weight[:, None]
     return left
 
 
-def _add_sparse(state: Moments, block: Block, centred: Float64Array) -> None:
+def _add_sparse(state: Moments, block: Block, y: Float64Array) -> None:
     """Set the moments of sparse X from sums about zero, which do not touch what is not stored."""
     X = block.X.astype(np.float64)
     weight = np.ones(block.n_rows) if block.weight is None else block.weight
-    weighted = centred * weight[:, None]
+    weighted = y * weight[:, None]
     state.x_offset = (X.T @ weight) / state.weight
     state.cross = X.T @ weighted
     about_zero = X.multiply(X).T @ weight
@@ -279,18 +301,17 @@ def _reference_row(weight: Float64Array | None) -> int:
     return 0 if weight is None else int(np.argmax(weight))
 
 
-def _centre(
-    rows: Float64Array, weight: Float64Array | None, total: float
-) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return one of the rows, the difference of the mean to it, and the centred rows."""
-    reference = rows[_reference_row(weight)].copy()
-    shifted = rows - reference
-    offset = shifted.mean(axis=0) if weight is None else np.dot(weight, shifted) / total
+def _centre(rows: Array, weight: Float64Array | None, total: float) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return one of the rows, the difference of the mean to it, and the centred rows in a C-ordered array."""
+    reference = np.array(rows[_reference_row(weight)], dtype=np.float64)
+    shifted = np.subtract(rows, reference, dtype=np.float64, order="C")
+    # A product is several times faster than the mean along columns.
+    offset = np.dot(np.ones(len(rows)) if weight is None else weight, shifted) / total
     shifted -= offset
     return reference, offset, shifted
 
 
-def _weighted_squares(rows: FloatArray, weight: Float64Array | None) -> Float64Array:
+def _weighted_squares(rows: Float64Array, weight: Float64Array | None) -> Float64Array:
     left = rows if weight is None else rows * weight[:, None]
     squares: Float64Array = np.einsum("ij,ij->j", left, rows)
     return squares
