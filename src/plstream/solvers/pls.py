@@ -13,6 +13,7 @@ X enters only through S r. So one solver serves every state: a Gram matrix, a sk
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import Protocol
@@ -139,9 +140,17 @@ def solve_pls(
         warnings.warn(
             f"X and y have only {found} component(s) in common, fewer than the n_components={n_components} asked for: "
             "the rest are zero.",
-            stacklevel=2,
+            stacklevel=_callers_level(),
         )
     return Factors(W, P, R, Q, squares, found)
+
+
+def _callers_level() -> int:
+    """Return the stack level, for a warning, of the first caller outside this package and scikit-learn's wrappers."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in {"plstream", "sklearn"}:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _project_out(basis: Float64Array, dual: Float64Array, vectors: Float64Array) -> Float64Array:
