@@ -473,6 +473,16 @@ def test_metadata_routing():
     )
 
 
+def test_parameters_set_after_the_fit_wait_for_the_next_one():
+    X, y = regression_data(60, 5)
+    model = IncrementalPLS(2).fit(X, y).set_params(n_components=4)
+    assert model.transform(X).shape == (60, 2)
+    assert len(model.get_feature_names_out()) == 2
+    with pytest.raises(ValueError, match="from 1 to the model's 2"):
+        model.predict(X, n_components=3)
+    assert model.fit(X, y).transform(X).shape == (60, 4)
+
+
 def test_refit_forgets_everything():
     X, y = regression_data(60, 5)
     model = IncrementalPLS(2).partial_fit(X, y * 2)

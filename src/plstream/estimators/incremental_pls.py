@@ -415,25 +415,26 @@ class IncrementalPLS(
             raise ValueError("Models to merge must have the same feature names in the same order.")
 
     def _components_to_use(self, n_components: Any) -> int:
+        most = self._n_features_out
         if n_components is None:
-            return self.n_components
-        if not (isinstance(n_components, Integral) and n_components in range(1, self.n_components + 1)):
-            raise ValueError(
-                f"n_components={n_components!r} must be a whole number from 1 to the model's {self.n_components}."
-            )
+            return most
+        if not (isinstance(n_components, Integral) and n_components in range(1, most + 1)):
+            raise ValueError(f"n_components={n_components!r} must be a whole number from 1 to the model's {most}.")
         return int(n_components)
 
     def _check_scores(self, scores: Any, name: str) -> Array:
         checked: Array = check_array(scores, dtype=(np.float64, np.float32), input_name=name)
-        if checked.shape[1] != self.n_components:
+        n_columns, n_components = checked.shape[1], self._n_features_out
+        if n_columns != n_components:
             raise ValueError(
-                f"Scores of {name} have {checked.shape[1]} column(s), but the model has {self.n_components} components."
+                f"Scores of {name} have {n_columns} column(s), but the model has {n_components} components."
             )
         return checked
 
     @property
     def _n_features_out(self) -> int:
-        return self.n_components
+        # Not n_components, which may have been set anew since the fit.
+        return int(self._solution().x_weights.shape[1])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "solver_")
