@@ -120,7 +120,8 @@ def show_progress(stream: TextIO | None = None, *, wait: float = 0.5) -> Iterato
     ...     model = IncrementalPLS(n_components=2).fit(X, X[:, 0])
     """
     stream = sys.stderr if stream is None else stream
-    if not stream.isatty():
+    # A program without a console has no standard error.
+    if stream is None or not stream.isatty():
         yield
         return
     bar = ProgressBar(stream, wait)

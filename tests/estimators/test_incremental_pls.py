@@ -279,7 +279,9 @@ def test_float32_is_as_exact_as_float64():
     for model in (IncrementalPLS(4).fit(single, y), IncrementalPLS(4).partial_fit(single, y)):
         assert relative_error(model.coef_, expected.coef_) < 1e-9
         scores = model.transform(single)
-        assert scores.dtype == model.predict(single).dtype == np.float32
+        assert scores.dtype == np.float32
+        assert model.predict(single).dtype == np.float64
+        assert relative_error(model.predict(single), expected.predict(single.astype(np.float64))) < 1e-9
         assert relative_error(scores, expected.transform(single.astype(np.float64))) < 1e-5
 
 

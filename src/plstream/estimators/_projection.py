@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -10,26 +12,22 @@ from ..parallel import ordered_map
 from ..sources.blocks import default_block_rows, dense_tiles, require_finite
 
 
-def centred_product(X: Rows, mean: Float64Array, matrix: Float64Array) -> FloatArray:
-    """Return (X - mean) matrix, in float32 for float32 rows, without copying X; raise ValueError unless X is finite."""
-    dtype = np.dtype(np.float32 if X.dtype in (np.float16, np.float32) else np.float64)
+def centred_product(X: Rows, mean: Float64Array, matrix: Float64Array, dtype: Any = np.float64) -> FloatArray:
+    """Return (X - mean) matrix, formed in float64 and without copying X; raise ValueError unless X is finite."""
     product = np.empty((X.shape[0], matrix.shape[1]), dtype)
-    shift, factor = mean.astype(dtype), matrix.astype(dtype)
-    # What the mean loses in float32.
-    rest = (mean - shift) @ matrix
 
     def fill(rows: slice) -> None:
-        if sparse.issparse(X):
-            product[rows] = X[rows] @ matrix - mean @ matrix
-            return
         block, out = X[rows], product[rows]
-        for part, tile in dense_tiles(block, shift):
-            np.subtract(np.dot(tile, factor), rest, out=out[part], casting="same_kind")
+        with np.errstate(over="ignore", invalid="ignore"):
+            if sparse.issparse(block):
+                out[:] = block @ matrix - mean @ matrix
+                return
+            for part, tile in dense_tiles(block, mean):
+                out[part] = np.dot(tile, matrix)
 
     step = default_block_rows(X)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in ordered_map(fill, (slice(i, i + step) for i in range(0, X.shape[0], step))):
-            pass
+    for _ in ordered_map(fill, (slice(i, i + step) for i in range(0, X.shape[0], step))):
+        pass
     if not np.isfinite(product).all():
         require_finite("X", X)
     return product

@@ -25,6 +25,10 @@ class Solved:
     def __get__(self, model: Any, owner: type) -> Any:
         return self if model is None else getattr(model._solution(), self.name)
 
+    def __set__(self, model: Any, value: Any) -> None:
+        # It would hide the result of every later fit.
+        raise AttributeError(f"{self.name}_ is a result of fitting and cannot be set.")
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -44,8 +48,8 @@ class Solution:
         scaling = Scaling.of(moments, scale=scale)
         return cls(
             factors=solve_scaled(moments, gram, scaling, n_components),
-            x_mean=moments.x_mean.copy(),
-            y_mean=moments.y_mean.copy(),
+            x_mean=moments.x_mean,
+            y_mean=moments.y_mean,
             x_scale=scaling.x_scale,
             y_scale=scaling.y_scale,
             x_total=float(np.sum(moments.x_squares / scaling.x_scale**2)),
@@ -85,8 +89,9 @@ class Solution:
     @property
     def y_rotations(self) -> Float64Array:
         """Q (Q'Q)^+."""
-        Q = self.factors.y_loadings
-        rotations: Float64Array = Q @ linalg.pinv(Q.T @ Q)
+        unit = np.abs(self.factors.y_loadings).max(initial=0.0) or 1.0
+        Q = self.factors.y_loadings / unit
+        rotations: Float64Array = Q @ linalg.pinv(Q.T @ Q) / unit
         return rotations
 
     @property

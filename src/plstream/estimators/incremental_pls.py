@@ -265,7 +265,8 @@ class IncrementalPLS(
         """
         solution, k = self._solution(), self._components_to_use(n_components)
         X = validate_rows(self, X, reset=False)
-        return centred_product(X, solution.x_mean, solution.projection(k))
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        return centred_product(X, solution.x_mean, solution.projection(k), dtype)
 
     def predict(self, X: Any, n_components: int | None = None) -> FloatArray:
         """Predict the responses of X.
@@ -284,8 +285,7 @@ class IncrementalPLS(
         """
         solution, k = self._solution(), self._components_to_use(n_components)
         X = validate_rows(self, X, reset=False)
-        prediction = centred_product(X, solution.x_mean, solution.coefficients(k).T)
-        prediction += solution.y_mean.astype(prediction.dtype)
+        prediction = centred_product(X, solution.x_mean, solution.coefficients(k).T) + solution.y_mean
         return prediction[:, 0] if self._y_is_vector else prediction
 
     def transform_y(self, y: Any) -> Float64Array:

@@ -50,7 +50,7 @@ class Source(Protocol):
 
 
 class Rereading:
-    """The moments of a source, read at once, and its Gram action, each a read of its own.
+    """The moments of a source, from a first read, and its Gram action, each time from one read more.
 
     Parameters
     ----------
@@ -79,6 +79,10 @@ class Rereading:
     ([14.0, 5.0], 14.0)
     """
 
+    rounding = _ROUNDING
+    # Scores are known up to rounding errors, so variances up to the square of these.
+    variance_resolution = _ROUNDING**2
+
     def __init__(self, source: Source, *, forgetting: float = 1.0, planned_reads: int | None = None) -> None:
         self.source = source
         self.forgetting = forgetting
@@ -92,10 +96,6 @@ class Rereading:
             for summary in ordered_map(moments_of, self._blocks()):
                 self.moments.merge(summary)
 
-    rounding = _ROUNDING
-    # Scores are known up to rounding errors, so variances up to the square of these.
-    variance_resolution = _ROUNDING**2
-
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Sv and v'Sv from one read of the data."""
         if self._held is not None:
@@ -105,7 +105,10 @@ class Rereading:
         for block_action, block_square in ordered_map(_BlockAction(self.moments, v), self._blocks()):
             action += block_action
             square += block_square
-        return action, square
+        # The rows were centred on a mean that is rounded to one number. Far from zero, that is off by a little.
+        error = (self.moments.x_origin - self.moments.x_mean) + self.moments.x_offset
+        shift = float(error @ v)
+        return action - self.moments.weight * shift * error, square - self.moments.weight * shift**2
 
     def _blocks(self) -> Iterator[Block]:
         """Read the source once, with weights as seen from its last row."""

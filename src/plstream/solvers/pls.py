@@ -8,7 +8,7 @@ With :math:`C = X_c^T Y_c` and :math:`S = X_c^T X_c`, each component is (Dayal a
     \tau &= r^T S r, \quad p = S r / \tau, \quad q = C^T r / \tau \\
     C &\leftarrow C - \tau p q^T
 
-X enters only through S r. So one solver serves every state: a Gram matrix, a sketch, or the data read again.
+X enters only through S r. So one solver serves every state: a Gram matrix, or the data read again.
 """
 
 from __future__ import annotations
@@ -69,13 +69,14 @@ class Factors:
     @property
     def x_explained(self) -> Float64Array:
         """Sum of squares of X that each component explains."""
-        explained: Float64Array = np.square(self.x_loadings).sum(axis=0) * self.score_squares
+        explained: Float64Array = np.square(self.x_loadings * np.sqrt(self.score_squares)).sum(axis=0)
         return explained
 
     @property
     def y_explained(self) -> Float64Array:
         """Sum of squares of Y that each component explains."""
-        explained: Float64Array = np.square(self.y_loadings).sum(axis=0) * self.score_squares
+        # Roots first: the squares of loadings have less room than what they are multiplied to.
+        explained: Float64Array = np.square(self.y_loadings * np.sqrt(self.score_squares)).sum(axis=0)
         return explained
 
     @property

@@ -23,8 +23,8 @@ class Scaling:
         """Return standard deviations, or ones if ``scale`` is false."""
         if not scale:
             return cls(np.ones_like(moments.x_squares), np.ones_like(moments.y_squares))
-        # Weights count as repeated rows. Where they sum to one or less, that has no meaning, and they count as shares.
-        divisor = moments.weight - 1 if moments.weight > 1 else max(moments.weight, 1e-300)
+        # Weights count as repeated rows. Where they sum to less than two, as shares do, n - 1 has no meaning.
+        divisor = max(moments.weight - 1, moments.weight / 2, 1e-300)
         return cls(_deviations(moments.x_squares, divisor), _deviations(moments.y_squares, divisor))
 
 

@@ -86,8 +86,9 @@ class Gram(Moments):
         return row
 
     def _add_product(self, rows: Float64Array) -> None:
-        """Add rows'rows in place."""
-        blas.dsyrk(1.0, rows.T, beta=1.0, c=self.upper, overwrite_c=True)
+        """Add rows'rows, in place if that can be: BLAS would write to memory that is mapped to be read only."""
+        in_place = self.upper.flags.writeable
+        self.upper = blas.dsyrk(1.0, rows.T, beta=1.0, c=self.upper, overwrite_c=in_place)
 
     def _shrink(self, factor: float) -> None:
         super()._shrink(factor)

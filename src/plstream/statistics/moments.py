@@ -159,12 +159,13 @@ class Moments:
         return dx, dy, f
 
     def _move_means(self, other: Moments, dx: Float64Array, dy: Float64Array, share: float) -> None:
-        if self.weight > 0:
+        # The origin stays near the larger part, so that after a drift it is not far from what is left of the data.
+        if share <= 0.5:
             self.x_offset += share * dx
             self.y_offset += share * dy
         else:
-            self.x_origin, self.x_offset = other.x_origin.copy(), other.x_offset.copy()
-            self.y_origin, self.y_offset = other.y_origin.copy(), other.y_offset.copy()
+            self.x_origin, self.x_offset = other.x_origin.copy(), other.x_offset - (1 - share) * dx
+            self.y_origin, self.y_offset = other.y_origin.copy(), other.y_offset - (1 - share) * dy
 
     def _require_room(self, other: Moments) -> None:
         """Raise ValueError if the sum of both states overflows: products are bounded by the sums of squares."""
