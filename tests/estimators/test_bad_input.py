@@ -6,6 +6,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from plstream import IncrementalPLS
+from plstream.statistics import Gram
 from tests.oracles import regression_data, relative_error
 
 X, Y = regression_data(30, 5)
@@ -203,3 +204,56 @@ def test_interrupted_fit_leaves_the_old_model(monkeypatch):
         model.fit(X[:, :3], Y)
     monkeypatch.undo()
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_interrupted_partial_fit_leaves_the_old_model(monkeypatch):
+    rows, target = regression_data(3000, 5)
+    model = IncrementalPLS(2).partial_fit(X, Y)
+    before, calls = model.predict(X), []
+    original = Gram._add
+
+    def interrupted_at_the_second(self, *args):
+        calls.append(self)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        original(self, *args)
+
+    monkeypatch.setattr(Gram, "_add", interrupted_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(rows, target)
+    monkeypatch.undo()
+    assert model.n_samples_seen_ == 30
+    np.testing.assert_array_equal(model.predict(X), before)
+    expected = IncrementalPLS(2).partial_fit(np.vstack([X, rows]), np.concatenate([Y, target]))
+    np.testing.assert_array_equal(model.partial_fit(rows, target).coef_, expected.coef_)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_rows_of_weight_zero_are_not_blamed(method):
+    weight = np.ones(30)
+    weight[0] = 0
+    absent = with_value(X, np.nan, (0, 0))
+    assert np.isfinite(getattr(IncrementalPLS(2), method)(absent, Y, sample_weight=weight).coef_).all()
+    for rows in (with_value(absent, np.nan, (5, 1)), sparse.csr_array(with_value(absent, np.nan, (5, 1)))):
+        with pytest.raises(ValueError, match=r"row 5, column 1"):
+            getattr(IncrementalPLS(2), method)(rows, Y, sample_weight=weight)
+    with pytest.raises(ValueError, match="too large"):
+        getattr(IncrementalPLS(2), method)(absent, Y * 1e200, sample_weight=weight)
+    with pytest.raises(ValueError, match="weights are zero"):
+        getattr(IncrementalPLS(2), method)(X, Y, sample_weight=np.zeros(30))
+
+
+def test_rows_that_wait_are_known_to_have_room():
+    """However large rows come one by one, a stream never holds more than it can solve for."""
+    largest = np.sqrt(np.finfo(np.float64).max / 4)
+    model = IncrementalPLS(1)
+    with pytest.raises(ValueError, match="too large"):  # noqa: PT012
+        for i in range(1, 3000):
+            model.partial_fit([[(-1) ** i * 0.2 * largest / np.sqrt(i)]], [float(i)])
+    assert model.n_samples_seen_ == i - 1
+    assert np.isfinite(model.predict([[1.0]])).all()
+
+
+def test_transform_with_y_as_in_plsregression_is_explained():
+    with pytest.raises(ValueError, match=r"not a ndarray\.$"):
+        IncrementalPLS(2).fit(X, Y).transform(X, Y)

@@ -221,6 +221,16 @@ def test_forgetting_follows_a_change():
     assert relative_error(model.coef_, IncrementalPLS(5).fit(X[2000:], y[2000:]).coef_) < 1e-6
 
 
+def test_forgetting_follows_a_drift_of_the_mean():
+    X, y = regression_data(9216, 4)
+    drifted = X.copy()
+    drifted[:1024] += 1e12
+    model = IncrementalPLS(2, forgetting=0.99).partial_fit(drifted, y)
+    expected = IncrementalPLS(2, forgetting=0.99).fit(X[4096:], y[4096:])
+    assert relative_error(model.x_mean_, expected.x_mean_) < 1e-9
+    assert relative_error(model.predict(X), expected.predict(X)) < 1e-6
+
+
 def test_forgetting_with_rows_too_old_to_count():
     X, y = regression_data(3000, 4)
     model = IncrementalPLS(2, forgetting=0.5).fit(X, y)
@@ -240,10 +250,13 @@ def test_weight_zero_is_absence(solver):
     assert model.n_samples_seen_ == 57
 
 
-def test_weights_that_sum_to_one():
+@pytest.mark.parametrize("total", [1e-3, 1.0, 1 + 2**-52, 1.5])
+def test_weights_that_are_shares(total):
     X, y = regression_data(60, 5)
-    model = IncrementalPLS(3).fit(X, y, sample_weight=np.full(60, 1 / 60))
-    assert relative_error(model.coef_, IncrementalPLS(3).fit(X, y).coef_) < 1e-9
+    model = IncrementalPLS(3).fit(X, y, sample_weight=np.full(60, total / 60))
+    reference = IncrementalPLS(3).fit(X, y)
+    assert relative_error(model.coef_, reference.coef_) < 1e-9
+    assert 0.5 < model.x_scale_[0] / reference.x_scale_[0] < 2
 
 
 @pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_array, sparse.csr_array])
@@ -285,6 +298,14 @@ def test_float32_is_as_exact_as_float64():
         assert relative_error(scores, expected.transform(single.astype(np.float64))) < 1e-5
 
 
+def test_predictions_for_float32_keep_the_digits_of_y():
+    X, y = regression_data(60, 5)
+    single, y = X.astype(np.float32), y + 1e8
+    expected = PLSRegression(2).fit(single, y)
+    model = IncrementalPLS(2).fit(single, y)
+    assert model.score(single, y) == pytest.approx(expected.score(single, y), abs=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, bool, np.float16, np.longdouble, object])
 def test_other_numbers(dtype):
     X, y = regression_data(50, 6)
@@ -313,6 +334,16 @@ def test_constant_columns_do_not_take_part(solver):
         values = values.T if name == "coef_" else values
         assert not values[[0, 7, 8]].any(), name
     assert (model.x_scale_[[0, 7, 8]] == 1).all()
+
+
+@pytest.mark.parametrize("offset", [1e8, 1e11, 1e14])
+def test_rank_is_found_far_from_zero(solver, offset):
+    rng = np.random.default_rng(0)
+    X = (rng.integers(-4, 5, size=(61, 3)) @ rng.integers(-4, 5, size=(3, 8))).astype(np.float64)
+    y = X[:, 0] + rng.normal(size=61)
+    with pytest.warns(UserWarning, match="only 3 component"):
+        model = IncrementalPLS(5, scale=False, solver=solver, batch_size=16).fit(X + offset, y)
+    assert relative_error(model.coef_, IncrementalPLS(3, scale=False).fit(X, y).coef_) < 1e-9
 
 
 @pytest.mark.parametrize("spectrum", [(1, 1, 1), (1, 1e-3, 1e-6)])
@@ -391,6 +422,27 @@ def test_explained_variance_and_vip(scale, q):
     np.testing.assert_allclose(model.vip_, np.sqrt(9 * (W**2 @ y_share) / y_share.sum()), rtol=1e-9)
     assert np.mean(model.vip_**2) == pytest.approx(1.0)
     assert model.retained_variance_ == 1.0
+
+
+@pytest.mark.parametrize(("x_unit", "y_unit"), [(1e100, 1e-100), (1e-100, 1e100), (1e150, 1e150), (1e-150, 1e-150)])
+@pytest.mark.parametrize("scale", [True, False])
+def test_every_result_is_right_in_any_unit(x_unit, y_unit, scale):
+    X, y = regression_data(60, 5)
+    reference = IncrementalPLS(2, scale=scale).fit(X, y)
+    model = IncrementalPLS(2, scale=scale).fit(X * x_unit, y * y_unit)
+    for name in ("vip_", "x_explained_variance_ratio_", "y_explained_variance_ratio_", "x_weights_", "x_loadings_"):
+        assert relative_error(getattr(model, name), getattr(reference, name)) < 1e-9, name
+    assert relative_error(model.predict(X * x_unit) / y_unit, reference.predict(X)) < 1e-9
+    unit = 1.0 if scale else x_unit
+    assert relative_error(model.transform_y(y * y_unit) / unit, reference.transform_y(y)) < 1e-9
+    assert relative_error(model.transform(X * x_unit) / unit, reference.transform(X)) < 1e-9
+
+
+def test_results_cannot_be_set():
+    X, y = regression_data(60, 5)
+    model = IncrementalPLS(2).fit(X, y)
+    with pytest.raises(AttributeError, match="coef_ is a result"):
+        model.coef_ = np.zeros((1, 5))
 
 
 def test_partial_fit_does_not_solve(monkeypatch):
@@ -483,6 +535,13 @@ def test_parameters_set_after_the_fit_wait_for_the_next_one():
     with pytest.raises(ValueError, match="from 1 to the model's 2"):
         model.predict(X, n_components=3)
     assert model.fit(X, y).transform(X).shape == (60, 4)
+    stream = IncrementalPLS(2).partial_fit(X, y).set_params(n_components=4)
+    assert stream.transform(X).shape == (60, 2)
+    assert stream.partial_fit(X, y).transform(X).shape == (60, 4)
+    with pytest.raises(ValueError, match="n_components"):
+        stream.set_params(n_components=0).partial_fit(X, y)
+    with pytest.raises(ValueError, match="forgetting cannot change"):
+        stream.set_params(n_components=2, forgetting=0.9).partial_fit(X, y)
 
 
 def test_refit_forgets_everything():

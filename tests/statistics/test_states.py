@@ -165,3 +165,19 @@ def test_buffer_makes_chunks_irrelevant_to_the_last_bit(forgetting):
         assert stream.n_rows == 99
         for name in FIELDS:
             np.testing.assert_array_equal(getattr(stream.current(), name), getattr(reference, name), err_msg=name)
+
+
+def test_read_only_state_is_copied_before_it_changes(tmp_path):
+    """A state that was mapped from a file to be read must not be written to, nor crash."""
+    X, Y = regression_data(40, 6, 1)
+    state = Gram(6, 1).update(X[:20], Y[:20, None])
+    mapped = np.memmap(tmp_path / "upper", dtype=np.float64, mode="w+", shape=(6, 6), order="F")
+    mapped[:] = state.upper
+    mapped.flush()
+    state.upper = np.memmap(tmp_path / "upper", dtype=np.float64, mode="r", shape=(6, 6), order="F")
+    state.update(X[20:], Y[20:, None])
+    assert_equal_states(state, by_definition(X, Y[:, None]))
+    state.upper = np.ascontiguousarray(np.triu(state.upper))
+    state.update(X, Y[:, None])
+    twice = by_definition(np.vstack([X, X]), np.vstack([Y[:, None], Y[:, None]]))
+    np.testing.assert_allclose(np.triu(state.upper), np.triu(twice["upper"]).astype(np.float64), rtol=1e-10)

@@ -13,6 +13,8 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from .._types import Array, Float64Array, Rows
+from ..sources import ArraySource
+from ..sources.blocks import require_finite
 
 
 @contextmanager
@@ -24,6 +26,17 @@ def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
     except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)
+        raise
+
+
+@contextmanager
+def located_errors(source: ArraySource) -> Iterator[None]:
+    """Let an error about a number that is not finite say where it is: blocks do not know which rows they are."""
+    try:
+        yield
+    except ValueError:
+        require_finite("X", source.X, source.weight)
+        require_finite("y", source.Y, source.weight)
         raise
 
 

@@ -24,9 +24,8 @@ from ..parallel import single_threaded_blas
 from ..progress import track
 from ..solvers import Rereading
 from ..sources import ArraySource
-from ..sources.blocks import require_finite
 from ..statistics import Buffered, Gram
-from ._base import unchanged_on_failure, validate_rows, validate_training_rows
+from ._base import located_errors, unchanged_on_failure, validate_rows, validate_training_rows
 from ._projection import centred_product
 from ._solution import Solution, Solved
 
@@ -42,7 +41,7 @@ class IncrementalPLS(
     A drop-in for :class:`sklearn.cross_decomposition.PLSRegression`: the same model, attributes and predictions. Its
     memory does not depend on the number of rows, and it is many times faster.
 
-    - ``fit`` reads the data ``n_components + 1`` times, block by block (``solver="multipass"``). It is exact.
+    - ``fit`` reads large data ``n_components + 1`` times, block by block (``solver="multipass"``). It is exact.
     - ``partial_fit`` takes rows as they come (``solver="gram"``). It is exact in one pass, with memory for a square
       matrix of all features. Models of separate parts can be combined by ``merge``.
 
@@ -99,7 +98,12 @@ class IncrementalPLS(
 
     Notes
     -----
-    A row of weight two counts as the row twice, and one of weight zero as absent.
+    A row of weight two counts as the row twice, and one of weight zero as absent; with forgetting, either ages the rows
+    before it as one row or none.
+
+    Unlike PLSRegression, ``transform`` and ``fit_transform`` return the scores of X alone (see ``transform_y``). Nothing
+    is kept that grows with the number of rows, so there is no ``x_scores_`` or ``y_scores_``. There is no inner
+    iteration, so neither ``tol``, ``max_iter`` nor ``n_iter_``.
 
     The model is solved when a result is first asked for: ``partial_fit`` costs no more than adding rows to the state.
 
@@ -151,6 +155,7 @@ class IncrementalPLS(
 
     _stream: Buffered[Gram] | None
     _solved: Solution | None
+    _solve_with: dict[str, Any]
 
     def __init__(
         self,
@@ -174,7 +179,8 @@ class IncrementalPLS(
         Parameters
         ----------
         X : array-like, sparse matrix or memory map of shape (n_samples, n_features)
-            The rows. Read block by block; neither copied nor converted as a whole.
+            The rows. Arrays and memory maps of more than 32 MiB are read block by block, and neither copied nor
+            converted as a whole.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The responses.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -188,16 +194,12 @@ class IncrementalPLS(
             self._reset()
             source = self._source(X, y, sample_weight, reset=True)
             self._require_rows(source)
-            try:
+            self._solve_with = {"n_components": self.n_components, "scale": self.scale}
+            with located_errors(source):
                 if self.solver == "gram":
                     self._fit_stream(source)
                 else:
                     self._fit_rereading(source)
-            except ValueError:
-                # The blocks do not know which rows of the whole they are.
-                require_finite("X", source.X)
-                require_finite("y", source.Y)
-                raise
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -222,10 +224,17 @@ class IncrementalPLS(
             if first and self.solver == "multipass":
                 raise ValueError("solver='multipass' reads the data several times: for partial_fit use solver='gram'.")
             stream = None if first else self._require_stream("partial_fit")
+            self._validate_params()
             source = self._source(X, y, sample_weight, reset=first)
-            stream = self._new_stream(source) if stream is None else stream
-            stream.update(source.X, np.asarray(source.Y, dtype=np.float64), source.weight)
+            if stream is None:
+                self._require_weight(source)
+                stream = self._new_stream(source)
+            elif stream.state.forgetting != self.forgetting:
+                raise ValueError(f"forgetting cannot change in mid-stream: set it back to {stream.state.forgetting}.")
+            with located_errors(source):
+                stream.update(source.X, np.asarray(source.Y, dtype=np.float64), source.weight)
             self._stream, self._solved, self.solver_ = stream, None, "gram"
+            self._solve_with = {"n_components": self.n_components, "scale": self.scale}
         return self
 
     def merge(self, other: IncrementalPLS) -> Self:
@@ -345,7 +354,7 @@ class IncrementalPLS(
         # Between the reads of large data, BLAS's idle threads would spin on the cores that the next read needs.
         with single_threaded_blas() if source.compiled else nullcontext():
             rereading = Rereading(source, forgetting=self.forgetting, planned_reads=self.n_components + 1)
-            self._solved = Solution.of(rereading.moments, rereading, self.n_components, scale=self.scale)
+            self._solved = Solution.of(rereading.moments, rereading, **self._solve_with)
         self._n_rows = source.n_rows
         self._stream = None
         self.solver_ = "multipass"
@@ -366,7 +375,7 @@ class IncrementalPLS(
         check_is_fitted(self)
         if self._solved is None:
             state = self._require_stream("solving").current()
-            self._solved = Solution.of(state, state, self.n_components, scale=self.scale)
+            self._solved = Solution.of(state, state, **self._solve_with)
         return self._solved
 
     def _source(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> ArraySource:
@@ -378,13 +387,16 @@ class IncrementalPLS(
         return ArraySource(rows, Y, weight, batch_size=self.batch_size)
 
     def _reset(self) -> None:
-        for name in ("_solved", "_stream", "_n_rows", "solver_"):
+        for name in ("_solved", "_solve_with", "_stream", "_n_rows", "solver_"):
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _require_rows(self, source: ArraySource) -> None:
+    def _require_weight(self, source: ArraySource) -> None:
         if source.n_rows == 0:
             raise ValueError("All weights are zero: give at least one row a positive weight.")
+
+    def _require_rows(self, source: ArraySource) -> None:
+        self._require_weight(source)
         if self.n_components > min(source.n_rows, source.n_columns):
             raise ValueError(
                 f"n_components={self.n_components} is more than the smaller of n_samples={source.n_rows} and "
@@ -406,20 +418,31 @@ class IncrementalPLS(
 
     def _require_alike(self, other: IncrementalPLS) -> None:
         """Raise ValueError unless the other model has the same kind of state."""
-        for name in ("n_components", "scale", "forgetting", "n_features_in_", "_n_targets", "_y_is_vector", "solver_"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if mine != theirs:
-                raise ValueError(f"Models to merge must be alike, but {name} is {mine} here and {theirs} there.")
-        mine, theirs = (list(getattr(model, "feature_names_in_", [])) for model in (self, other))
-        if mine != theirs:
-            raise ValueError("Models to merge must have the same feature names in the same order.")
+        mine, theirs = self._kind(), other._kind()
+        for name, value in mine.items():
+            if value != theirs[name]:
+                raise ValueError(
+                    f"Only models that are alike can be merged: {name} is {value} here, {theirs[name]} there."
+                )
+        if list(getattr(self, "feature_names_in_", [])) != list(getattr(other, "feature_names_in_", [])):
+            raise ValueError("Only models with the same feature names in the same order can be merged.")
+
+    def _kind(self) -> dict[str, Any]:
+        return {
+            **self._solve_with,
+            "forgetting": self._require_stream("merge").state.forgetting,
+            "n_features_in_": self.n_features_in_,
+            "the number of targets": self._n_targets,
+            "the number of dimensions of y": 1 if self._y_is_vector else 2,
+        }
 
     def _components_to_use(self, n_components: Any) -> int:
         most = self._n_features_out
         if n_components is None:
             return most
         if not (isinstance(n_components, Integral) and n_components in range(1, most + 1)):
-            raise ValueError(f"n_components={n_components!r} must be a whole number from 1 to the model's {most}.")
+            given = n_components if isinstance(n_components, Real | str) else f"a {type(n_components).__name__}"
+            raise ValueError(f"n_components must be a whole number from 1 to the model's {most}, not {given}.")
         return int(n_components)
 
     def _check_scores(self, scores: Any, name: str) -> Array:

@@ -74,22 +74,21 @@ def dense_tiles(X: Rows, shift: FloatArray) -> Iterator[tuple[slice, FloatArray]
         yield rows, out
 
 
-def require_finite(name: str, rows: Rows) -> None:
-    """Raise ValueError that says where the first value is that is not a finite number, if there is one."""
+def require_finite(name: str, rows: Rows, weight: Float64Array | None = None) -> None:
+    """Raise ValueError that says where the first value is that is not finite, if there is one in a row with weight."""
     step = default_block_rows(rows)
     for start in range(0, rows.shape[0], step):
         part = rows[start : start + step]
-        bad = ~np.isfinite(part.data if sparse.issparse(part) else part)
-        if not bad.any():
+        entries = part.tocoo() if sparse.issparse(part) else None
+        bad = ~np.isfinite(part if entries is None else entries.data)
+        at_row, at_column = np.nonzero(bad) if entries is None else (entries.row[bad], entries.col[bad])
+        if weight is not None:
+            counts = weight[start + at_row] > 0
+            at_row, at_column = at_row[counts], at_column[counts]
+        if not len(at_row):
             continue
-        if sparse.issparse(part):
-            entry = int(np.argmax(bad))
-            row, column = int(np.searchsorted(part.indptr, entry, side="right")) - 1, int(part.indices[entry])
-            value = part.data[entry]
-        else:
-            row, column = (int(i) for i in np.argwhere(bad)[0])
-            value = part[row, column]
-        kind = "NaN" if np.isnan(value) else "infinity"
+        row, column = int(at_row[0]), int(at_column[0])
+        kind = "NaN" if np.isnan(part[row, column]) else "infinity"
         raise ValueError(
             f"Input {name} contains {kind} (first in row {start + row}, column {column}): drop or replace such values."
         )

@@ -6,6 +6,7 @@ it looks the same to the state however the rows came: the result is the same to 
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -43,6 +44,7 @@ class Buffered(Generic[State]):
         self.block_rows = block_rows
         self.n_waiting = 0
         n_columns, n_targets = state.shape
+        self._peaks = (0.0, 0.0)
         self._X = np.empty((block_rows, n_columns))
         self._Y = np.empty((block_rows, n_targets))
         self._weight = np.empty(block_rows)
@@ -58,19 +60,31 @@ class Buffered(Generic[State]):
         return self.state.nbytes + self._X.nbytes + self._Y.nbytes + self._weight.nbytes
 
     def update(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
-        """Take rows in; a failure leaves everything as it was."""
-        block = Block(X, Y, sample_weight).present()
-        weight = np.ones(block.n_rows) if block.weight is None else block.weight
-        require_range(self.state, block.X, block.Y, weight.sum() + self._weight[: self.n_waiting].sum())
+        """Take rows in; a failure, or an interrupt, leaves everything as it was."""
+        weight = np.ones(len(Y)) if sample_weight is None else sample_weight
+        self._require_range(X, Y, weight)
+        # What is absorbed changes the state in place, so that is done to a copy. Rows that only wait change nothing
+        # before they are counted.
+        absorbs = self.n_waiting + np.count_nonzero(weight) >= self.block_rows
+        stream = self.copy() if absorbs else self
         start = 0
-        while start < block.n_rows:
-            rows = slice(start, start + self.block_rows - self.n_waiting)
-            self._append(block.X[rows], block.Y[rows], weight[rows])
+        while start < len(Y):
+            rows = slice(start, start + stream.block_rows - stream.n_waiting)
+            stream._append(Block(X[rows], Y[rows], weight[rows]).present())
             start = rows.stop
-            if self.n_waiting == self.block_rows:
-                self._absorb(self.state)
-                self.n_waiting = 0
+            if stream.n_waiting == stream.block_rows:
+                stream._absorb(stream.state)
+                stream.n_waiting, stream._peaks = 0, (0.0, 0.0)
+        vars(self).update(vars(stream))
         return self
+
+    def copy(self) -> Self:
+        """Return a stream of its own with the same content."""
+        twin = copy(self)
+        twin.state = self.state.copy()
+        for name in ("_X", "_Y", "_weight"):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
 
     def current(self) -> State:
         """Return the state of all rows taken in. The stream is not disturbed."""
@@ -82,8 +96,8 @@ class Buffered(Generic[State]):
 
     def merge(self, other: Buffered[State]) -> Self:
         """Add all rows that another stream has taken in; the other one is left as it is."""
-        merged = self.current().copy().merge(other.current())
-        self.state, self.n_waiting = merged, 0
+        merged = (self.current() if self.n_waiting else self.state.copy()).merge(other.current())
+        self.state, self.n_waiting, self._peaks = merged, 0, (0.0, 0.0)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -93,14 +107,24 @@ class Buffered(Generic[State]):
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__init__(saved["state"], saved["block_rows"])  # type: ignore[misc]
-        self._append(saved["_X"], saved["_Y"], saved["_weight"])
+        self._append(Block(saved["_X"], saved["_Y"], saved["_weight"]))
+        self._peaks = saved["_peaks"]
 
-    def _append(self, X: Rows, Y: Float64Array, weight: Float64Array) -> None:
-        rows = slice(self.n_waiting, self.n_waiting + len(Y))
-        self._X[rows] = X.toarray() if sparse.issparse(X) else X
-        self._Y[rows] = Y
-        self._weight[rows] = weight
+    def _append(self, block: Block) -> None:
+        rows = slice(self.n_waiting, self.n_waiting + block.n_rows)
+        self._X[rows] = block.X.toarray() if sparse.issparse(block.X) else block.X
+        self._Y[rows] = block.Y
+        self._weight[rows] = block.weight
         self.n_waiting = rows.stop
+
+    def _require_range(self, X: Rows, Y: Float64Array, weight: Float64Array) -> None:
+        """Raise ValueError unless the rows are finite, and the state has room for them and those that wait."""
+        total = float(weight.sum()) + float(self._weight[: self.n_waiting].sum())
+        peaks = self._peaks
+        for start in range(0, len(Y), self.block_rows):
+            rows = slice(start, start + self.block_rows)
+            peaks = require_range(self.state, Block(X[rows], Y[rows], weight[rows]).present(), total, peaks)
+        self._peaks = peaks
 
     def _absorb(self, state: State) -> None:
         rows = slice(self.n_waiting)

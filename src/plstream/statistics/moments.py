@@ -29,7 +29,7 @@ _SAFE_SHARE = 1e-3
 # Entries of sparse columns made dense at a time.
 _DENSE_ENTRIES = 1 << 20
 
-_TOO_LARGE = "The values of X or y are too large, their squares overflow float64: divide them by a constant first."
+_TOO_LARGE = "X, y or the weights are too large, weighted squares overflow float64: divide them by a constant first."
 
 
 class Moments:
@@ -220,23 +220,34 @@ def _finite_moments(block: Block, add_x: Callable[[Moments, Block, Float64Array]
     return state
 
 
-def require_range(state: Moments, X: Rows, Y: Float64Array, weight: float) -> None:
-    """Raise ValueError unless rows of this total weight are finite and the state has room for their squares."""
-    for name, values, mean, squares in (
-        ("X", X, state.x_mean, state.x_squares),
-        ("y", Y, state.y_mean, state.y_squares),
+def require_range(
+    state: Moments, block: Block, weight: float, waiting_peaks: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the largest numbers in a block and in rows that wait; raise ValueError unless the state has room for both.
+
+    ``weight`` is that of all these rows, and ``waiting_peaks`` are the largest |x| and |y| of those that wait.
+    """
+    peaks = _peak("X", block.X, waiting_peaks[0]), _peak("y", block.Y, waiting_peaks[1])
+    for peak, mean, squares in zip(
+        peaks, (state.x_mean, state.y_mean), (state.x_squares, state.y_squares), strict=True
     ):
-        stored: Array = values.data if sparse.issparse(values) else values  # type: ignore[assignment]
-        if stored.size == 0:
-            continue
-        low, high = float(stored.min()), float(stored.max())
-        if not (np.isfinite(low) and np.isfinite(high)):
-            require_finite(name, values)
-        reach = 2.0 * max(-low, high, np.abs(mean).max(initial=0.0))
+        reach = 2.0 * max(peak, np.abs(mean).max(initial=0.0))
         with np.errstate(over="ignore"):
             bound = (state.weight + weight) * np.square(reach) + squares.max(initial=0.0)
         if not np.isfinite(bound):
             raise ValueError(_TOO_LARGE)
+    return peaks
+
+
+def _peak(name: str, rows: Rows, at_least: float) -> float:
+    """Return the largest absolute value; raise ValueError if there is one that is not finite."""
+    stored: Array = rows.data if sparse.issparse(rows) else rows
+    if stored.size == 0:
+        return at_least
+    low, high = float(stored.min()), float(stored.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        require_finite(name, rows)
+    return max(-low, high, at_least)
 
 
 def aged(weight: Float64Array | None, forgetting: float, n_rows: int, n_later: int = 0) -> Float64Array | None:
