@@ -127,3 +127,24 @@ class Solution:
     def y_explained_variance_ratio(self) -> Float64Array:
         """Share of Y's variance that each component explains."""
         return self.factors.y_explained / (self.y_total or 1.0)
+
+
+class SolvedAttributes:
+    """The fitted attributes of a PLS model, for an estimator whose method ``_solution()`` returns its Solution."""
+
+    x_weights_ = Solved("Weights of X.")
+    x_loadings_ = Solved("Loadings of X.")
+    x_rotations_ = Solved("Rotations of X.")
+    y_weights_ = Solved("Weights of y.")
+    y_loadings_ = Solved("Loadings of y.")
+    y_rotations_ = Solved("Rotations of y.")
+    coef_ = Solved("Coefficients of the centred X.")
+    intercept_ = Solved("Means of y.")
+    x_mean_ = Solved("Means of X.")
+    x_scale_ = Solved("Divisors of X.")
+    y_mean_ = Solved("Means of y.")
+    y_scale_ = Solved("Divisors of y.")
+    n_components_ = Solved("Components that the data has.")
+    vip_ = Solved("Variable importance in projection.")
+    x_explained_variance_ratio_ = Solved("Share of the variance of X that each component explains.")
+    y_explained_variance_ratio_ = Solved("Share of the variance of y that each component explains.")

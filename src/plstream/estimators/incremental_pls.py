@@ -27,14 +27,19 @@ from ..sources import ArraySource
 from ..statistics import Buffered, Gram
 from ._base import located_errors, unchanged_on_failure, validate_rows, validate_training_rows
 from ._projection import centred_product
-from ._solution import Solution, Solved
+from ._solution import Solution, SolvedAttributes
 
 # Rows that the Gram matrix absorbs at a time: enough that adding to it costs little beside the product itself.
 _GRAM_BLOCK_ROWS = 1024
 
 
 class IncrementalPLS(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, MultiOutputMixin, BaseEstimator
+    SolvedAttributes,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    RegressorMixin,
+    MultiOutputMixin,
+    BaseEstimator,
 ):
     """Partial least squares regression for streams and for data larger than memory.
 
@@ -101,8 +106,8 @@ class IncrementalPLS(
     A row of weight two counts as the row twice, and one of weight zero as absent; with forgetting, either ages the rows
     before it as one row or none.
 
-    Unlike PLSRegression, ``transform`` and ``fit_transform`` return the scores of X alone (see ``transform_y``). Nothing
-    is kept that grows with the number of rows, so there is no ``x_scores_`` or ``y_scores_``. There is no inner
+    Unlike in PLSRegression, ``transform`` and ``fit_transform`` return the scores of X alone (see ``transform_y``).
+    Nothing is kept that grows with the number of rows, so there is no ``x_scores_`` or ``y_scores_``. There is no inner
     iteration, so neither ``tol``, ``max_iter`` nor ``n_iter_``.
 
     The model is solved when a result is first asked for: ``partial_fit`` costs no more than adding rows to the state.
@@ -135,23 +140,6 @@ class IncrementalPLS(
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
     }
-
-    x_weights_ = Solved("Weights of X.")
-    x_loadings_ = Solved("Loadings of X.")
-    x_rotations_ = Solved("Rotations of X.")
-    y_weights_ = Solved("Weights of y.")
-    y_loadings_ = Solved("Loadings of y.")
-    y_rotations_ = Solved("Rotations of y.")
-    coef_ = Solved("Coefficients of the centred X.")
-    intercept_ = Solved("Means of y.")
-    x_mean_ = Solved("Means of X.")
-    x_scale_ = Solved("Divisors of X.")
-    y_mean_ = Solved("Means of y.")
-    y_scale_ = Solved("Divisors of y.")
-    n_components_ = Solved("Components that the data has.")
-    vip_ = Solved("Variable importance in projection.")
-    x_explained_variance_ratio_ = Solved("Share of the variance of X that each component explains.")
-    y_explained_variance_ratio_ = Solved("Share of the variance of y that each component explains.")
 
     _stream: Buffered[Gram] | None
     _solved: Solution | None
