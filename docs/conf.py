@@ -10,7 +10,6 @@ version = release = plstream.__version__
 extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx-mathjax-offline"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 2
-suppress_warnings = ["myst.xref_missing"]
 numpydoc_show_class_members = False
 exclude_patterns = ["_build"]
 html_theme = "furo"

@@ -65,6 +65,14 @@ def test_block_sizes():
     assert default_block_rows(tall) * row_bytes(tall) <= SMALLEST_BLOCK_BYTES
     assert ArraySource(tall, tall[:, :1]).batch_size == default_block_rows(tall)
     assert ArraySource(X, X[:, :1]).batch_size == len(X)
+
+
+def test_blocks_that_have_to_be_copied_are_small():
+    large = np.broadcast_to(np.float64(0), (10**5, 10**3))
+    weight = np.ones(10**5)
+    assert ArraySource(large, large[:, :1], weight).batch_size == default_block_rows(large)
+    weight[3] = 0
+    assert ArraySource(large, large[:, :1], weight).batch_size * row_bytes(large) <= SMALLEST_BLOCK_BYTES
     assert default_block_rows(np.broadcast_to(np.float64(0), (2, 10**8))) == 1
     assert default_block_rows(sparse.csr_array((5, 4))) > 0
 

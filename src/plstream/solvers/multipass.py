@@ -86,10 +86,11 @@ class Rereading:
     def __init__(self, source: Source, *, forgetting: float = 1.0, planned_reads: int | None = None) -> None:
         self.source = source
         self.forgetting = forgetting
-        self.planned_reads = planned_reads
         self.n_reads = 0
         self._held: Float64Array | None = None
-        if source.dense and not source.compiled:
+        held = source.dense and not source.compiled
+        self.planned_reads = 1 if held else planned_reads
+        if held:
             self.moments, self._held = centred_rows(_as_one(self._blocks()))
         else:
             self.moments = Moments(source.n_columns, source.n_targets)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Float64Array, Rows
-from .blocks import SMALL_BYTES, Block, default_block_rows
+from .blocks import SMALL_BYTES, SMALLEST_BLOCK_BYTES, Block, default_block_rows, row_bytes
 
 
 class ArraySource:
@@ -24,8 +24,8 @@ class ArraySource:
     weight : array of shape (n_rows,), optional
         Rows of weight zero are left out.
     batch_size : int, optional
-        Rows in a block. By default a 32nd part of all, but no less than 4 MiB and no more than 32 MiB; small dense
-        arrays are one block.
+        Rows in a block. By default a 32nd part of all, but no less than 4 and no more than 32 MiB; 4 MiB if rows are
+        left out, and all rows of small dense arrays.
 
     Examples
     --------
@@ -42,8 +42,15 @@ class ArraySource:
         self.weight = weight
         self.dense = isinstance(self.X, np.ndarray)
         self.compiled = self.dense and 8 * self.X.size > SMALL_BYTES
-        in_one_block = self.dense and not self.compiled
-        self.batch_size = batch_size or (self.X.shape[0] if in_one_block else default_block_rows(self.X))
+        self.batch_size = batch_size or self._default_batch_size()
+
+    def _default_batch_size(self) -> int:
+        if self.dense and not self.compiled:
+            return int(self.X.shape[0])
+        if self.weight is not None and not self.weight.all():
+            # Leaving rows out makes copies of the blocks, several of which are under way at a time.
+            return max(1, SMALLEST_BLOCK_BYTES // row_bytes(self.X))
+        return default_block_rows(self.X)
 
     @property
     def n_rows(self) -> int:
