@@ -3,7 +3,7 @@
 import pytest
 
 
-@pytest.fixture(params=["small multipass", "large multipass", "gram"])
+@pytest.fixture(params=["small multipass", "large multipass", "gram", "sketch"])
 def solver(request, monkeypatch):
     """Every way to solve; data counts as small or large whatever its size."""
     if request.param == "large multipass":

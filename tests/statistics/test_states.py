@@ -148,7 +148,7 @@ def test_gram_action():
 def test_memory_is_stated():
     assert Moments(100, 3).nbytes == 8 * (3 * 100 + 3 * 3 + 300)
     assert Gram(100, 3).nbytes == Moments(100, 3).nbytes + 8 * 100**2
-    assert Buffered(Gram(100, 3), 10).nbytes == Gram(100, 3).nbytes + 8 * 10 * (100 + 3 + 1)
+    assert Buffered(Gram(100, 3), 10).nbytes == Gram(100, 3).nbytes + 10 * (4 * 100 + 8 * (3 + 1))
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.99])

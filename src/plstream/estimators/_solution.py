@@ -41,19 +41,23 @@ class Solution:
     y_scale: Float64Array
     x_total: float
     y_total: float
+    retained_variance: float
 
     @classmethod
     def of(cls, moments: Moments, gram: GramAction, n_components: int, *, scale: bool) -> Solution:
         """Solve for the data that the moments and the Gram action describe."""
         scaling = Scaling.of(moments, scale=scale)
+        x_total = float(np.sum(moments.x_squares / scaling.x_scale**2))
+        lost = float(np.sum(gram.residual / scaling.x_scale**2))
         return cls(
             factors=solve_scaled(moments, gram, scaling, n_components),
             x_mean=moments.x_mean,
             y_mean=moments.y_mean,
             x_scale=scaling.x_scale,
             y_scale=scaling.y_scale,
-            x_total=float(np.sum(moments.x_squares / scaling.x_scale**2)),
+            x_total=x_total,
             y_total=float(np.sum(moments.y_squares / scaling.y_scale**2)),
+            retained_variance=max(0.0, 1.0 - lost / (x_total or 1.0)),
         )
 
     @property
@@ -148,3 +152,4 @@ class SolvedAttributes:
     vip_ = Solved("Variable importance in projection.")
     x_explained_variance_ratio_ = Solved("Share of the variance of X that each component explains.")
     y_explained_variance_ratio_ = Solved("Share of the variance of y that each component explains.")
+    retained_variance_ = Solved("Share of the variance of X that the state still holds.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import (
@@ -24,13 +24,19 @@ from ..parallel import single_threaded_blas
 from ..progress import track
 from ..solvers import Rereading
 from ..sources import ArraySource
-from ..statistics import Buffered, Gram
+from ..statistics import Buffered, Gram, Sketch
 from ._base import located_errors, unchanged_on_failure, validate_rows, validate_training_rows
 from ._projection import centred_product
 from ._solution import Solution, SolvedAttributes
 
 # Rows that the Gram matrix absorbs at a time: enough that adding to it costs little beside the product itself.
 _GRAM_BLOCK_ROWS = 1024
+# With more features the sketch is faster, and the square matrix grows out of hand.
+_LARGEST_GRAM = 2048
+_SKETCH_SIZE = 128
+_SKETCH_SIZE_A_COMPONENT = 24
+
+Stream: TypeAlias = Buffered[Gram | Sketch]
 
 
 class IncrementalPLS(
@@ -47,8 +53,9 @@ class IncrementalPLS(
     memory does not depend on the number of rows, and it is many times faster.
 
     - ``fit`` reads large data ``n_components + 1`` times, block by block (``solver="multipass"``). It is exact.
-    - ``partial_fit`` takes rows as they come (``solver="gram"``). It is exact in one pass, with memory for a square
-      matrix of all features. Models of separate parts can be combined by ``merge``.
+    - ``partial_fit`` takes rows as they come. With up to 2,048 features it is exact in one pass, with memory for a
+      square matrix of all features (``solver="gram"``). With more it keeps a few hundred rows that stand for all
+      (``solver="sketch"``), chosen to preserve the PLS solution. Models of separate parts can be combined by ``merge``.
 
     Parameters
     ----------
@@ -56,9 +63,13 @@ class IncrementalPLS(
         Number of components. At most ``min(n_samples, n_features)`` in ``fit``.
     scale : bool, default=True
         Whether to divide each column of X and y by its standard deviation. Columns are always centred.
-    solver : {"auto", "multipass", "gram"}, default="auto"
-        How X is condensed. "auto" is "multipass" in ``fit`` and "gram" in ``partial_fit``. After "multipass" there is
-        no streaming state, so neither ``partial_fit`` nor ``merge`` can follow.
+    solver : {"auto", "multipass", "gram", "sketch"}, default="auto"
+        How X is condensed. "auto" is "multipass" in ``fit``; in ``partial_fit`` it is "gram" for up to 2,048 features,
+        and "sketch" for more. After "multipass" there is no streaming state, so neither ``partial_fit`` nor ``merge``
+        can follow.
+    sketch_size : int, default=None
+        Rows that "sketch" keeps: more are closer to the exact solution, and take as much more memory and time. Data
+        of no higher rank is solved exactly. By default 128, or 24 a component if that is more.
     batch_size : int, default=None
         Rows read at a time. By default as many as take 4 to 32 MiB.
     forgetting : float, default=1.0
@@ -86,7 +97,7 @@ class IncrementalPLS(
     x_explained_variance_ratio_, y_explained_variance_ratio_ : ndarray of shape (n_components,)
         Share of the variance of (scaled) X and y that each component explains.
     retained_variance_ : float
-        Share of the variance of X that the state still holds: 1.0, as both solvers are exact.
+        Share of the variance of (scaled) X that the state still holds: 1.0 unless a sketch had to let some of it go.
     solver_ : str
         The solver in use.
     n_samples_seen_ : int
@@ -136,12 +147,13 @@ class IncrementalPLS(
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "scale": ["boolean"],
-        "solver": [StrOptions({"auto", "multipass", "gram"})],
+        "solver": [StrOptions({"auto", "multipass", "gram", "sketch"})],
+        "sketch_size": [Interval(Integral, 2, None, closed="left"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 
-    _stream: Buffered[Gram] | None
+    _stream: Stream | None
     _solved: Solution | None
     _solve_with: dict[str, Any]
 
@@ -151,12 +163,14 @@ class IncrementalPLS(
         *,
         scale: bool = True,
         solver: str = "auto",
+        sketch_size: int | None = None,
         batch_size: int | None = None,
         forgetting: float = 1.0,
     ) -> None:
         self.n_components = n_components
         self.scale = scale
         self.solver = solver
+        self.sketch_size = sketch_size
         self.batch_size = batch_size
         self.forgetting = forgetting
 
@@ -184,7 +198,7 @@ class IncrementalPLS(
             self._require_rows(source)
             self._solve_with = {"n_components": self.n_components, "scale": self.scale}
             with located_errors(source):
-                if self.solver == "gram":
+                if self.solver in {"gram", "sketch"}:
                     self._fit_stream(source)
                 else:
                     self._fit_rereading(source)
@@ -210,19 +224,26 @@ class IncrementalPLS(
         with unchanged_on_failure(self):
             first = not self.__sklearn_is_fitted__()
             if first and self.solver == "multipass":
-                raise ValueError("solver='multipass' reads the data several times: for partial_fit use solver='gram'.")
+                raise ValueError(
+                    "solver='multipass' reads the data several times: for partial_fit use solver='gram' or 'sketch'."
+                )
             stream = None if first else self._require_stream("partial_fit")
             self._validate_params()
             source = self._source(X, y, sample_weight, reset=first)
             if stream is None:
                 self._require_weight(source)
+                self._solve_with = {"n_components": self.n_components, "scale": self.scale}
                 stream = self._new_stream(source)
             elif stream.state.forgetting != self.forgetting:
                 raise ValueError(f"forgetting cannot change in mid-stream: set it back to {stream.state.forgetting}.")
             with located_errors(source):
                 stream.update(source.X, np.asarray(source.Y, dtype=np.float64), source.weight)
-            self._stream, self._solved, self.solver_ = stream, None, "gram"
             self._solve_with = {"n_components": self.n_components, "scale": self.scale}
+            if isinstance(stream.state, Sketch):
+                stream.state.preserve(**self._solve_with)
+            self._stream, self._solved = stream, None
+            if first:
+                self.solver_ = self._streaming_solver(source.n_columns)
         return self
 
     def merge(self, other: IncrementalPLS) -> Self:
@@ -231,7 +252,8 @@ class IncrementalPLS(
         Parameters
         ----------
         other : IncrementalPLS
-            A model of other rows, with the same parameters and features, made by ``partial_fit`` or ``solver="gram"``.
+            A model of other rows, with the same parameters and features, made by ``partial_fit``, ``solver="gram"`` or
+            ``solver="sketch"``.
 
         Returns
         -------
@@ -332,12 +354,6 @@ class IncrementalPLS(
         check_is_fitted(self)
         return self._stream.n_rows if self._stream is not None else self._n_rows
 
-    @property
-    def retained_variance_(self) -> float:
-        """Share of the variance of X that the state still holds."""
-        check_is_fitted(self)
-        return 1.0
-
     def _fit_rereading(self, source: ArraySource) -> None:
         # Between the reads of large data, BLAS's idle threads would spin on the cores that the next read needs.
         with single_threaded_blas() if source.compiled else nullcontext():
@@ -351,12 +367,25 @@ class IncrementalPLS(
         stream = self._new_stream(source)
         for block in track(source, "read 1 of 1", source.n_rows, lambda block: block.n_rows):
             stream.update(block.X, block.Y, block.weight)
-        self._stream, self._solved, self.solver_ = stream, None, "gram"
+        self._stream, self._solved, self.solver_ = stream, None, self._streaming_solver(source.n_columns)
         self._solution()
 
-    def _new_stream(self, source: ArraySource) -> Buffered[Gram]:
-        state = Gram(source.n_columns, source.n_targets, forgetting=self.forgetting)
-        return Buffered(state, _GRAM_BLOCK_ROWS)
+    def _new_stream(self, source: ArraySource) -> Stream:
+        state: Gram | Sketch
+        shape = source.n_columns, source.n_targets
+        if self._streaming_solver(source.n_columns) == "gram":
+            state = Gram(*shape, forgetting=self.forgetting)
+            return Buffered(state, _GRAM_BLOCK_ROWS)
+        size = self.sketch_size or max(_SKETCH_SIZE, _SKETCH_SIZE_A_COMPONENT * self.n_components)
+        if size <= self.n_components:
+            raise ValueError(f"sketch_size={size} must be more than n_components={self.n_components}.")
+        state = Sketch(*shape, size=size, forgetting=self.forgetting, **self._solve_with)
+        return Buffered(state, size)
+
+    def _streaming_solver(self, n_columns: int) -> str:
+        if self.solver in {"gram", "sketch"}:
+            return self.solver
+        return "gram" if n_columns <= _LARGEST_GRAM else "sketch"
 
     def _solution(self) -> Solution:
         """Return the solution for the rows seen so far, solving for it if that has not been done."""
@@ -395,12 +424,12 @@ class IncrementalPLS(
         if n_targets != self._n_targets:
             raise ValueError(f"y has {n_targets} target(s), but the model has {self._n_targets}.")
 
-    def _require_stream(self, method: str) -> Buffered[Gram]:
+    def _require_stream(self, method: str) -> Stream:
         check_is_fitted(self)
         if self._stream is None:
             raise ValueError(
                 f"{method} needs a streaming state, and fit with solver='multipass' keeps none: "
-                "fit with solver='gram', or use partial_fit from the start."
+                "fit with solver='gram' or 'sketch', or use partial_fit from the start."
             )
         return self._stream
 
@@ -418,7 +447,9 @@ class IncrementalPLS(
     def _kind(self) -> dict[str, Any]:
         return {
             **self._solve_with,
+            "solver_": self.solver_,
             "forgetting": self._require_stream("merge").state.forgetting,
+            "sketch_size": getattr(self._require_stream("merge").state, "size", None),
             "n_features_in_": self.n_features_in_,
             "the number of targets": self._n_targets,
             "the number of dimensions of y": 1 if self._y_is_vector else 2,

@@ -33,6 +33,10 @@ class GramAction(Protocol):
     variance_resolution: float
     """Relative variance below which a direction cannot be told from rounding errors."""
 
+    @property
+    def residual(self) -> Float64Array | float:
+        """Sums of squares of the columns that are known by column only; zero if the action is exact."""
+
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Sv and v'Sv."""
 

@@ -3,5 +3,6 @@
 from .buffer import Buffered
 from .gram import Gram
 from .moments import Moments, moments_of
+from .sketch import Sketch
 
-__all__ = ["Buffered", "Gram", "Moments", "moments_of"]
+__all__ = ["Buffered", "Gram", "Moments", "Sketch", "moments_of"]

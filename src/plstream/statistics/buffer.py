@@ -12,7 +12,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from scipy import sparse
 
-from .._types import Float64Array, Rows
+from .._types import Float64Array, FloatArray, Rows
 from ..sources.blocks import Block
 from .moments import Moments, require_range
 
@@ -45,7 +45,7 @@ class Buffered(Generic[State]):
         self.n_waiting = 0
         n_columns, n_targets = state.shape
         self._peaks = (0.0, 0.0)
-        self._X = np.empty((block_rows, n_columns))
+        self._X: FloatArray = np.empty((block_rows, n_columns), np.float32)
         self._Y = np.empty((block_rows, n_targets))
         self._weight = np.empty(block_rows)
 
@@ -70,10 +70,14 @@ class Buffered(Generic[State]):
         start = 0
         while start < len(Y):
             rows = slice(start, start + stream.block_rows - stream.n_waiting)
-            stream._append(Block(X[rows], Y[rows], weight[rows]).present())
+            block = Block(X[rows], Y[rows], weight[rows]).present()
             start = rows.stop
+            if block.n_rows == stream.block_rows and not sparse.issparse(block.X):
+                stream._absorb(stream.state, block)
+                continue
+            stream._append(block)
             if stream.n_waiting == stream.block_rows:
-                stream._absorb(stream.state)
+                stream._absorb(stream.state, stream._waiting())
                 stream.n_waiting, stream._peaks = 0, (0.0, 0.0)
         vars(self).update(vars(stream))
         return self
@@ -83,7 +87,8 @@ class Buffered(Generic[State]):
         twin = copy(self)
         twin.state = self.state.copy()
         for name in ("_X", "_Y", "_weight"):
-            setattr(twin, name, getattr(self, name).copy())
+            rows = getattr(self, name)
+            setattr(twin, name, self._with_waiting(rows, rows.dtype))
         return twin
 
     def current(self) -> State:
@@ -91,7 +96,7 @@ class Buffered(Generic[State]):
         if not self.n_waiting:
             return self.state
         state = self.state.copy()
-        self._absorb(state)
+        self._absorb(state, self._waiting())
         return state
 
     def merge(self, other: Buffered[State]) -> Self:
@@ -111,11 +116,25 @@ class Buffered(Generic[State]):
         self._peaks = saved["_peaks"]
 
     def _append(self, block: Block) -> None:
+        X = block.X.toarray() if sparse.issparse(block.X) else block.X
+        dtype = np.result_type(self._X.dtype, X.dtype)
+        if dtype != self._X.dtype:
+            self._X = self._with_waiting(self._X, dtype)
         rows = slice(self.n_waiting, self.n_waiting + block.n_rows)
-        self._X[rows] = block.X.toarray() if sparse.issparse(block.X) else block.X
+        self._X[rows] = X
         self._Y[rows] = block.Y
         self._weight[rows] = block.weight
         self.n_waiting = rows.stop
+
+    def _with_waiting(self, rows: FloatArray, dtype: Any) -> FloatArray:
+        """Return a new array with those of the rows that wait; the others have no content."""
+        copied: FloatArray = np.empty(rows.shape, dtype)
+        copied[: self.n_waiting] = rows[: self.n_waiting]
+        return copied
+
+    def _waiting(self) -> Block:
+        rows = slice(self.n_waiting)
+        return Block(self._X[rows], self._Y[rows], self._weight[rows])
 
     def _require_range(self, X: Rows, Y: Float64Array, weight: Float64Array) -> None:
         """Raise ValueError unless the rows are finite, and the state has room for them and those that wait."""
@@ -126,7 +145,7 @@ class Buffered(Generic[State]):
             peaks = require_range(self.state, Block(X[rows], Y[rows], weight[rows]).present(), total, peaks)
         self._peaks = peaks
 
-    def _absorb(self, state: State) -> None:
-        rows = slice(self.n_waiting)
-        weight = self._weight[rows]
-        state.update(self._X[rows], self._Y[rows], None if (weight == 1.0).all() else weight)
+    @staticmethod
+    def _absorb(state: State, block: Block) -> None:
+        assert block.weight is not None
+        state.update(block.X, block.Y, None if (block.weight == 1.0).all() else block.weight)

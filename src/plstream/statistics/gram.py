@@ -49,6 +49,7 @@ class Gram(Moments):
     rounding = 1e-15
     # Squares are all there is: a direction's variance has the rounding error of the largest one.
     variance_resolution = 1e-15
+    residual = 0.0
 
     def __init__(self, n_columns: int, n_targets: int, *, forgetting: float = 1.0) -> None:
         super().__init__(n_columns, n_targets, forgetting=forgetting)
@@ -78,12 +79,6 @@ class Gram(Moments):
         between = self._between_means(summary)
         super()._add(summary, rows)
         self._add_product(np.concatenate([rows, between[None]]))
-
-    def _between_means(self, other: Moments) -> Float64Array:
-        """Return the row that stands for the difference between the means of two states."""
-        dx, _, f = self._differences(other)
-        row: Float64Array = np.sqrt(f) * dx
-        return row
 
     def _add_product(self, rows: Float64Array) -> None:
         """Add rows'rows, in place if that can be: BLAS would write to memory that is mapped to be read only."""

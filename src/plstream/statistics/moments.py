@@ -158,6 +158,12 @@ class Moments:
         dy = (other.y_origin - self.y_origin) + (other.y_offset - self.y_offset)
         return dx, dy, f
 
+    def _between_means(self, other: Moments) -> Float64Array:
+        """Return the row that stands for the difference between the means of two states."""
+        dx, _, f = self._differences(other)
+        row: Float64Array = np.sqrt(f) * dx
+        return row
+
     def _move_means(self, other: Moments, dx: Float64Array, dy: Float64Array, share: float) -> None:
         # The origin stays near the larger part, so that after a drift it is not far from what is left of the data.
         if share <= 0.5:

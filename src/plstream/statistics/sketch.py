@@ -1,0 +1,283 @@
+r"""The moments and a sketch of the rows: PLS from one pass, in memory for a few hundred rows.
+
+The sketch stands for the sum of (x - mean)(x - mean)' as
+
+.. math::
+    X_c^T X_c \approx S^T S + \operatorname{diag}(\rho) ,
+
+a few hundred rows S and one number a column. New rows are put under S. When there are too many, S is replaced by fewer
+combinations of its rows, :math:`U^T S` with orthonormal U. Ordinary incremental SVD takes for U the leading left
+singular vectors, and so throws away what has little variance, predictive or not. Here the first columns of U are the
+scores T of a PLS fit to all that is known so far: because :math:`T = S R`, the product :math:`S^T S R` stays what it
+was, so the present PLS solution outlives every compression. Leading singular vectors fill the other columns.
+
+What a compression loses is added to :math:`\rho`, and taken out again of the directions that were kept, so that the sum
+acts on them as before.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+from scipy import linalg
+
+from .._types import Float64Array, FloatArray
+from ..parallel import single_threaded_blas
+from ..sources.blocks import Block
+from .gram import Gram
+from .moments import Moments, centred_rows
+from .scores import pls_scores
+
+# More steps change nothing that can be measured, one step does.
+_SUBSPACE_STEPS = 2
+# Share of a kept direction's sum of squares, at most, that is explained by what was lost.
+_LARGEST_CORRECTION = 0.5
+# With this share of the variance lost, the rounding errors of float32 do not count.
+_SINGLE_PRECISION_LOSS = 0.01
+# What is formed of a large array at a time.
+_ROWS_AT_A_TIME = 32
+_COLUMNS_AT_A_TIME = 4096
+# Less than this share of the variance is a rounding error.
+_NOTHING_LOST = 1e-13
+# Rows are divided by a unit that follows the columns' root sums of squares, to within these factors.
+_FAR_OFF = 2.0**20
+_WIDEST_FOR_COMPRESSION = 1.1
+
+
+class Sketch(Moments):
+    """Moments with a few rows that stand for all.
+
+    Parameters
+    ----------
+    n_columns, n_targets : int
+        Number of features and of responses.
+    size : int
+        Rows left after a compression. Data of no higher rank is represented exactly.
+    n_components : int
+        Components of the PLS solution that compressions preserve.
+    scale : bool, default=False
+        Whether that is the solution for columns scaled to unit variance.
+    forgetting : float in (0, 1], default=1.0
+        Factor by which the weight of everything seen before shrinks with every row.
+
+    Attributes
+    ----------
+    pieces : tuple of ndarray
+        The rows S, divided by ``unit``. Arrays in it are never written to, so copies of the state share them.
+    unit : ndarray of shape (n_columns,)
+        About the columns' root sums of squares, or for unscaled data one number for all columns.
+    residual : ndarray of shape (n_columns,)
+        Sums of squares that are known by column only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.statistics import Sketch
+    >>> X = np.random.default_rng(0).normal(size=(1000, 50))
+    >>> state = Sketch(50, 1, size=10, n_components=2)
+    >>> for start in range(0, 1000, 10):
+    ...     state = state.update(X[start : start + 10], X[start : start + 10, :1])
+    >>> state.n_held <= 31, bool(np.allclose(state.x_squares, X.var(axis=0) * 1000))
+    (True, True)
+    """
+
+    # As those of the full matrix: S is made from the products SS'.
+    rounding = Gram.rounding
+    variance_resolution = Gram.variance_resolution
+
+    def __init__(
+        self,
+        n_columns: int,
+        n_targets: int,
+        *,
+        size: int,
+        n_components: int,
+        scale: bool = False,
+        forgetting: float = 1.0,
+    ) -> None:
+        super().__init__(n_columns, n_targets, forgetting=forgetting)
+        self.size = size
+        self.n_components = n_components
+        self.scale = scale
+        self.pieces: tuple[FloatArray, ...] = ()
+        self.unit = np.ones(n_columns)
+        self.residual = np.zeros(n_columns)
+        self.dtype: Any = np.dtype(np.float64)
+
+    @property
+    def n_held(self) -> int:
+        """Number of rows held."""
+        return sum(map(len, self.pieces))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the state takes."""
+        return super().nbytes + sum(piece.nbytes for piece in self.pieces)
+
+    def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
+        """Return Gv and v'Gv, where G = S'S + diag(residual)."""
+        right, score_squares = self.unit * v, 0.0
+        action = np.zeros(len(v))
+        for piece in self.pieces:
+            for start in range(0, len(piece), _ROWS_AT_A_TIME):
+                rows = piece[start : start + _ROWS_AT_A_TIME].astype(np.float64, copy=False)
+                score = rows @ right
+                action += score @ rows
+                score_squares += float(score @ score)
+        by_column = self.residual * v
+        return self.unit * action + by_column, score_squares + float(v @ by_column)
+
+    def preserve(self, *, n_components: int, scale: bool) -> None:
+        """Let the compressions from now on preserve another solution."""
+        self.n_components = n_components
+        self.scale = scale
+
+    def merge(self, other: Moments) -> Self:
+        """Add the rows that another state has absorbed; the other one is left as it is."""
+        if not isinstance(other, Sketch):
+            raise TypeError(f"Only another Sketch can be merged, not {type(other).__name__}.")
+        self._require_room(other)
+        between = self._between_means(other)
+        super().merge(other)
+        self.residual += other.residual
+        self.dtype = min(self.dtype, other.dtype, key=lambda dtype: dtype.itemsize)
+        self._settle_unit(widest=_FAR_OFF)
+        ratio = other.unit / self.unit
+        self.pieces += tuple((piece * ratio).astype(self.dtype) for piece in other.pieces)
+        self._append(np.empty((0, len(between))), between)
+        return self
+
+    def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
+        return centred_rows(block)
+
+    def _add(self, summary: Moments, rows: Float64Array) -> None:
+        between = self._between_means(summary)
+        super()._add(summary, rows)
+        self._settle_unit(widest=_FAR_OFF)
+        self._append(rows, between)
+
+    def _shrink(self, factor: float) -> None:
+        super()._shrink(factor)
+        self.residual *= factor
+        self.unit *= np.sqrt(factor)
+
+    def _append(self, rows: Float64Array, between: Float64Array) -> None:
+        """Put rows under S, and the one that stands for a difference of means unless there is none."""
+        piece = np.empty((len(rows) + bool(between.any()), len(between)), self.dtype)
+        factor = 1 / self.unit
+        np.multiply(rows, factor, out=piece[: len(rows)], casting="same_kind")
+        piece[len(rows) :] = between * factor
+        self.pieces += (piece,)
+        if self.n_held > 3 * self.size + 1:
+            self._compress()
+
+    def _settle_unit(self, *, widest: float) -> None:
+        """Let the unit follow the data if it is far off, or if columns differ by more than a factor in how far."""
+        squares = self.x_squares if self.scale else np.full_like(self.x_squares, self.x_squares.max(initial=0.0))
+        target = np.where(squares > 0, np.sqrt(squares), self.unit)
+        ratio = self.unit / target
+        low, high = ratio.min(), ratio.max()
+        if high > widest * low or low < 1 / _FAR_OFF or high > _FAR_OFF:
+            self.pieces = tuple((piece * ratio).astype(self.dtype) for piece in self.pieces)
+            self.unit = target
+
+    def _compress(self) -> None:
+        """Replace the rows by ``size`` combinations of them."""
+        self._settle_unit(widest=_WIDEST_FOR_COMPRESSION)
+        C = self._cross_in_units()
+        gram = _inner_products(self.pieces)
+        SC = np.concatenate([piece @ C.astype(self.dtype) for piece in self.pieces]).astype(np.float64)
+        size = min(self.size, len(C))
+        with single_threaded_blas():  # Too little work for threads.
+            T, a, b = pls_scores(gram, SC, C.T @ C, min(self.n_components, size))
+            U, variances = _leading_combinations(gram.astype(self.dtype), T.astype(self.dtype), size - T.shape[1])
+        kept = _combine(np.hstack([U, T, b]), self.pieces)
+        kept, within = kept[:size], kept[size:]
+        leading, predictive = kept[: len(variances)], kept[len(variances) :]
+        before = _column_squares(*self.pieces)
+        lost = np.maximum(before - _column_squares(kept), 0.0)
+        if lost.sum() > _NOTHING_LOST * before.sum():
+            _take_out_of_predictive(predictive, a.T @ C.T - within, lost)
+            _take_out_of_leading(leading, variances, lost)
+            self.residual += lost * self.unit**2
+        if self.dtype == np.float64 and self._lost_share() > _SINGLE_PRECISION_LOSS:
+            self.dtype = np.dtype(np.float32)
+        self.pieces = (kept.astype(self.dtype),)
+
+    def _cross_in_units(self) -> Float64Array:
+        """Return the cross-covariance of the columns that compressions are made for."""
+        squares = self.y_squares if self.scale else np.full_like(self.y_squares, self.y_squares.max(initial=0.0))
+        y_unit = np.sqrt(np.where(squares > 0, squares, 1.0))
+        cross: Float64Array = self.cross / self.unit[:, None] / y_unit
+        return cross
+
+    def _lost_share(self) -> float:
+        """Return the share of the sum of squares that is known by column only."""
+        return float(np.sum(self.residual / self.unit**2) / np.sum(self.x_squares / self.unit**2))
+
+
+def _inner_products(pieces: tuple[FloatArray, ...]) -> Float64Array:
+    """Return SS' in float64."""
+    ends = np.cumsum([0, *map(len, pieces)])
+    gram = np.empty((ends[-1], ends[-1]))
+    for i, left in enumerate(pieces):
+        for j, right in enumerate(pieces[: i + 1]):
+            rows, columns = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+            gram[rows, columns] = left @ right.T
+            gram[columns, rows] = gram[rows, columns].T
+    return gram
+
+
+def _combine(left: Float64Array, pieces: tuple[FloatArray, ...]) -> FloatArray:
+    """Return left'S."""
+    dtype, n_columns = pieces[0].dtype, pieces[0].shape[1]
+    factors = np.split(left.T.astype(dtype), np.cumsum([len(piece) for piece in pieces[:-1]]), axis=1)
+    total = np.empty((left.shape[1], n_columns), dtype)
+    for start in range(0, n_columns, _COLUMNS_AT_A_TIME):
+        columns = slice(start, start + _COLUMNS_AT_A_TIME)
+        total[:, columns] = sum(factor @ piece[:, columns] for factor, piece in zip(factors, pieces, strict=True))
+    return total
+
+
+def _column_squares(*pieces: FloatArray) -> Float64Array:
+    squares = np.zeros(pieces[0].shape[1])
+    for piece in pieces:
+        squares += np.einsum("ij,ij->j", piece, piece)
+    return squares
+
+
+def _leading_combinations(gram: Float64Array, T: Float64Array, n: int) -> tuple[Float64Array, Float64Array]:
+    """Return about the leading eigenvectors of the part of SS' orthogonal to T, and their eigenvalues.
+
+    This is subspace iteration, with QR in every step so that data of low rank stays exact. It starts from the first
+    rows: after a compression, these are what was leading before. All others are mixed in, lest a new direction be
+    missed.
+    """
+    basis = np.concatenate([np.eye(n, dtype=gram.dtype), _mixture(len(gram) - n, n).astype(gram.dtype)])
+    for _ in range(_SUBSPACE_STEPS):
+        basis = linalg.qr(np.hstack([T, gram @ basis]), mode="economic", check_finite=False)[0][:, T.shape[1] :]
+    variances, rotation = linalg.eigh(basis.T @ gram @ basis, driver="evd", check_finite=False)
+    return basis @ rotation[:, ::-1], np.maximum(variances[::-1], 0.0)
+
+
+@lru_cache(maxsize=4)
+def _mixture(n_rows: int, n_columns: int) -> Float64Array:
+    mixture: Float64Array = np.random.default_rng(0).standard_normal((n_rows, n_columns)) / np.sqrt(n_rows)
+    return mixture
+
+
+def _take_out_of_predictive(rows: FloatArray, rotations: Float64Array, lost: Float64Array) -> None:
+    """Change the rows P = T'S so that P'P + diag(lost) acts on the rotations as P'P did, as far as that can be."""
+    shares, basis = linalg.eigh((rotations * lost) @ rotations.T)
+    factors = np.minimum(1.0, _LARGEST_CORRECTION / np.maximum(shares, 1e-300))
+    corrections = factors[:, None] * (basis.T @ rotations) * lost
+    rows[:] = (basis.T @ rows - corrections) / np.sqrt(1 - factors * shares)[:, None]
+
+
+def _take_out_of_leading(rows: FloatArray, variances: Float64Array, lost: Float64Array) -> None:
+    """Shrink orthogonal rows by what was lost in their directions."""
+    along = np.array([row * row @ lost for row in rows])
+    positive = np.maximum(variances, np.finfo(np.float64).tiny)
+    rows *= np.sqrt(np.maximum(1 - along / positive**2, 0.0))[:, None].astype(rows.dtype)
