@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from .._types import Float64Array
-from ..solvers import Factors, GramAction, Scaling, solve_scaled
+from ..solvers import Condensed, Factors, Scaling, solve_scaled, subspace_errors
 from ..statistics import Moments
 
 
@@ -42,22 +42,25 @@ class Solution:
     x_total: float
     y_total: float
     retained_variance: float
+    subspace_error: Float64Array
 
     @classmethod
-    def of(cls, moments: Moments, gram: GramAction, n_components: int, *, scale: bool) -> Solution:
+    def of(cls, moments: Moments, gram: Condensed, n_components: int, *, scale: bool) -> Solution:
         """Solve for the data that the moments and the Gram action describe."""
         scaling = Scaling.of(moments, scale=scale)
         x_total = float(np.sum(moments.x_squares / scaling.x_scale**2))
-        lost = float(np.sum(gram.residual / scaling.x_scale**2))
+        y_total = float(np.sum(moments.y_squares / scaling.y_scale**2))
+        factors = solve_scaled(moments, gram, scaling, n_components)
         return cls(
-            factors=solve_scaled(moments, gram, scaling, n_components),
+            factors=factors,
             x_mean=moments.x_mean,
             y_mean=moments.y_mean,
             x_scale=scaling.x_scale,
             y_scale=scaling.y_scale,
             x_total=x_total,
-            y_total=float(np.sum(moments.y_squares / scaling.y_scale**2)),
-            retained_variance=max(0.0, 1.0 - lost / (x_total or 1.0)),
+            y_total=y_total,
+            retained_variance=1.0 - float(np.sum(gram.lost / scaling.x_scale**2)) / (x_total or 1.0),
+            subspace_error=_subspace_error(moments, gram, scaling, factors, x_total, y_total),
         )
 
     @property
@@ -133,6 +136,16 @@ class Solution:
         return self.factors.y_explained / (self.y_total or 1.0)
 
 
+def _subspace_error(
+    moments: Moments, gram: Condensed, scaling: Scaling, factors: Factors, x_total: float, y_total: float
+) -> Float64Array:
+    if not gram.blur:
+        return np.zeros(factors.x_weights.shape[1])
+    cross = moments.cross / scaling.x_scale[:, None] / scaling.y_scale
+    sampling_error = np.sqrt(x_total / moments.weight) * np.sqrt(y_total) / np.linalg.norm(cross)
+    return subspace_errors(factors, cross, blur=gram.blur * x_total, sampling_error=float(sampling_error))
+
+
 class SolvedAttributes:
     """The fitted attributes of a PLS model, for an estimator whose method ``_solution()`` returns its Solution."""
 
@@ -153,3 +166,4 @@ class SolvedAttributes:
     x_explained_variance_ratio_ = Solved("Share of the variance of X that each component explains.")
     y_explained_variance_ratio_ = Solved("Share of the variance of y that each component explains.")
     retained_variance_ = Solved("Share of the variance of X that the state still holds.")
+    subspace_error_ = Solved("Estimated sine of the angle to the exact solution, for each number of components.")

@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Float64Array, FloatArray
+from .._warnings import warn_user
 from ..parallel import single_threaded_blas
 from ..progress import track
 from ..solvers import Rereading
@@ -34,6 +35,8 @@ _GRAM_BLOCK_ROWS = 1024
 # With more features the sketch is faster, and the square matrix grows out of hand.
 _LARGEST_GRAM = 2048
 _SKETCH_SIZE = 128
+# Estimated sine of the angle to the exact solution, above which there is a warning.
+_LARGEST_SUBSPACE_ERROR = 0.3
 _SKETCH_SIZE_A_COMPONENT = 24
 
 Stream: TypeAlias = Buffered[Gram | Sketch]
@@ -98,6 +101,9 @@ class IncrementalPLS(
         Share of the variance of (scaled) X and y that each component explains.
     retained_variance_ : float
         Share of the variance of (scaled) X that the state still holds: 1.0 unless a sketch had to let some of it go.
+    subspace_error_ : ndarray of shape (n_components,)
+        Estimated sine of the largest angle between the space of the first components and that of an exact fit, for each
+        number of components: zeros unless a sketch had to let some of X go. It is good to a factor of about three.
     solver_ : str
         The solver in use.
     n_samples_seen_ : int
@@ -393,6 +399,8 @@ class IncrementalPLS(
         if self._solved is None:
             state = self._require_stream("solving").current()
             self._solved = Solution.of(state, state, **self._solve_with)
+            if isinstance(state, Sketch):
+                _warn_of_small_sketch(state.size, self._solved.subspace_error)
         return self._solved
 
     def _source(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> ArraySource:
@@ -490,3 +498,13 @@ class IncrementalPLS(
 
 def _as_columns(y: Array) -> Array:
     return y.reshape(-1, 1) if y.ndim == 1 else y
+
+
+def _warn_of_small_sketch(size: int, subspace_error: Float64Array) -> None:
+    good = int(np.count_nonzero(subspace_error <= _LARGEST_SUBSPACE_ERROR))
+    if good < len(subspace_error):
+        warn_user(
+            f"sketch_size={size} is small for this data: only the first {good} of {len(subspace_error)} components are "
+            "likely to be close to those of an exact fit (see subspace_error_). Use a larger sketch_size, or fewer "
+            "components."
+        )

@@ -1,7 +1,17 @@
 """Solvers: PLS factors from a state, or from data that is read again."""
 
 from .multipass import Rereading
-from .pls import Factors, GramAction, solve_pls
+from .pls import Condensed, Factors, GramAction, solve_pls
 from .scaling import Scaling, solve_scaled
+from .sensitivity import subspace_errors
 
-__all__ = ["Factors", "GramAction", "Rereading", "Scaling", "solve_pls", "solve_scaled"]
+__all__ = [
+    "Condensed",
+    "Factors",
+    "GramAction",
+    "Rereading",
+    "Scaling",
+    "solve_pls",
+    "solve_scaled",
+    "subspace_errors",
+]

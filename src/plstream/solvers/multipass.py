@@ -82,7 +82,8 @@ class Rereading:
     rounding = _ROUNDING
     # Scores are known up to rounding errors, so variances up to the square of these.
     variance_resolution = _ROUNDING**2
-    residual = 0.0
+    lost = 0.0
+    blur = 0.0
 
     def __init__(self, source: Source, *, forgetting: float = 1.0, planned_reads: int | None = None) -> None:
         self.source = source

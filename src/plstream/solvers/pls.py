@@ -13,8 +13,6 @@ X enters only through S r. So one solver serves every state: a Gram matrix, or t
 
 from __future__ import annotations
 
-import sys
-import warnings
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +20,7 @@ import numpy as np
 from scipy import linalg
 
 from .._types import Float64Array
+from .._warnings import warn_user
 
 
 class GramAction(Protocol):
@@ -33,12 +32,20 @@ class GramAction(Protocol):
     variance_resolution: float
     """Relative variance below which a direction cannot be told from rounding errors."""
 
-    @property
-    def residual(self) -> Float64Array | float:
-        """Sums of squares of the columns that are known by column only; zero if the action is exact."""
-
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Sv and v'Sv."""
+
+
+class Condensed(GramAction, Protocol):
+    """The Gram action of a state, which may have had to drop something; if not, both numbers are zero."""
+
+    @property
+    def lost(self) -> Float64Array | float:
+        """Sums of squares of the columns that are dropped."""
+
+    @property
+    def blur(self) -> float:
+        """Sum of squares along a direction that is dropped, at most, relative to that of all columns."""
 
 
 @dataclass(frozen=True)
@@ -142,20 +149,11 @@ def solve_pls(
         W[:, i], P[:, i], R[:, i], Q[:, i], squares[i] = w, p, r, load, tau
         found = i + 1
     if found < n_components:
-        warnings.warn(
+        warn_user(
             f"X and y have only {found} component(s) in common, fewer than the n_components={n_components} asked for: "
-            "the rest are zero.",
-            stacklevel=_callers_level(),
+            "the rest are zero."
         )
     return Factors(W, P, R, Q, squares, found)
-
-
-def _callers_level() -> int:
-    """Return the stack level, for a warning, of the first caller outside this package and scikit-learn's wrappers."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in {"plstream", "sklearn"}:
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def _project_out(basis: Float64Array, dual: Float64Array, vectors: Float64Array) -> Float64Array:

@@ -62,7 +62,6 @@ class _ScaledGram:
         self.factor = factor
         self.rounding = gram.rounding
         self.variance_resolution = gram.variance_resolution
-        self.residual = gram.residual * factor**2
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         action, square = self.gram.apply(self.factor * v)

@@ -49,7 +49,8 @@ class Gram(Moments):
     rounding = 1e-15
     # Squares are all there is: a direction's variance has the rounding error of the largest one.
     variance_resolution = 1e-15
-    residual = 0.0
+    lost = 0.0
+    blur = 0.0
 
     def __init__(self, n_columns: int, n_targets: int, *, forgetting: float = 1.0) -> None:
         super().__init__(n_columns, n_targets, forgetting=forgetting)

@@ -32,8 +32,8 @@ from .scores import pls_scores
 
 # More steps change nothing that can be measured, one step does.
 _SUBSPACE_STEPS = 2
-# Share of a kept direction's sum of squares, at most, that is explained by what was lost.
-_LARGEST_CORRECTION = 0.5
+# Share, at most, of a preserved direction's sum of squares that is explained by columns.
+_LARGEST_RESIDUAL = 0.5
 # With this share of the variance lost, the rounding errors of float32 do not count.
 _SINGLE_PRECISION_LOSS = 0.01
 # What is formed of a large array at a time.
@@ -69,7 +69,11 @@ class Sketch(Moments):
     unit : ndarray of shape (n_columns,)
         About the columns' root sums of squares, or for unscaled data one number for all columns.
     residual : ndarray of shape (n_columns,)
-        Sums of squares that are known by column only.
+        The diagonal that is added to S'S.
+    lost : ndarray of shape (n_columns,)
+        Sums of squares that compressions have dropped from S.
+    blur : float
+        Sum of squares along the least of the directions held, relative to that of all columns. Zero while S is exact.
 
     Examples
     --------
@@ -104,6 +108,8 @@ class Sketch(Moments):
         self.pieces: tuple[FloatArray, ...] = ()
         self.unit = np.ones(n_columns)
         self.residual = np.zeros(n_columns)
+        self.lost = np.zeros(n_columns)
+        self.blur = 0.0
         self.dtype: Any = np.dtype(np.float64)
 
     @property
@@ -142,10 +148,12 @@ class Sketch(Moments):
         between = self._between_means(other)
         super().merge(other)
         self.residual += other.residual
-        self.dtype = min(self.dtype, other.dtype, key=lambda dtype: dtype.itemsize)
+        self.lost += other.lost
+        self.blur = max(self.blur, other.blur)
         self._settle_unit(widest=_FAR_OFF)
         ratio = other.unit / self.unit
-        self.pieces += tuple((piece * ratio).astype(self.dtype) for piece in other.pieces)
+        self.pieces += tuple(piece * ratio for piece in other.pieces)
+        self._use_dtype(min(self.dtype, other.dtype, key=lambda dtype: dtype.itemsize))
         self._append(np.empty((0, len(between))), between)
         return self
 
@@ -161,7 +169,8 @@ class Sketch(Moments):
     def _shrink(self, factor: float) -> None:
         super()._shrink(factor)
         self.residual *= factor
-        self.unit *= np.sqrt(factor)
+        self.lost *= factor
+        self.unit[self.x_squares > 0] *= np.sqrt(factor)
 
     def _append(self, rows: Float64Array, between: Float64Array) -> None:
         """Put rows under S, and the one that stands for a difference of means unless there is none."""
@@ -175,11 +184,14 @@ class Sketch(Moments):
 
     def _settle_unit(self, *, widest: float) -> None:
         """Let the unit follow the data if it is far off, or if columns differ by more than a factor in how far."""
-        squares = self.x_squares if self.scale else np.full_like(self.x_squares, self.x_squares.max(initial=0.0))
-        target = np.where(squares > 0, np.sqrt(squares), self.unit)
+        squares = self.x_squares if self.scale else np.full_like(self.x_squares, self.x_squares.max())
+        varies = squares > 0
+        target = np.where(varies, np.sqrt(squares), 1.0)
         ratio = self.unit / target
-        low, high = ratio.min(), ratio.max()
-        if high > widest * low or low < 1 / _FAR_OFF or high > _FAR_OFF:
+        low, high = ratio[varies].min(initial=_FAR_OFF), ratio[varies].max(initial=1 / _FAR_OFF)
+        vanished = (self.unit != 1.0) & ~varies
+        if high > widest * low or low < 1 / _FAR_OFF or high > _FAR_OFF or vanished.any():
+            ratio[~varies] = 0.0
             self.pieces = tuple((piece * ratio).astype(self.dtype) for piece in self.pieces)
             self.unit = target
 
@@ -191,7 +203,7 @@ class Sketch(Moments):
         SC = np.concatenate([piece @ C.astype(self.dtype) for piece in self.pieces]).astype(np.float64)
         size = min(self.size, len(C))
         with single_threaded_blas():  # Too little work for threads.
-            T, a, b = pls_scores(gram, SC, C.T @ C, min(self.n_components, size))
+            T, a, b = pls_scores(gram, SC, C.T @ C, min(self.n_components, size - 1))
             U, variances = _leading_combinations(gram.astype(self.dtype), T.astype(self.dtype), size - T.shape[1])
         kept = _combine(np.hstack([U, T, b]), self.pieces)
         kept, within = kept[:size], kept[size:]
@@ -199,12 +211,20 @@ class Sketch(Moments):
         before = _column_squares(*self.pieces)
         lost = np.maximum(before - _column_squares(kept), 0.0)
         if lost.sum() > _NOTHING_LOST * before.sum():
-            _take_out_of_predictive(predictive, a.T @ C.T - within, lost)
+            self.lost += lost * self.unit**2
+            self.blur = float(variances[-1] / np.sum(self.x_squares / self.unit**2))
+            rotations = a.T @ C.T - within
+            lost *= _largest_factor(rotations, self.residual / self.unit**2, lost)
+            _take_out_of_predictive(predictive, rotations, lost)
             _take_out_of_leading(leading, variances, lost)
             self.residual += lost * self.unit**2
-        if self.dtype == np.float64 and self._lost_share() > _SINGLE_PRECISION_LOSS:
-            self.dtype = np.dtype(np.float32)
-        self.pieces = (kept.astype(self.dtype),)
+        self.pieces = (kept,)
+        single = self._lost_share() > _SINGLE_PRECISION_LOSS
+        self._use_dtype(np.dtype(np.float32) if single else self.dtype)
+
+    def _use_dtype(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        self.pieces = tuple(piece.astype(dtype, copy=False) for piece in self.pieces)
 
     def _cross_in_units(self) -> Float64Array:
         """Return the cross-covariance of the columns that compressions are made for."""
@@ -214,8 +234,8 @@ class Sketch(Moments):
         return cross
 
     def _lost_share(self) -> float:
-        """Return the share of the sum of squares that is known by column only."""
-        return float(np.sum(self.residual / self.unit**2) / np.sum(self.x_squares / self.unit**2))
+        total = np.sum(self.x_squares / self.unit**2)
+        return float(np.sum(self.lost / self.unit**2) / total) if total > 0 else 0.0
 
 
 def _inner_products(pieces: tuple[FloatArray, ...]) -> Float64Array:
@@ -268,16 +288,28 @@ def _mixture(n_rows: int, n_columns: int) -> Float64Array:
     return mixture
 
 
+def _largest_factor(rotations: Float64Array, residual: Float64Array, lost: Float64Array) -> float:
+    """Return how much of what was lost, at most one, can be added to the residual.
+
+    Along a direction of less variance than the columns have on average, too large a residual would ask for rows of
+    negative squares.
+    """
+    present = np.einsum("ij,j,ij->i", rotations, residual, rotations)
+    added = np.einsum("ij,j,ij->i", rotations, lost, rotations)
+    room = np.maximum(_LARGEST_RESIDUAL * (1 + present) - present, 0.0)
+    largest = linalg.eigvalsh((rotations * lost) @ rotations.T).max(initial=0.0)
+    by_direction = np.divide(room, added, out=np.ones(len(added)), where=added > room)
+    return float(min(by_direction.min(initial=1.0), _LARGEST_RESIDUAL / max(largest, _LARGEST_RESIDUAL)))
+
+
 def _take_out_of_predictive(rows: FloatArray, rotations: Float64Array, lost: Float64Array) -> None:
-    """Change the rows P = T'S so that P'P + diag(lost) acts on the rotations as P'P did, as far as that can be."""
+    """Change the rows P = T'S so that P'P + diag(lost) acts on the rotations as P'P did."""
     shares, basis = linalg.eigh((rotations * lost) @ rotations.T)
-    factors = np.minimum(1.0, _LARGEST_CORRECTION / np.maximum(shares, 1e-300))
-    corrections = factors[:, None] * (basis.T @ rotations) * lost
-    rows[:] = (basis.T @ rows - corrections) / np.sqrt(1 - factors * shares)[:, None]
+    rows[:] = (basis.T @ (rows - rotations * lost)) / np.sqrt(1 - shares)[:, None]
 
 
 def _take_out_of_leading(rows: FloatArray, variances: Float64Array, lost: Float64Array) -> None:
     """Shrink orthogonal rows by what was lost in their directions."""
     along = np.array([row * row @ lost for row in rows])
-    positive = np.maximum(variances, np.finfo(np.float64).tiny)
-    rows *= np.sqrt(np.maximum(1 - along / positive**2, 0.0))[:, None].astype(rows.dtype)
+    shares = np.divide(along, variances**2, out=np.ones(len(rows)), where=variances**2 > 0)
+    rows *= np.sqrt(np.maximum(1 - shares, 0.0))[:, None].astype(rows.dtype)

@@ -1,0 +1,14 @@
+"""Warnings that name the line of the user's own code."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+
+def warn_user(message: str) -> None:
+    """Warn, on behalf of the first caller outside this package and scikit-learn's wrappers."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in {"plstream", "sklearn"}:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level + 1)
