@@ -190,7 +190,8 @@ class Sketch(Moments):
         ratio = self.unit / target
         low, high = ratio[varies].min(initial=_FAR_OFF), ratio[varies].max(initial=1 / _FAR_OFF)
         vanished = (self.unit != 1.0) & ~varies
-        if high > widest * low or low < 1 / _FAR_OFF or high > _FAR_OFF or vanished.any():
+        far_off = high > widest * low or low < 1 / _FAR_OFF or high > _FAR_OFF
+        if far_off or vanished.any() or not self.pieces:
             ratio[~varies] = 0.0
             self.pieces = tuple((piece * ratio).astype(self.dtype) for piece in self.pieces)
             self.unit = target
