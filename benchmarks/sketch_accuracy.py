@@ -31,6 +31,7 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
 
 from plstream import IncrementalPLS
 from plstream.estimators import incremental_pls
@@ -230,7 +231,7 @@ class Truncated(Sketch):
 
     def _compress(self) -> None:
         S = np.concatenate(self.pieces)
-        leading = linalg.eigh(S @ S.T)[1][:, : -self.size - 1 : -1].T @ S
+        leading = linalg.eigh(S @ S.T, driver="evd")[1][:, : -self.size - 1 : -1].T @ S
         V = linalg.qr(np.hstack([self.directions(), leading.T]), mode="economic")[0][:, : self.size]
         self.pieces = (linalg.qr(S @ V, mode="r")[0][: self.size] @ V.T,)
 
@@ -270,7 +271,7 @@ def all_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[FloatArra
     """Return the leading eigenvectors of the part of SS' orthogonal to T from all of them, and their eigenvalues."""
     orthogonal = gram - T @ (T.T @ gram)
     orthogonal -= (orthogonal @ T) @ T.T
-    variances, vectors = linalg.eigh(orthogonal)
+    variances, vectors = linalg.eigh(orthogonal, driver="evd")
     # Those of eigenvalue zero may be any, T among them.
     basis = linalg.qr(np.hstack([T, vectors[:, : -n - 1 : -1]]), mode="economic")[0][:, T.shape[1] :]
     return basis, np.maximum(variances[: -n - 1 : -1], 0.0)
@@ -591,9 +592,11 @@ def main() -> None:
     # A size too small for the data is what some tables are about.
     warnings.filterwarnings("ignore", message="sketch_size=.* is small for this data")
     print(surroundings(), flush=True)
-    for number in options.tables or range(1, len(TABLES) + 1):
-        log(f"table {number}")
-        print(TABLES[number - 1](plan), flush=True)
+    # Many small products: on a busy machine threads wait for each other, for seconds.
+    with threadpool_limits(1, user_api="blas"):
+        for number in options.tables or range(1, len(TABLES) + 1):
+            log(f"table {number}")
+            print(TABLES[number - 1](plan), flush=True)
 
 
 if __name__ == "__main__":

@@ -273,6 +273,43 @@ class IncrementalPLS(
         self._solved = None
         return self
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
+        """Return the bytes that ``partial_fit`` and solving take, at most, whatever the number of rows.
+
+        Parameters
+        ----------
+        n_features, n_targets : int
+            Number of columns of X and y.
+
+        Returns
+        -------
+        n_bytes : int
+            With all that is held for a moment only; between calls it is about a third. The rows handed over, and those
+            that a conversion of them makes, do not count.
+
+        Examples
+        --------
+        >>> from plstream import IncrementalPLS
+        >>> IncrementalPLS(solver="gram").memory_usage(100_000) // 10**6
+        163338
+        >>> IncrementalPLS(solver="sketch").memory_usage(100_000) // 10**6
+        1254
+        """
+        if self.solver == "multipass":
+            raise ValueError("solver='multipass' keeps no streaming state: use solver='auto', 'gram' or 'sketch'.")
+        if self._streaming_solver(n_features) == "gram":
+            # The matrix and the waiting rows are copied while they change, and the rows are centred.
+            block_rows = _GRAM_BLOCK_ROWS
+            n_rows = 2 * n_features + 4 * block_rows
+        else:
+            # Three times the rows left by a compression, before and after a change of units, and four blocks.
+            block_rows = self._rows_in_sketch()
+            n_rows = 12 * block_rows
+        vectors = 4 * (self.n_components + n_targets) + 20
+        responses = 6 * block_rows * (n_targets + 2)
+        return 8 * (n_features * (n_rows + vectors) + responses)
+
     def transform(self, X: Any, n_components: int | None = None) -> FloatArray:
         """Return the scores of X.
 
@@ -382,11 +419,16 @@ class IncrementalPLS(
         if self._streaming_solver(source.n_columns) == "gram":
             state = Gram(*shape, forgetting=self.forgetting)
             return Buffered(state, _GRAM_BLOCK_ROWS)
-        size = self.sketch_size or max(_SKETCH_SIZE, _SKETCH_SIZE_A_COMPONENT * self.n_components)
-        if size <= self.n_components:
-            raise ValueError(f"sketch_size={size} must be more than n_components={self.n_components}.")
+        size = self._rows_in_sketch()
         state = Sketch(*shape, size=size, forgetting=self.forgetting, **self._solve_with)
         return Buffered(state, size)
+
+    def _rows_in_sketch(self) -> int:
+        if self.sketch_size is None:
+            return max(_SKETCH_SIZE, _SKETCH_SIZE_A_COMPONENT * self.n_components)
+        if self.sketch_size <= self.n_components:
+            raise ValueError(f"sketch_size={self.sketch_size} must be more than n_components={self.n_components}.")
+        return self.sketch_size
 
     def _streaming_solver(self, n_columns: int) -> str:
         if self.solver in {"gram", "sketch"}:

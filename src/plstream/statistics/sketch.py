@@ -38,7 +38,7 @@ _LARGEST_RESIDUAL = 0.5
 _SINGLE_PRECISION_LOSS = 0.01
 # What is formed of a large array at a time.
 _ROWS_AT_A_TIME = 32
-_COLUMNS_AT_A_TIME = 4096
+_COLUMNS_AT_A_TIME = 1024
 # Less than this share of the variance is a rounding error.
 _NOTHING_LOST = 1e-13
 # Rows are divided by a unit that follows the columns' root sums of squares, to within these factors.
@@ -193,7 +193,7 @@ class Sketch(Moments):
         far_off = high > widest * low or low < 1 / _FAR_OFF or high > _FAR_OFF
         if far_off or vanished.any() or not self.pieces:
             ratio[~varies] = 0.0
-            self.pieces = tuple((piece * ratio).astype(self.dtype) for piece in self.pieces)
+            self.pieces = tuple((piece * ratio).astype(self.dtype, copy=False) for piece in self.pieces)
             self.unit = target
 
     def _compress(self) -> None:

@@ -1,0 +1,191 @@
+"""IncrementalPLS by a sketch: its parameters, what it says of itself, and real data."""
+
+import os
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.svm import LinearSVC
+
+from plstream import IncrementalPLS
+from tests.oracles import regression_data, relative_error
+from tests.statistics.test_sketch import smallest_cosine, spectrum_data
+
+DATA = Path(os.environ.get("PLSTREAM_DATA", Path(__file__).parents[3] / "shared" / "data"))
+
+
+def test_auto_depends_on_the_number_of_features():
+    X, y = regression_data(10, 2049)
+    assert IncrementalPLS(2).partial_fit(X[:, :2048], y).solver_ == "gram"
+    assert IncrementalPLS(2).partial_fit(X, y).solver_ == "sketch"
+    assert IncrementalPLS(2, solver="gram").partial_fit(X, y).solver_ == "gram"
+    assert IncrementalPLS(2).fit(X, y).solver_ == "multipass"
+    assert IncrementalPLS(2, solver="sketch").fit(X[:, :5], y).solver_ == "sketch"
+
+
+@pytest.mark.parametrize(("n_components", "sketch_size", "rows"), [(2, None, 128), (8, None, 192), (8, 50, 50)])
+def test_size(n_components, sketch_size, rows):
+    X, y = regression_data(20, 30)
+    model = IncrementalPLS(n_components, solver="sketch", sketch_size=sketch_size).partial_fit(X, y)
+    assert model._stream.state.size == rows
+
+
+def test_sketch_must_have_room_for_the_components():
+    X, y = regression_data(20, 30)
+    with pytest.raises(ValueError, match="sketch_size=4 must be more than n_components=4"):
+        IncrementalPLS(4, solver="sketch", sketch_size=4).partial_fit(X, y)
+
+
+def test_exact_solvers_lose_nothing(solver):
+    X, y = regression_data(100, 8)
+    model = IncrementalPLS(3, solver=solver).fit(X, y)
+    assert model.retained_variance_ == 1.0
+    assert (model.subspace_error_ == 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")
+@pytest.mark.parametrize("scale", [True, False])
+def test_it_says_what_it_lost(scale):
+    X, Y = spectrum_data(2000, 200, 0.25)
+    exact = IncrementalPLS(4, scale=scale).fit(X, Y)
+    retained, errors = [], []
+    for size in (10, 20, 60, 150, 200):
+        model = IncrementalPLS(4, scale=scale, solver="sketch", sketch_size=size).partial_fit(X, Y)
+        retained.append(model.retained_variance_)
+        errors.append(model.subspace_error_[-1])
+        for c in (2, 3, 4):
+            true = np.sqrt(1 - min(1.0, smallest_cosine(model.x_weights_[:, :c], exact.x_weights_[:, :c])) ** 2)
+            estimated = model.subspace_error_[c - 1]
+            assert estimated / 5 - 1e-6 < true < 3 * estimated + 1e-6
+        assert model.subspace_error_[0] == 0
+    assert retained == sorted(retained)
+    assert 0.1 < retained[0] < 0.3
+    assert retained[-1] == 1.0
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] == 0.0
+
+
+def test_warning_names_the_callers_line():
+    X, Y = spectrum_data(500, 200, 0.25)
+    model = IncrementalPLS(4, solver="sketch", sketch_size=10).partial_fit(X, Y)
+    with pytest.warns(UserWarning, match="sketch_size") as caught:
+        model.predict(X)
+    assert caught[0].filename == __file__
+
+
+def peak_bytes(run):
+    tracemalloc.start()
+    try:
+        run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")
+@pytest.mark.parametrize(
+    ("solver", "shape", "q", "scale"),
+    [
+        ("sketch", (700, 2500), 1, True),
+        ("sketch", (700, 2500), 5, False),
+        ("sketch", (700, 5000), 1, True),
+        ("gram", (3000, 800), 1, True),
+        ("gram", (3000, 200), 4, False),
+    ],
+)
+def test_memory_is_as_stated(solver, shape, q, scale):
+    X, Y = regression_data(*shape, q)
+    model = IncrementalPLS(3, solver=solver, sketch_size=40, scale=scale)
+    stated = model.memory_usage(shape[1], q)
+
+    def feed():
+        for start in range(0, len(X), 30):
+            model.partial_fit(X[start : start + 30], Y[start : start + 30])
+        model.n_components_  # noqa: B018
+
+    assert stated / 2 < peak_bytes(feed) <= stated
+    assert model._stream.nbytes < stated / 2
+
+
+def test_there_is_no_state_to_state_the_memory_of():
+    with pytest.raises(ValueError, match="keeps no streaming state"):
+        IncrementalPLS(solver="multipass").memory_usage(800)
+
+
+def test_merge_needs_the_same_sketch():
+    X, y = regression_data(60, 10)
+    one = IncrementalPLS(2, solver="sketch").partial_fit(X, y)
+    with pytest.raises(ValueError, match="sketch_size is 128 here, 20 there"):
+        one.merge(IncrementalPLS(2, solver="sketch", sketch_size=20).partial_fit(X, y))
+    with pytest.raises(ValueError, match="solver_ is sketch here, gram there"):
+        one.merge(IncrementalPLS(2, solver="gram").partial_fit(X, y))
+
+
+def test_parameters_may_change_on_the_way():
+    """Compressions preserve what was asked for last."""
+    X, Y = spectrum_data(3000, 200, 0.5)
+    model = IncrementalPLS(2, scale=False, solver="sketch", sketch_size=60).partial_fit(X[:1000], Y[:1000])
+    model.set_params(n_components=4, scale=True).partial_fit(X[1000:], Y[1000:])
+    exact = IncrementalPLS(4).fit(X, Y)
+    assert smallest_cosine(model.x_weights_, exact.x_weights_) > 0.99
+
+
+@pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")
+@pytest.mark.parametrize("container", [sparse.csr_array, sparse.csc_matrix])
+def test_sparse_rows_give_what_dense_ones_give(container):
+    X, Y = spectrum_data(800, 100, 0.25)
+    X[np.abs(X) < 0.5] = 0.0
+    dense = IncrementalPLS(3, solver="sketch", sketch_size=40).fit(X, Y)
+    model = IncrementalPLS(3, solver="sketch", sketch_size=40)
+    for start in range(0, 800, 90):
+        model.partial_fit(container(X[start : start + 90]), Y[start : start + 90])
+    np.testing.assert_array_equal(model.x_weights_, dense.x_weights_)
+
+
+def test_interrupt_changes_nothing(monkeypatch):
+    X, Y = spectrum_data(400, 50, 0.25)
+    model = IncrementalPLS(2, solver="sketch", sketch_size=20).partial_fit(X, Y)
+    before = model.coef_
+    monkeypatch.setattr("plstream.statistics.sketch.pls_scores", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        model.partial_fit(X, Y)
+    monkeypatch.undo()
+    assert model.n_samples_seen_ == 400
+    np.testing.assert_array_equal(model.coef_, before)
+    model._solved = None
+    np.testing.assert_array_equal(model.coef_, before)
+    twin = IncrementalPLS(2, solver="sketch", sketch_size=20).partial_fit(X, Y).partial_fit(X, Y)
+    np.testing.assert_array_equal(model.partial_fit(X, Y).coef_, twin.coef_)
+
+
+def test_several_responses():
+    X, _ = spectrum_data(3000, 200, 0.25)
+    Y = X[:, :10] + X[:, 10:20] + 0.3 * np.random.default_rng(0).normal(size=(3000, 10))
+    exact = IncrementalPLS(5).fit(X, Y)
+    model = IncrementalPLS(5, solver="sketch", sketch_size=64).fit(X, Y)
+    assert smallest_cosine(model.x_weights_, exact.x_weights_) > 0.99
+    assert relative_error(model.predict(X), exact.predict(X)) < 0.05
+
+
+@pytest.mark.skipif(not (DATA / "lfw").exists(), reason="the LFW features are not at hand")
+@pytest.mark.parametrize(("n_components", "bound"), [(2, 0.9999), (4, 0.999), (8, 0.99)])
+def test_faces(n_components, bound):
+    """Pairs of faces, 8,192 features of VGG16: the subspace and the accuracy of a fit that reads again and again."""
+    data = np.load(DATA / "lfw" / "vgg16_conv5_64px.npz")
+    pairs, y = data["pairs"], np.where(data["same"] > 0, 1.0, -1.0)
+    X = np.abs(data["F"][pairs[:, 0]].astype(np.float32) - data["F"][pairs[:, 1]])
+    held_out = data["fold"] == data["fold"].max()
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(~held_out))
+    exact = IncrementalPLS(n_components, scale=False).fit(X[rows], y[rows])
+    model = IncrementalPLS(n_components, scale=False)
+    for part in np.array_split(rows, 20):
+        model.partial_fit(X[part], y[part])
+    assert model.solver_ == "sketch"
+    assert smallest_cosine(model.x_weights_, exact.x_weights_) > bound
+    accuracy = [
+        LinearSVC().fit(one.transform(X[rows]), y[rows]).score(one.transform(X[held_out]), y[held_out])
+        for one in (exact, model)
+    ]
+    assert abs(accuracy[0] - accuracy[1]) < 0.01
