@@ -292,7 +292,7 @@ class IncrementalPLS(
         --------
         >>> from plstream import IncrementalPLS
         >>> IncrementalPLS(solver="gram").memory_usage(100_000) // 10**6
-        163338
+        163302
         >>> IncrementalPLS(solver="sketch").memory_usage(100_000) // 10**6
         1254
         """
