@@ -142,7 +142,8 @@ def two_groups(classes: NDArray[np.integer]) -> Float64Array:
 
 def twenty_groups(classes: NDArray[np.integer]) -> Float64Array:
     """Return indicators of twenty groups of ten classes."""
-    return np.eye(20)[classes % 20]
+    indicators: Float64Array = np.eye(20)[classes % 20]
+    return indicators
 
 
 def corn(folder: Path) -> Rows:
@@ -252,8 +253,9 @@ class WeightsAndLoadingsKept(Truncated):
         factors = self.solution()
         lengths = linalg.norm(factors.x_loadings, axis=0)
         both = np.hstack([factors.x_weights, factors.x_loadings / np.where(lengths > 0, lengths, 1.0)])
-        basis, strengths, _ = linalg.svd(both, full_matrices=False)
-        return basis[:, strengths > DEPENDENT * strengths[0]]
+        vectors, strengths, _ = linalg.svd(both, full_matrices=False)
+        basis: Float64Array = vectors[:, strengths > DEPENDENT * strengths[0]]
+        return basis
 
 
 def no_residual(*_: Float64Array) -> float:
@@ -318,13 +320,16 @@ def new_model(c: int, size: int | None = None) -> IncrementalPLS:
 
 def fit(problem: Problem, c: int, size: int | None = None, variant: Variant = LIBRARY) -> IncrementalPLS:
     """Fit a sketch to all rows in their order."""
+    model = new_model(c, size)
     with variant.in_use():
-        return new_model(c, size).fit(*problem.rows)
+        model.fit(*problem.rows)
+    return model
 
 
 def fit_in_order(problem: Problem, c: int, order: NDArray[np.intp], n_parts: int) -> IncrementalPLS:
     """Fit a sketch of default size to the rows in some order, in parts that are merged two by two."""
     X, Y = problem.rows
+    models: list[IncrementalPLS]
     models = [new_model(c).partial_fit(X[rows], Y[rows]) for rows in np.array_split(order, n_parts)]
     while len(models) > 1:
         models = [left.merge(right) for left, right in zip(models[::2], models[1::2], strict=True)]
@@ -412,6 +417,9 @@ Size {SIZE}. Steps of subspace iteration that find the leading singular vectors,
 inner products. All turn to float32 after the first loss of note, but for the last, which stays with float64.
 
 {variant_table(plan.problems, ITERATIONS)}
+
+Where the iteration starts depends on the signs of the rows held, and these may depend on rounding errors. So where
+cosines are far from one, a difference in their third digit between numbers of steps, or precisions, is chance.
 """
 
 
@@ -464,15 +472,15 @@ def lfw_accuracy(plan: Plan) -> str:
     title = "## 6. Accuracy of face verification\n\n"
     if plan.folder is None:
         return f"{title}Left out: it needs the data.\n"
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, features in (("VGG16", "vgg16_conv5_64px"), ("FaceNet", "facenet_embedding_512")):
         pairs = lfw_pairs(plan.folder, features)
         correct = np.array([fold_accuracies(pairs, fold) for fold in range(plan.n_folds)])
         for c, (exact, ours) in zip(COMPONENTS, correct.transpose(1, 2, 0) * 100, strict=True):
             difference = ours - exact
             error = difference.std(ddof=1) / np.sqrt(len(difference))
-            rows.append((name, str(c), f"{exact.mean():.2f}", f"{ours.mean():.2f}", f"{difference.mean():+.2f}"))
-            rows[-1] += (f"{error:.2f}", f"{np.abs(difference).max():.2f}")
+            means = f"{exact.mean():.2f}", f"{ours.mean():.2f}", f"{difference.mean():+.2f}"
+            rows.append((name, str(c), *means, f"{error:.2f}", f"{np.abs(difference).max():.2f}"))
     header = ("features", "c", "exact", "sketch", "difference", "standard error", "largest of a fold")
     return f"""{title}LFW, {plan.n_folds} of the {N_FOLDS} official folds: percent of pairs told right, mean over the
 folds. PLS of the other folds' absolute differences, neither features nor differences standardised; its scores scaled to
@@ -581,7 +589,7 @@ def table_numbers(text: str) -> list[int]:
 def new_plan(folder: Path | None, *, quick: bool) -> Plan:
     """Return what to measure with the data there is."""
     if quick:
-        return Plan(quick_problems(), None, n_folds=2, drift_rows=2400, drift_columns=400)
+        return Plan(quick_problems(), folder, n_folds=2, drift_rows=2400, drift_columns=400)
     return Plan([*(problems_of_files(folder) if folder else []), *problems_without_files()], folder)
 
 

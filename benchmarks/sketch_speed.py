@@ -2,7 +2,8 @@
 
 Times are compared a row, as ratios of runs that follow each other: no two machines, or hours, have the same seconds.
 
-Run ``python benchmarks/sketch_speed.py``, or with ``--quick`` to see whether it works.
+Run ``python benchmarks/sketch_speed.py``, with ``--quick`` to see whether it works, or with ``--tables 1,3`` for some
+tables alone.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ N_COMPONENTS = 4
 # Also the rank of IncrementalPCA.
 SKETCH_SIZE = 128
 CHUNK_ROWS = 256
-BUDGET_SECONDS = 60.0
+BUDGET_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Shapes of X to measure, and how often to repeat."""
+    """Shapes and dtypes of X to measure, and how often to repeat."""
 
     sizes: Sequence[Size]
     pca_rows: int
@@ -47,6 +48,7 @@ class Plan:
     crossing_columns: Sequence[int]
     crossing_rows: int
     memory_sizes: Sequence[Size]
+    dtypes: Sequence[np.dtype] = DTYPES
     repeats: int = 5
 
 
@@ -98,7 +100,7 @@ def gram_all(X: FloatArray, Y: FloatArray, c: int) -> object:
 
 
 def pca_in_batches(X: FloatArray, _Y: FloatArray, _c: int) -> object:
-    """Fit IncrementalPCA of the sketch's rank, with as many rows at a time as a sketch takes in between compressions."""
+    """Fit IncrementalPCA of the sketch's rank, with about as many rows a batch as a sketch has room for."""
     return IncrementalPCA(SKETCH_SIZE, batch_size=CHUNK_ROWS).fit(X)
 
 
@@ -134,8 +136,8 @@ PCA_BY_DEFAULT = Method("IncrementalPCA, default batch_size", pca_by_default)
 def speed(plan: Plan) -> str:
     """Return the table of times a row."""
     header = ("X", "dtype", "method", "rows", "microseconds a row", "times the sketch's")
-    rows = [row for size in plan.sizes for dtype in DTYPES for row in speed_rows(plan, size, dtype)]
-    return f"""## Time a row
+    rows = [row for size in plan.sizes for dtype in plan.dtypes for row in speed_rows(plan, size, dtype)]
+    return f"""## 1. Time a row
 
 The time of a fit with one response and c = {N_COMPONENTS}, solved at the end, divided by its number of rows; sketches
 have size {SKETCH_SIZE}, as has IncrementalPCA components. Median (least-largest) of {plan.repeats} rounds, in which all
@@ -144,30 +146,28 @@ methods take turns; the ratio is that of the times a row in one round.
 {markdown(header, rows)}
 
 - IncrementalPCA with batch_size={CHUNK_ROWS} takes the same time for every batch but the first, which is cheaper, so
-  {plan.pca_rows:,} rows are enough to know it, and if anything too few for its disadvantage.
+  {plan.pca_rows:,} rows are enough to know it, and if anything flatter it.
 - With its default batch_size, five times the number of columns, it takes all rows here as one batch, and is run once.
-- No further round begins once those of a table row have taken {BUDGET_SECONDS:.0f} s.
+- No further round begins once those for one X have taken {BUDGET_SECONDS:.0f} s.
 """
 
 
 def speed_rows(plan: Plan, size: Size, dtype: np.dtype) -> Iterator[list[str]]:
     """Yield the rows of the table for one X."""
-    X, Y = make_data(size, 1, dtype)
-    # Compiles the loops, and takes the page faults of the first use of memory.
-    for method in (SKETCH, *OTHERS):
-        method.fit(X[:CHUNK_ROWS], Y[:CHUNK_ROWS], 1)
-    reread(X, Y, 1)
-    counts = [method.rows(plan, size.n) for method in (SKETCH, *OTHERS)]
-    runs = [
-        partial(method.fit, X[:n], Y[:n], N_COMPONENTS) for method, n in zip((SKETCH, *OTHERS), counts, strict=True)
-    ]
     log(f"time: {size} {dtype}")
-    times = take_turns(runs, plan.repeats, BUDGET_SECONDS * len(runs)) / counts
-    for method, n, a_row in zip((SKETCH, *OTHERS), counts, times.T, strict=True):
-        ratio = Spread.of(a_row / times[:, 0]).text(2, plan.repeats) if method is not SKETCH else "1"
+    X, Y = make_data(size, 1, dtype)
+    methods = (SKETCH, *OTHERS)
+    counts = [method.rows(plan, size.n) for method in methods]
+    runs = [partial(method.fit, X[:n], Y[:n], N_COMPONENTS) for method, n in zip(methods, counts, strict=True)]
+    # Compiles the loops, and takes the page faults of the first use of memory.
+    reread(X, Y, 1)
+    SKETCH.fit(X, Y, 1)
+    times = take_turns(runs, plan.repeats, BUDGET_SECONDS) / counts
+    for method, n, a_row in zip(methods, counts, times.T, strict=True):
+        ratio = "1" if method is SKETCH else Spread.of(a_row / times[:, 0]).text(2, plan.repeats)
         yield speed_row(size, dtype, method, n, Spread.of(a_row * 1e6).text(0, plan.repeats), ratio)
     once = seconds(partial(PCA_BY_DEFAULT.fit, X, Y, N_COMPONENTS)) / size.n
-    ratio = Spread.of([once / np.median(times[:, 0])]).text(1)
+    ratio = Spread.of([once / np.median(times[:, 0])]).text(2)
     yield speed_row(size, dtype, PCA_BY_DEFAULT, size.n, Spread.of([once * 1e6]).text(0), ratio)
 
 
@@ -190,7 +190,7 @@ def crossing(plan: Plan) -> str:
         cells = [Spread.of(gram).text(0, plan.repeats), Spread.of(sketch).text(0, plan.repeats)]
         table.append((f"{m:,}", *cells, Spread.of(gram / sketch).text(2, plan.repeats)))
         log(f"crossing: {' '.join(table[-1])}")
-    return f"""## Gram matrix or sketch
+    return f"""## 2. Gram matrix or sketch
 
 Microseconds a row of one `partial_fit` of {plan.crossing_rows:,} float64 rows, without solving; sketch of size
 {SKETCH_SIZE}. Median (least-largest) of {plan.repeats} rounds.
@@ -209,11 +209,11 @@ def memory(plan: Plan) -> str:
     for name, fit, size in cases:
         peak = memory_of_fit(fit, size, N_COMPONENTS)
         row_bytes = size.m * 8
-        table.append((name, str(size), f"{size.n * row_bytes / MIB:.0f}", f"{peak / MIB:.1f}"))
-        table[-1] += (f"{peak / row_bytes:.0f}",)
+        numbers = f"{size.n * row_bytes / MIB:.0f}", f"{peak / MIB:.1f}", f"{peak / row_bytes:.0f}"
+        table.append((name, str(size), *numbers))
         log(f"memory: {' '.join(table[-1])}")
     header = ("method", "X", "MiB of X", "peak MiB", "in rows of X")
-    return f"""## Peak memory of fit
+    return f"""## 3. Peak memory of fit
 
 Memory that a fit of a memory-mapped float64 file takes at most, beyond what the process had before and without the
 pages of the file; one response, c = {N_COMPONENTS}, size {SKETCH_SIZE}, each in a process of its own. IncrementalPCA
@@ -226,14 +226,30 @@ with batch_size={CHUNK_ROWS}.
 def surroundings() -> str:
     """Return what the numbers depend on, besides the machine."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("plstream", "scikit-learn", "numpy", "scipy"))
-    return f"# Speed of the sketch\n\n{packages}; Python {platform.python_version()}; {blas_threads()} thread(s) of BLAS.\n"
+    threads = f"{blas_threads()} thread(s) of BLAS"
+    return f"# Speed of the sketch\n\n{packages}; Python {platform.python_version()}; {threads}.\n"
+
+
+TABLES: Sequence[Callable[[Plan], str]] = (speed, crossing, memory)
+
+
+def table_numbers(text: str) -> list[int]:
+    """Read "1,3"."""
+    numbers = [int(number) for number in text.split(",")]
+    if not set(numbers) <= set(range(1, len(TABLES) + 1)):
+        raise argparse.ArgumentTypeError(f"tables are 1 to {len(TABLES)}, not {text}")
+    return numbers
 
 
 def read_arguments() -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", type=Size.parse, metavar="NxM", help="shapes of X to time, as 20000x4096")
+    parser.add_argument(
+        "--dtypes", nargs="+", type=np.dtype, default=DTYPES, metavar="DTYPE", help="dtypes of X to time"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes, to see whether it works")
+    parser.add_argument("--tables", type=table_numbers, metavar="1,3", default=None, help="numbers of tables to make")
     parser.add_argument("--repeats", type=int, help="rounds of runs")
     parser.add_argument("--threads", type=int, default=blas_threads(), help="threads of BLAS (default: %(default)s)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables to this file")
@@ -244,13 +260,18 @@ def main() -> None:
     """Measure, and print each table when it is done."""
     options = read_arguments()
     plan = QUICK if options.quick else FULL
-    plan = replace(plan, sizes=options.sizes or plan.sizes, repeats=options.repeats or plan.repeats)
+    plan = replace(
+        plan,
+        sizes=options.sizes or plan.sizes,
+        dtypes=options.dtypes,
+        repeats=options.repeats or plan.repeats,
+    )
     # Here a sketch has to be fast, not good.
     warnings.filterwarnings("ignore", message="sketch_size=.* is small for this data")
     sections = []
     with threadpool_limits(options.threads, user_api="blas"):
-        for section in (surroundings, partial(speed, plan), partial(crossing, plan), partial(memory, plan)):
-            sections.append(section())
+        for number in (0, *(options.tables or range(1, len(TABLES) + 1))):
+            sections.append(TABLES[number - 1](plan) if number else surroundings())
             print(sections[-1], flush=True)
     if options.output is not None:
         options.output.write_text("\n".join(sections))
