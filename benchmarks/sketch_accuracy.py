@@ -440,8 +440,8 @@ def orders(plan: Plan) -> str:
     }
     return f"""## 4. Order of the rows, and merges
 
-Default size. Rows shuffled or sorted by label, in one stream or in {N_PARTS} whose models are merged two by two. By
-label, most of those have seen one class alone.
+Default size. Rows shuffled or sorted by label, in one stream or in {N_PARTS} whose models are merged two by two. Of two
+classes sorted by label, most of those models have seen one alone.
 
 {cosine_table(plan.problems, fits)}
 """

@@ -4,6 +4,8 @@ Times are compared a row, as ratios of runs that follow each other: no two machi
 
 Run ``python benchmarks/sketch_speed.py``, with ``--quick`` to see whether it works, or with ``--tables 1,3`` for some
 tables alone.
+On a machine that has other work to do use ``--threads 1``: threads of BLAS wait for each other, so that what a
+busy core delays by a little may take ten times as long.
 """
 
 from __future__ import annotations

@@ -32,6 +32,12 @@ def weights_of(state, n_components, *, scale=False):
     return solve_scaled(state, state, Scaling.of(state, scale=scale), n_components).x_weights
 
 
+def coefficients_of(state, n_components, *, scale):
+    scaling = Scaling.of(state, scale=scale)
+    scaled = solve_scaled(state, state, scaling, n_components).coefficients()
+    return scaled * scaling.y_scale / scaling.x_scale[:, None]
+
+
 def smallest_cosine(V, W):
     return np.linalg.svd(V.T @ W, compute_uv=False).min()
 
@@ -147,17 +153,44 @@ def test_forgetting_follows_a_drift():
 
 
 @pytest.mark.parametrize("scale", [True, False])
-@pytest.mark.parametrize("forgetting", [0.5, 1e-3])
-def test_forgetting_so_fast_that_nothing_is_left(scale, forgetting):
+@pytest.mark.parametrize("forgetting", [0.5, 1e-3, 1e-6])
+@pytest.mark.parametrize("unit", [1.0, 1e-150])
+def test_forgetting_so_fast_that_nothing_is_left(scale, forgetting, unit):
+    """A factor that underflows is still a factor; so with columns that vary only at first, or only later."""
     X, Y = regression_data(2000, 6)
     X[:, 2] = 7.0
     X[:1000, 3] = 1.0
     X[1000:, 4] = 2.0
+    X *= unit
     state = sketched(X, Y[:, None], 8, 2, scale=scale, forgetting=forgetting).current()
-    action, square = state.apply(np.ones(6))
-    assert np.isfinite(action).all()
-    assert np.isfinite(state.unit).all()
-    assert square > 0
+    exact = Buffered(Gram(6, 1, forgetting=forgetting), 8).update(X, Y[:, None]).current()
+    v = np.array([1.0, -1, 1, 1, 0, 1]) / unit
+    action, square = exact.apply(v)
+    np.testing.assert_allclose(state.apply(v)[0], action, rtol=1e-6, atol=1e-9 * np.abs(action).max())
+    assert state.apply(v)[1] == pytest.approx(square)
+
+
+@pytest.mark.parametrize(("size", "tolerance"), [(128, 1e-6), (40, 2.0)])
+def test_columns_that_have_been_quiet_for_long(size, tolerance):
+    """Rare events, forgotten since: what is left of them is scaled up, and must not bring errors up with it."""
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(size=(6000, 30)), rng.random((6000, 70)) < 5e-4])
+    Y = X[:, :1] + X[:, 1:2] + 0.1 * rng.normal(size=(6000, 1))
+    for forgetting in (0.98, 0.95):
+        state = sketched(X, Y, size, 2, scale=True, forgetting=forgetting).current()
+        exact = Buffered(Gram(100, 1, forgetting=forgetting), size).update(X, Y).current()
+        ours, theirs = (coefficients_of(one, 2, scale=True) for one in (state, exact))
+        rows = X[-300:] - state.x_mean
+        assert np.abs(rows @ (ours - theirs)).max() < tolerance
+        assert np.abs(ours).max() < 3 * np.abs(theirs).max()
+
+
+def test_columns_that_grow_quieter_are_not_dropped():
+    X, Y = spectrum_data(4000, 50, 0.25)
+    X[500:, 7] *= 1e-2
+    state = sketched(X, Y, 20, 2, scale=True, forgetting=0.99).current()
+    assert state.x_squares[7] > 0
+    assert state.x_squares[7] == pytest.approx(Gram(50, 1, forgetting=0.99).update(X, Y).x_squares[7], rel=1e-3)
 
 
 def test_weights_are_repeated_rows():
@@ -216,13 +249,31 @@ def test_constant_data():
 
 
 def test_float32_only_when_much_is_lost():
-    low_rank = np.random.default_rng(0).normal(size=(500, 5)) @ np.random.default_rng(1).normal(size=(5, 50))
+    rng = np.random.default_rng(0)
+    low_rank = rng.normal(size=(500, 5)) @ rng.normal(size=(5, 50))
     assert sketched(low_rank, low_rank[:, :1], 10).state.dtype == np.float64
     X, Y = spectrum_data(500, 50, 0.25)
     lossy = sketched(X, Y, 10)
     assert lossy.state.dtype == np.float32
     merged = sketched(low_rank, low_rank[:, :1], 10).merge(lossy).current()
     assert {piece.dtype for piece in merged.pieces} == {np.dtype(np.float32)}
+    merged = sketched(1e6 * low_rank, low_rank[:, :1], 10).merge(lossy).current()
+    assert {piece.dtype for piece in merged.pieces} == {np.dtype(np.float64)}
+    assert merged.blur < 1e-10
+
+
+def test_rounding_errors_make_no_difference():
+    X, Y = spectrum_data(1000, 200, 0.25)
+    noise = 1 + 1e-15 * np.random.default_rng(0).normal(size=X.shape)
+    ours, theirs = (weights_of(sketched(rows, Y, 40).current(), 4) for rows in (X, X * noise))
+    assert smallest_cosine(ours, theirs) > 1 - 1e-6
+
+
+@pytest.mark.parametrize("q", [7, 40])
+def test_more_responses_than_features(q):
+    X, Y = regression_data(300, 6, q)
+    exact = weights_of(Gram(6, q).update(X, Y), 3)
+    assert smallest_cosine(weights_of(sketched(X, Y, 6, 3).current(), 3), exact) > 1 - 1e-9
 
 
 @settings(max_examples=25, deadline=None)

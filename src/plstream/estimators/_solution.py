@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -139,11 +139,17 @@ class Solution:
 def _subspace_error(
     moments: Moments, gram: Condensed, scaling: Scaling, factors: Factors, x_total: float, y_total: float
 ) -> Float64Array:
-    if not gram.blur:
-        return np.zeros(factors.x_weights.shape[1])
     cross = moments.cross / scaling.x_scale[:, None] / scaling.y_scale
-    sampling_error = np.sqrt(x_total / moments.weight) * np.sqrt(y_total) / np.linalg.norm(cross)
-    return subspace_errors(factors, cross, blur=gram.blur * x_total, sampling_error=float(sampling_error))
+    unit = float(np.abs(cross).max())
+    if not (gram.blur and unit and factors.n_components):
+        return np.zeros(factors.x_weights.shape[1])
+    # In units in which the covariances are near one, and X is what it is: their squares must not overflow.
+    cross = cross / unit
+    factors = replace(
+        factors, y_loadings=factors.y_loadings * (x_total / unit), score_squares=factors.score_squares / x_total
+    )
+    sampling_error = np.sqrt(x_total / moments.effective_rows) * (np.sqrt(y_total) / unit) / np.linalg.norm(cross)
+    return subspace_errors(factors, cross, blur=gram.blur, sampling_error=float(sampling_error))
 
 
 class SolvedAttributes:

@@ -103,7 +103,8 @@ class IncrementalPLS(
         Share of the variance of (scaled) X that the state still holds: 1.0 unless a sketch had to let some of it go.
     subspace_error_ : ndarray of shape (n_components,)
         Estimated sine of the largest angle between the space of the first components and that of an exact fit, for each
-        number of components: zeros unless a sketch had to let some of X go. It is good to a factor of about three.
+        number of components: zeros unless a sketch had to let some of X go. For rows in random order and responses that
+        are not free of noise it is good to a factor of about three.
     solver_ : str
         The solver in use.
     n_samples_seen_ : int
@@ -236,17 +237,14 @@ class IncrementalPLS(
             stream = None if first else self._require_stream("partial_fit")
             self._validate_params()
             source = self._source(X, y, sample_weight, reset=first)
+            self._solve_with = {"n_components": self.n_components, "scale": self.scale}
             if stream is None:
                 self._require_weight(source)
-                self._solve_with = {"n_components": self.n_components, "scale": self.scale}
                 stream = self._new_stream(source)
-            elif stream.state.forgetting != self.forgetting:
-                raise ValueError(f"forgetting cannot change in mid-stream: set it back to {stream.state.forgetting}.")
+            else:
+                stream = self._continued(stream)
             with located_errors(source):
                 stream.update(source.X, np.asarray(source.Y, dtype=np.float64), source.weight)
-            self._solve_with = {"n_components": self.n_components, "scale": self.scale}
-            if isinstance(stream.state, Sketch):
-                stream.state.preserve(**self._solve_with)
             self._stream, self._solved = stream, None
             if first:
                 self.solver_ = self._streaming_solver(source.n_columns)
@@ -285,30 +283,31 @@ class IncrementalPLS(
         Returns
         -------
         n_bytes : int
-            With all that is held for a moment only; between calls it is about a third. The rows handed over, and those
-            that a conversion of them makes, do not count.
+            With all that is held for a moment only; between calls it is a third or less. The rows handed over, and
+            those that a conversion of them makes, do not count.
 
         Examples
         --------
         >>> from plstream import IncrementalPLS
         >>> IncrementalPLS(solver="gram").memory_usage(100_000) // 10**6
-        163302
+        163308
         >>> IncrementalPLS(solver="sketch").memory_usage(100_000) // 10**6
-        1254
+        1267
         """
         if self.solver == "multipass":
             raise ValueError("solver='multipass' keeps no streaming state: use solver='auto', 'gram' or 'sketch'.")
         if self._streaming_solver(n_features) == "gram":
             # The matrix and the waiting rows are copied while they change, and the rows are centred.
-            block_rows = _GRAM_BLOCK_ROWS
+            block_rows, small = _GRAM_BLOCK_ROWS, 0
             n_rows = 2 * n_features + 4 * block_rows
         else:
             # Three times the rows left by a compression, before and after a change of units, and four blocks.
             block_rows = self._rows_in_sketch()
             n_rows = 12 * block_rows
-        vectors = 4 * (self.n_components + n_targets) + 20
-        responses = 6 * block_rows * (n_targets + 2)
-        return 8 * (n_features * (n_rows + vectors) + responses)
+            small = 6 * (3 * block_rows) ** 2
+        vectors = 4 * self.n_components + 12 * n_targets + 20
+        responses = 6 * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2
+        return 8 * (n_features * (n_rows + vectors) + responses + small)
 
     def transform(self, X: Any, n_components: int | None = None) -> FloatArray:
         """Return the scores of X.
@@ -422,6 +421,21 @@ class IncrementalPLS(
         size = self._rows_in_sketch()
         state = Sketch(*shape, size=size, forgetting=self.forgetting, **self._solve_with)
         return Buffered(state, size)
+
+    def _continued(self, stream: Stream) -> Stream:
+        """Return a stream, or a copy of it that preserves another solution, after parameters may have been set anew."""
+        state = stream.state
+        if state.forgetting != self.forgetting:
+            raise ValueError(f"forgetting cannot change in mid-stream: set it back to {state.forgetting}.")
+        if isinstance(state, Sketch):
+            if self.sketch_size not in {None, state.size}:
+                raise ValueError(f"sketch_size cannot change in mid-stream: set it back to {state.size}.")
+            if self.n_components >= state.size:
+                raise ValueError(f"n_components={self.n_components} is too many for a sketch of {state.size} rows.")
+            if not state.preserves(**self._solve_with):
+                stream = stream.copy()
+                stream.state = state.copy().preserve(**self._solve_with)
+        return stream
 
     def _rows_in_sketch(self) -> int:
         if self.sketch_size is None:

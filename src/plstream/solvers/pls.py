@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import linalg
 
 from .._types import Float64Array
 from .._warnings import warn_user
+from ..statistics.scores import dominant_eigenvector
 
 
 class GramAction(Protocol):
@@ -170,14 +170,8 @@ def _dominant_left_vector(C: Float64Array) -> Float64Array:
     if q == 1:
         w = C[:, 0]
     elif q <= m:
-        w = C @ _dominant_eigenvector(C.T @ C)
+        w = C @ dominant_eigenvector(C.T @ C)
     else:
-        w = _dominant_eigenvector(C @ C.T)
+        w = dominant_eigenvector(C @ C.T)
     w *= np.sign(w[np.argmax(np.abs(w))]) / np.linalg.norm(w)
     return w
-
-
-def _dominant_eigenvector(A: Float64Array) -> Float64Array:
-    last = len(A) - 1
-    vectors: Float64Array = linalg.eigh(A, subset_by_index=(last, last))[1]
-    return vectors[:, 0]

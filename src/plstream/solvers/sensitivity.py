@@ -1,6 +1,6 @@
 r"""How far errors of the Gram action carry a PLS solution: an estimate without the exact one.
 
-A weight vector comes from the cross-covariance that earlier components leave, :math:`C_i = C - \\sum_j S r_j q_j^T`. An
+A weight vector comes from the cross-covariance that earlier components leave, :math:`C_i = C - \sum_j S r_j q_j^T`. An
 error e of :math:`S r_i` changes it by :math:`e q_i^T`, so that the next weight vector turns by about
 :math:`|e| |q_i| / |C_i|`.
 

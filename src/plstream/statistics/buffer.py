@@ -62,7 +62,7 @@ class Buffered(Generic[State]):
     def update(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
         """Take rows in; a failure, or an interrupt, leaves everything as it was."""
         weight = np.ones(len(Y)) if sample_weight is None else sample_weight
-        self._require_range(X, Y, weight)
+        peaks = self._require_range(X, Y, weight)
         # What is absorbed changes the state in place, so that is done to a copy. Rows that only wait change nothing
         # before they are counted.
         absorbs = self.n_waiting + np.count_nonzero(weight) >= self.block_rows
@@ -78,8 +78,8 @@ class Buffered(Generic[State]):
             stream._append(block)
             if stream.n_waiting == stream.block_rows:
                 stream._absorb(stream.state, stream._waiting())
-                stream.n_waiting, stream._peaks = 0, (0.0, 0.0)
-        vars(self).update(vars(stream))
+                stream.n_waiting = 0
+        vars(self).update(vars(stream), _peaks=peaks if stream.n_waiting else (0.0, 0.0))
         return self
 
     def copy(self) -> Self:
@@ -136,14 +136,17 @@ class Buffered(Generic[State]):
         rows = slice(self.n_waiting)
         return Block(self._X[rows], self._Y[rows], self._weight[rows])
 
-    def _require_range(self, X: Rows, Y: Float64Array, weight: Float64Array) -> None:
-        """Raise ValueError unless the rows are finite, and the state has room for them and those that wait."""
+    def _require_range(self, X: Rows, Y: Float64Array, weight: Float64Array) -> tuple[float, float]:
+        """Return the largest |x| and |y| of these rows and those that wait.
+
+        Raise ValueError unless the rows are finite, and the state has room for all of them.
+        """
         total = float(weight.sum()) + float(self._weight[: self.n_waiting].sum())
         peaks = self._peaks
         for start in range(0, len(Y), self.block_rows):
             rows = slice(start, start + self.block_rows)
             peaks = require_range(self.state, Block(X[rows], Y[rows], weight[rows]).present(), total, peaks)
-        self._peaks = peaks
+        return peaks
 
     @staticmethod
     def _absorb(state: State, block: Block) -> None:

@@ -46,8 +46,8 @@ class Moments:
     ----------
     n_rows : int
         Rows absorbed.
-    weight : float
-        Sum of their present weights.
+    weight, typical_weight : float
+        Sum of their present weights, and their mean as weighted by themselves.
     x_mean, y_mean : ndarray
         Weighted means, kept as a row of the data and the difference to it: far from zero, a single number would
         be too coarse for the difference of two means.
@@ -70,6 +70,7 @@ class Moments:
         self.forgetting = forgetting
         self.n_rows = 0
         self.weight = 0.0
+        self.typical_weight = 0.0
         self.x_origin, self.x_offset = np.zeros(n_columns), np.zeros(n_columns)
         self.y_origin, self.y_offset = np.zeros(n_targets), np.zeros(n_targets)
         self.cross = np.zeros((n_columns, n_targets))
@@ -80,6 +81,11 @@ class Moments:
     def shape(self) -> tuple[int, int]:
         """Number of features and of responses."""
         return self.cross.shape
+
+    @property
+    def effective_rows(self) -> float:
+        """Number of rows of equal weight that would say as much (Kish)."""
+        return self.weight / self.typical_weight if self.typical_weight > 0 else float(self.n_rows)
 
     @property
     def x_mean(self) -> Float64Array:
@@ -132,6 +138,7 @@ class Moments:
             self.x_squares += other.x_squares + f * dx**2
             self.y_squares += other.y_squares + f * dy**2
             self._move_means(other, dx, dy, other.weight / total)
+            self.typical_weight += (other.typical_weight - self.typical_weight) * (other.weight / total)
             self.weight = total
         self.n_rows += other.n_rows
         return self
@@ -146,6 +153,7 @@ class Moments:
 
     def _shrink(self, factor: float) -> None:
         self.weight *= factor
+        self.typical_weight *= factor
         self.cross *= factor
         self.x_squares *= factor
         self.y_squares *= factor
@@ -214,7 +222,9 @@ def _finite_moments(block: Block, add_x: Callable[[Moments, Block, Float64Array]
     """Return the moments of a block, those of X as ``add_x`` sets them; raise ValueError if they are not finite."""
     state = Moments(block.X.shape[1], block.Y.shape[1])
     state.n_rows = block.n_rows
-    state.weight = float(block.n_rows if block.weight is None else block.weight.sum())
+    weight = np.ones(block.n_rows) if block.weight is None else block.weight
+    state.weight = float(weight.sum())
+    state.typical_weight = float(weight @ (weight / state.weight))
     with np.errstate(over="ignore", invalid="ignore"):
         state.y_origin, state.y_offset, y = _centre(block.Y, block.weight, state.weight)
         state.y_squares = _weighted_squares(y, block.weight)

@@ -56,7 +56,7 @@ def pls_scores(gram: Float64Array, SC: Float64Array, CC: Float64Array, n_compone
     found, least = 0, _NOTHING * np.linalg.norm(SC)
     while found < n_components:
         done = slice(found)
-        direction = _dominant_eigenvector(squares)
+        direction = dominant_eigenvector(squares)
         t, ta, tb = deflated @ direction, direction, Z @ direction
         length = np.linalg.norm(t)
         for _ in range(2):
@@ -75,6 +75,8 @@ def pls_scores(gram: Float64Array, SC: Float64Array, CC: Float64Array, n_compone
     return Scores(T[:, :found], a[:, :found], b[:, :found])
 
 
-def _dominant_eigenvector(A: Float64Array) -> Float64Array:
-    vector: Float64Array = linalg.eigh(A)[1][:, -1]
-    return vector
+def dominant_eigenvector(A: Float64Array) -> Float64Array:
+    """Return the eigenvector of the largest eigenvalue."""
+    last = len(A) - 1
+    vectors: Float64Array = linalg.eigh(A, subset_by_index=(last, last))[1]
+    return vectors[:, 0]

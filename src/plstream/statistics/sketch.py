@@ -30,7 +30,7 @@ from .gram import Gram
 from .moments import Moments, centred_rows
 from .scores import pls_scores
 
-# More steps change nothing that can be measured, one step does.
+# As close as all eigenvectors, but for flat spectra, where the third digit gains from more; one step is less so.
 _SUBSPACE_STEPS = 2
 # Share, at most, of a preserved direction's sum of squares that is explained by columns.
 _LARGEST_RESIDUAL = 0.5
@@ -44,6 +44,13 @@ _NOTHING_LOST = 1e-13
 # Rows are divided by a unit that follows the columns' root sums of squares, to within these factors.
 _FAR_OFF = 2.0**20
 _WIDEST_FOR_COMPRESSION = 1.1
+# A unit that would soon be too small to divide by.
+_SMALLEST_UNIT = 1e-100
+# A column with less than some share of the squares it once had, before these were forgotten, counts as constant: the
+# errors of the sketch, which are those of rounding or much larger, do not fade with it. But it is not held against a
+# column for ever that it was once louder.
+_LEAST_QUIET, _MOST_QUIET = 1e-2, 1e-20
+_FADING_OF_THE_LOUDEST = 0.25
 
 
 class Sketch(Moments):
@@ -72,8 +79,8 @@ class Sketch(Moments):
         The diagonal that is added to S'S.
     lost : ndarray of shape (n_columns,)
         Sums of squares that compressions have dropped from S.
-    blur : float
-        Sum of squares along the least of the directions held, relative to that of all columns. Zero while S is exact.
+    loudest : ndarray of shape (n_columns,)
+        The largest sums of squares that there have been, forgotten more slowly.
 
     Examples
     --------
@@ -109,8 +116,11 @@ class Sketch(Moments):
         self.unit = np.ones(n_columns)
         self.residual = np.zeros(n_columns)
         self.lost = np.zeros(n_columns)
-        self.blur = 0.0
+        self.loudest = np.zeros(n_columns)
+        self.quiet = np.zeros(n_columns, dtype=bool)
         self.dtype: Any = np.dtype(np.float64)
+        # The sum of squares along the least of the directions held, as a multiple of all that is lost.
+        self._least = 0.0
 
     @property
     def n_held(self) -> int:
@@ -121,6 +131,11 @@ class Sketch(Moments):
     def nbytes(self) -> int:
         """Memory that the state takes."""
         return super().nbytes + sum(piece.nbytes for piece in self.pieces)
+
+    @property
+    def blur(self) -> float:
+        """Sum of squares along the least direction held, relative to that of all columns; zero if S is exact."""
+        return self._least * self._lost_share()
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Gv and v'Gv, where G = S'S + diag(residual)."""
@@ -135,10 +150,15 @@ class Sketch(Moments):
         by_column = self.residual * v
         return self.unit * action + by_column, score_squares + float(v @ by_column)
 
-    def preserve(self, *, n_components: int, scale: bool) -> None:
+    def preserve(self, *, n_components: int, scale: bool) -> Self:
         """Let the compressions from now on preserve another solution."""
         self.n_components = n_components
         self.scale = scale
+        return self
+
+    def preserves(self, *, n_components: int, scale: bool) -> bool:
+        """Return whether a solution is the one that compressions preserve."""
+        return self.n_components == n_components and self.scale == scale
 
     def merge(self, other: Moments) -> Self:
         """Add the rows that another state has absorbed; the other one is left as it is."""
@@ -149,11 +169,12 @@ class Sketch(Moments):
         super().merge(other)
         self.residual += other.residual
         self.lost += other.lost
-        self.blur = max(self.blur, other.blur)
+        self._least = max(self._least, other._least)
+        self.loudest = np.maximum(self.loudest, other.loudest)
         self._settle_unit(widest=_FAR_OFF)
         ratio = other.unit / self.unit
         self.pieces += tuple(piece * ratio for piece in other.pieces)
-        self._use_dtype(min(self.dtype, other.dtype, key=lambda dtype: dtype.itemsize))
+        self._settle_dtype()
         self._append(np.empty((0, len(between))), between)
         return self
 
@@ -163,6 +184,8 @@ class Sketch(Moments):
     def _add(self, summary: Moments, rows: Float64Array) -> None:
         between = self._between_means(summary)
         super()._add(summary, rows)
+        if self.forgetting < 1.0:
+            self._silence(rows, between)
         self._settle_unit(widest=_FAR_OFF)
         self._append(rows, between)
 
@@ -170,7 +193,19 @@ class Sketch(Moments):
         super()._shrink(factor)
         self.residual *= factor
         self.lost *= factor
-        self.unit[self.x_squares > 0] *= np.sqrt(factor)
+        self.loudest *= factor**_FADING_OF_THE_LOUDEST
+        self.unit *= np.sqrt(factor)
+
+    def _silence(self, rows: Float64Array, between: Float64Array) -> None:
+        """Drop what is left of columns of which almost everything has been forgotten."""
+        self.loudest = np.maximum(self.loudest, self.x_squares)
+        quiet = self.x_squares < np.clip(self._lost_share() ** 2, _MOST_QUIET, _LEAST_QUIET) * self.loudest
+        if quiet.any():
+            for values in (rows.T, between, self.x_squares, self.cross, self.residual, self.lost):
+                values[quiet] = 0.0
+            if (quiet & ~self.quiet).any():
+                self.pieces = tuple(np.where(quiet, 0, piece) for piece in self.pieces)
+        self.quiet = quiet
 
     def _append(self, rows: Float64Array, between: Float64Array) -> None:
         """Put rows under S, and the one that stands for a difference of means unless there is none."""
@@ -187,12 +222,10 @@ class Sketch(Moments):
         squares = self.x_squares if self.scale else np.full_like(self.x_squares, self.x_squares.max())
         varies = squares > 0
         target = np.where(varies, np.sqrt(squares), 1.0)
-        ratio = self.unit / target
+        ratio = np.where(varies, self.unit / target, 0.0)
         low, high = ratio[varies].min(initial=_FAR_OFF), ratio[varies].max(initial=1 / _FAR_OFF)
-        vanished = (self.unit != 1.0) & ~varies
         far_off = high > widest * low or low < 1 / _FAR_OFF or high > _FAR_OFF
-        if far_off or vanished.any() or not self.pieces:
-            ratio[~varies] = 0.0
+        if far_off or self.unit[~varies].min(initial=1.0) < _SMALLEST_UNIT or not self.pieces:
             self.pieces = tuple((piece * ratio).astype(self.dtype, copy=False) for piece in self.pieces)
             self.unit = target
 
@@ -200,6 +233,8 @@ class Sketch(Moments):
         """Replace the rows by ``size`` combinations of them."""
         self._settle_unit(widest=_WIDEST_FOR_COMPRESSION)
         C = self._cross_in_units()
+        if C.shape[1] > C.shape[0]:  # A factor with as few columns as there are features has the same left vectors.
+            C = linalg.qr(C.T, mode="r")[0].T[:, : len(C)]
         gram = _inner_products(self.pieces)
         SC = np.concatenate([piece @ C.astype(self.dtype) for piece in self.pieces]).astype(np.float64)
         size = min(self.size, len(C))
@@ -212,20 +247,20 @@ class Sketch(Moments):
         before = _column_squares(*self.pieces)
         lost = np.maximum(before - _column_squares(kept), 0.0)
         if lost.sum() > _NOTHING_LOST * before.sum():
-            self.lost += lost * self.unit**2
-            self.blur = float(variances[-1] / np.sum(self.x_squares / self.unit**2))
+            self.lost += lost * self.unit * self.unit
+            self._least = float(variances[-1] / np.sum(self._in_units(self.lost)))
             rotations = a.T @ C.T - within
-            lost *= _largest_factor(rotations, self.residual / self.unit**2, lost)
+            lost *= _largest_factor(rotations, self._in_units(self.residual), lost)
             _take_out_of_predictive(predictive, rotations, lost)
             _take_out_of_leading(leading, variances, lost)
-            self.residual += lost * self.unit**2
+            self.residual += lost * self.unit * self.unit
         self.pieces = (kept,)
-        single = self._lost_share() > _SINGLE_PRECISION_LOSS
-        self._use_dtype(np.dtype(np.float32) if single else self.dtype)
+        self._settle_dtype()
 
-    def _use_dtype(self, dtype: np.dtype[Any]) -> None:
-        self.dtype = dtype
-        self.pieces = tuple(piece.astype(dtype, copy=False) for piece in self.pieces)
+    def _settle_dtype(self) -> None:
+        """Keep rows in float32 if so much is lost that its rounding errors do not count."""
+        self.dtype = np.dtype(np.float32 if self._lost_share() > _SINGLE_PRECISION_LOSS else np.float64)
+        self.pieces = tuple(piece.astype(self.dtype, copy=False) for piece in self.pieces)
 
     def _cross_in_units(self) -> Float64Array:
         """Return the cross-covariance of the columns that compressions are made for."""
@@ -234,9 +269,14 @@ class Sketch(Moments):
         cross: Float64Array = self.cross / self.unit[:, None] / y_unit
         return cross
 
+    def _in_units(self, squares: Float64Array) -> Float64Array:
+        # One after the other: the square of the unit may be too small a number.
+        scaled: Float64Array = squares / self.unit / self.unit
+        return scaled
+
     def _lost_share(self) -> float:
-        total = np.sum(self.x_squares / self.unit**2)
-        return float(np.sum(self.lost / self.unit**2) / total) if total > 0 else 0.0
+        total = np.sum(self._in_units(self.x_squares))
+        return float(np.sum(self._in_units(self.lost)) / total) if total > 0 else 0.0
 
 
 def _inner_products(pieces: tuple[FloatArray, ...]) -> Float64Array:
@@ -269,7 +309,7 @@ def _column_squares(*pieces: FloatArray) -> Float64Array:
     return squares
 
 
-def _leading_combinations(gram: Float64Array, T: Float64Array, n: int) -> tuple[Float64Array, Float64Array]:
+def _leading_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
     """Return about the leading eigenvectors of the part of SS' orthogonal to T, and their eigenvalues.
 
     This is subspace iteration, with QR in every step so that data of low rank stays exact. It starts from the first
@@ -280,7 +320,14 @@ def _leading_combinations(gram: Float64Array, T: Float64Array, n: int) -> tuple[
     for _ in range(_SUBSPACE_STEPS):
         basis = linalg.qr(np.hstack([T, gram @ basis]), mode="economic", check_finite=False)[0][:, T.shape[1] :]
     variances, rotation = linalg.eigh(basis.T @ gram @ basis, driver="evd", check_finite=False)
-    return basis @ rotation[:, ::-1], np.maximum(variances[::-1], 0.0)
+    return _with_signs_fixed(basis @ rotation[:, ::-1]), np.maximum(variances[::-1], 0.0)
+
+
+def _with_signs_fixed(vectors: FloatArray) -> FloatArray:
+    """Make the largest entry of each column positive: where the next iteration starts must not depend on rounding."""
+    largest = np.abs(vectors).argmax(axis=0) if vectors.size else np.empty(0, dtype=int)
+    signs = np.where(vectors[largest, np.arange(len(largest))] < 0, -1, 1)
+    return vectors * signs.astype(vectors.dtype)
 
 
 @lru_cache(maxsize=4)
@@ -306,10 +353,11 @@ def _largest_factor(rotations: Float64Array, residual: Float64Array, lost: Float
 def _take_out_of_predictive(rows: FloatArray, rotations: Float64Array, lost: Float64Array) -> None:
     """Change the rows P = T'S so that P'P + diag(lost) acts on the rotations as P'P did."""
     shares, basis = linalg.eigh((rotations * lost) @ rotations.T)
+    basis = _with_signs_fixed(basis)
     rows[:] = (basis.T @ (rows - rotations * lost)) / np.sqrt(1 - shares)[:, None]
 
 
-def _take_out_of_leading(rows: FloatArray, variances: Float64Array, lost: Float64Array) -> None:
+def _take_out_of_leading(rows: FloatArray, variances: FloatArray, lost: Float64Array) -> None:
     """Shrink orthogonal rows by what was lost in their directions."""
     along = np.array([row * row @ lost for row in rows])
     shares = np.divide(along, variances**2, out=np.ones(len(rows)), where=variances**2 > 0)
