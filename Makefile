@@ -47,6 +47,8 @@ lint: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/exact.py
+	$(BIN)/python benchmarks/sketch_speed.py
+	$(BIN)/python benchmarks/sketch_accuracy.py
 
 docs: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --group docs

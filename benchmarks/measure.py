@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import gc
 import resource
@@ -140,6 +141,19 @@ def _give_back_freed_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def add_tables_option(parser: argparse.ArgumentParser, n_tables: int) -> None:
+    """Let the user choose some of the tables."""
+
+    def numbers(text: str) -> list[int]:
+        chosen = [int(number) for number in text.split(",")]
+        if not set(chosen) <= set(range(1, n_tables + 1)):
+            raise argparse.ArgumentTypeError(f"tables are 1 to {n_tables}, not {text}")
+        return chosen
+
+    everything = range(1, n_tables + 1)
+    parser.add_argument("--tables", type=numbers, metavar="1,3", default=everything, help="numbers of tables to make")
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

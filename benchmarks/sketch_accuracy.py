@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import numpy as np
-from measure import log, markdown
+from measure import add_tables_option, log, markdown
 from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.datasets import load_digits
@@ -574,16 +574,8 @@ def read_arguments() -> argparse.Namespace:
     folder = os.environ.get("PLSTREAM_DATA")
     parser.add_argument("--data", type=Path, metavar="DIR", default=folder and Path(folder), help="folder of the data")
     parser.add_argument("--quick", action="store_true", help="small data, to see whether it works")
-    parser.add_argument("--tables", type=table_numbers, metavar="1,4", default=None, help="numbers of tables to make")
+    add_tables_option(parser, len(TABLES))
     return parser.parse_args()
-
-
-def table_numbers(text: str) -> list[int]:
-    """Read "1,4"."""
-    numbers = [int(number) for number in text.split(",")]
-    if not set(numbers) <= set(range(1, len(TABLES) + 1)):
-        raise argparse.ArgumentTypeError(f"tables are 1 to {len(TABLES)}, not {text}")
-    return numbers
 
 
 def new_plan(folder: Path | None, *, quick: bool) -> Plan:
@@ -602,7 +594,7 @@ def main() -> None:
     print(surroundings(), flush=True)
     # Many small products: on a busy machine threads wait for each other, for seconds.
     with threadpool_limits(1, user_api="blas"):
-        for number in options.tables or range(1, len(TABLES) + 1):
+        for number in options.tables:
             log(f"table {number}")
             print(TABLES[number - 1](plan), flush=True)
 

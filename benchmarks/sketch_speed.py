@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import numpy as np
 from exact import Size, blas_threads, make_data, memory_of_fit
-from measure import MIB, Spread, log, markdown, seconds, take_turns
+from measure import MIB, Spread, add_tables_option, log, markdown, seconds, take_turns
 from numpy.typing import NDArray
 from sklearn.decomposition import IncrementalPCA
 from threadpoolctl import threadpool_limits
@@ -235,14 +235,6 @@ def surroundings() -> str:
 TABLES: Sequence[Callable[[Plan], str]] = (speed, crossing, memory)
 
 
-def table_numbers(text: str) -> list[int]:
-    """Read "1,3"."""
-    numbers = [int(number) for number in text.split(",")]
-    if not set(numbers) <= set(range(1, len(TABLES) + 1)):
-        raise argparse.ArgumentTypeError(f"tables are 1 to {len(TABLES)}, not {text}")
-    return numbers
-
-
 def read_arguments() -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -251,7 +243,7 @@ def read_arguments() -> argparse.Namespace:
         "--dtypes", nargs="+", type=np.dtype, default=DTYPES, metavar="DTYPE", help="dtypes of X to time"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, to see whether it works")
-    parser.add_argument("--tables", type=table_numbers, metavar="1,3", default=None, help="numbers of tables to make")
+    add_tables_option(parser, len(TABLES))
     parser.add_argument("--repeats", type=int, help="rounds of runs")
     parser.add_argument("--threads", type=int, default=blas_threads(), help="threads of BLAS (default: %(default)s)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables to this file")
@@ -272,7 +264,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", message="sketch_size=.* is small for this data")
     sections = []
     with threadpool_limits(options.threads, user_api="blas"):
-        for number in (0, *(options.tables or range(1, len(TABLES) + 1))):
+        for number in (0, *options.tables):
             sections.append(TABLES[number - 1](plan) if number else surroundings())
             print(sections[-1], flush=True)
     if options.output is not None:

@@ -155,15 +155,16 @@ def test_forgetting_follows_a_drift():
 @pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("forgetting", [0.5, 1e-3, 1e-6])
 @pytest.mark.parametrize("unit", [1.0, 1e-150])
-def test_forgetting_so_fast_that_nothing_is_left(scale, forgetting, unit):
+@pytest.mark.parametrize("size", [8, 128])
+def test_forgetting_so_fast_that_nothing_is_left(scale, forgetting, unit, size):
     """A factor that underflows is still a factor; so with columns that vary only at first, or only later."""
     X, Y = regression_data(2000, 6)
     X[:, 2] = 7.0
     X[:1000, 3] = 1.0
     X[1000:, 4] = 2.0
     X *= unit
-    state = sketched(X, Y[:, None], 8, 2, scale=scale, forgetting=forgetting).current()
-    exact = Buffered(Gram(6, 1, forgetting=forgetting), 8).update(X, Y[:, None]).current()
+    state = sketched(X, Y[:, None], size, 2, scale=scale, forgetting=forgetting).current()
+    exact = Buffered(Gram(6, 1, forgetting=forgetting), size).update(X, Y[:, None]).current()
     v = np.array([1.0, -1, 1, 1, 0, 1]) / unit
     action, square = exact.apply(v)
     np.testing.assert_allclose(state.apply(v)[0], action, rtol=1e-6, atol=1e-9 * np.abs(action).max())
@@ -182,7 +183,7 @@ def test_columns_that_have_been_quiet_for_long(size, tolerance):
         ours, theirs = (coefficients_of(one, 2, scale=True) for one in (state, exact))
         rows = X[-300:] - state.x_mean
         assert np.abs(rows @ (ours - theirs)).max() < tolerance
-        assert np.abs(ours).max() < 3 * np.abs(theirs).max()
+        assert np.abs(ours).max() < 10 * np.abs(theirs).max()
 
 
 def test_columns_that_grow_quieter_are_not_dropped():

@@ -184,9 +184,9 @@ class Sketch(Moments):
     def _add(self, summary: Moments, rows: Float64Array) -> None:
         between = self._between_means(summary)
         super()._add(summary, rows)
+        self._settle_unit(widest=_FAR_OFF)
         if self.forgetting < 1.0:
             self._silence(rows, between)
-        self._settle_unit(widest=_FAR_OFF)
         self._append(rows, between)
 
     def _shrink(self, factor: float) -> None:
@@ -205,6 +205,7 @@ class Sketch(Moments):
                 values[quiet] = 0.0
             if (quiet & ~self.quiet).any():
                 self.pieces = tuple(np.where(quiet, 0, piece) for piece in self.pieces)
+            self.unit[quiet] = 1.0
         self.quiet = quiet
 
     def _append(self, rows: Float64Array, between: Float64Array) -> None:
