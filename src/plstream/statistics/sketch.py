@@ -320,7 +320,7 @@ def _leading_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[Floa
     basis = np.concatenate([np.eye(n, dtype=gram.dtype), _mixture(len(gram) - n, n).astype(gram.dtype)])
     for _ in range(_SUBSPACE_STEPS):
         basis = linalg.qr(np.hstack([T, gram @ basis]), mode="economic", check_finite=False)[0][:, T.shape[1] :]
-    variances, rotation = linalg.eigh(basis.T @ gram @ basis, driver="evd", check_finite=False)
+    variances, rotation = np.linalg.eigh(basis.T @ gram @ basis)
     return _with_signs_fixed(basis @ rotation[:, ::-1]), np.maximum(variances[::-1], 0.0)
 
 
@@ -346,14 +346,14 @@ def _largest_factor(rotations: Float64Array, residual: Float64Array, lost: Float
     present = np.einsum("ij,j,ij->i", rotations, residual, rotations)
     added = np.einsum("ij,j,ij->i", rotations, lost, rotations)
     room = np.maximum(_LARGEST_RESIDUAL * (1 + present) - present, 0.0)
-    largest = linalg.eigvalsh((rotations * lost) @ rotations.T).max(initial=0.0)
+    largest = np.linalg.eigvalsh((rotations * lost) @ rotations.T).max(initial=0.0)
     by_direction = np.divide(room, added, out=np.ones(len(added)), where=added > room)
     return float(min(by_direction.min(initial=1.0), _LARGEST_RESIDUAL / max(largest, _LARGEST_RESIDUAL)))
 
 
 def _take_out_of_predictive(rows: FloatArray, rotations: Float64Array, lost: Float64Array) -> None:
     """Change the rows P = T'S so that P'P + diag(lost) acts on the rotations as P'P did."""
-    shares, basis = linalg.eigh((rotations * lost) @ rotations.T)
+    shares, basis = np.linalg.eigh((rotations * lost) @ rotations.T)
     basis = _with_signs_fixed(basis)
     rows[:] = (basis.T @ (rows - rotations * lost)) / np.sqrt(1 - shares)[:, None]
 
