@@ -67,6 +67,17 @@ def test_it_says_what_it_lost(scale):
     assert errors[-1] == 0.0
 
 
+@pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")
+def test_estimated_error_with_rare_columns():
+    """Their deviations, and so the units of the sketch, change with every row in which they are not zero."""
+    X, Y = spectrum_data(3000, 150, 0.25)
+    X[:, 100:] *= np.random.default_rng(0).random((3000, 50)) < 0.003
+    exact = IncrementalPLS(3).fit(X, Y)
+    model = IncrementalPLS(3, solver="sketch", sketch_size=40).partial_fit(X, Y)
+    true = np.sqrt(1 - smallest_cosine(model.x_weights_, exact.x_weights_) ** 2)
+    assert true / 3 < model.subspace_error_[-1] < 5 * true
+
+
 def test_warning_names_the_callers_line():
     X, Y = spectrum_data(500, 200, 0.25)
     model = IncrementalPLS(4, solver="sketch", sketch_size=10).partial_fit(X, Y)

@@ -276,8 +276,14 @@ class Sketch(Moments):
         return scaled
 
     def _lost_share(self) -> float:
-        total = np.sum(self._in_units(self.x_squares))
-        return float(np.sum(self._in_units(self.lost)) / total) if total > 0 else 0.0
+        """Return the share of the sum of squares that is lost, of scaled columns if these are what counts."""
+        varies = self.x_squares > 0
+        if not varies.any():
+            return 0.0
+        if self.scale:
+            # Not in units: these follow the columns from compression to compression only.
+            return float(np.mean(self.lost[varies] / self.x_squares[varies]))
+        return float(np.sum(self._in_units(self.lost)) / np.sum(self._in_units(self.x_squares)))
 
 
 def _inner_products(pieces: tuple[FloatArray, ...]) -> Float64Array:
