@@ -34,10 +34,11 @@ from ._solution import Solution, SolvedAttributes
 _GRAM_BLOCK_ROWS = 1024
 # With more features the sketch is faster, and the square matrix grows out of hand.
 _LARGEST_GRAM = 2048
+# Rows of a sketch: the larger of the two.
 _SKETCH_SIZE = 128
+_SKETCH_SIZE_A_COMPONENT = 24
 # Estimated sine of the angle to the exact solution, above which there is a warning.
 _LARGEST_SUBSPACE_ERROR = 0.3
-_SKETCH_SIZE_A_COMPONENT = 24
 
 Stream: TypeAlias = Buffered[Gram | Sketch]
 
@@ -557,8 +558,9 @@ def _as_columns(y: Array) -> Array:
 
 
 def _warn_of_small_sketch(size: int, subspace_error: Float64Array) -> None:
-    good = int(np.count_nonzero(subspace_error <= _LARGEST_SUBSPACE_ERROR))
-    if good < len(subspace_error):
+    too_large = subspace_error > _LARGEST_SUBSPACE_ERROR
+    if too_large.any():
+        good = int(np.argmax(too_large))
         warn_user(
             f"sketch_size={size} is small for this data: only the first {good} of {len(subspace_error)} components are "
             "likely to be close to those of an exact fit (see subspace_error_). Use a larger sketch_size, or fewer "

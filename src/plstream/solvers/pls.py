@@ -8,7 +8,7 @@ With :math:`C = X_c^T Y_c` and :math:`S = X_c^T X_c`, each component is (Dayal a
     \tau &= r^T S r, \quad p = S r / \tau, \quad q = C^T r / \tau \\
     C &\leftarrow C - \tau p q^T
 
-X enters only through S r. So one solver serves every state: a Gram matrix, or the data read again.
+X enters only through S r. So one solver serves every state: a Gram matrix, a sketch, or the data read again.
 """
 
 from __future__ import annotations
