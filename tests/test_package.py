@@ -12,7 +12,18 @@ import plstream
 
 PACKAGE = Path(plstream.__file__).parent
 # Data flows from left to right; a package imports only from those before it.
-LAYERS = ["_types", "_warnings", "parallel", "progress", "sources", "statistics", "solvers", "estimators"]
+LAYERS = [
+    "_types",
+    "_warnings",
+    "_compiled",
+    "parallel",
+    "progress",
+    "sources",
+    "statistics",
+    "solvers",
+    "estimators",
+    "online",
+]
 
 
 @pytest.mark.parametrize("name", plstream.__all__)

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimators import IncrementalPLS
+    from .online import CCIPCA
     from .progress import show_progress
 
 __version__ = "0.1.0"
 
-__all__ = ["IncrementalPLS", "show_progress"]
+__all__ = ["CCIPCA", "IncrementalPLS", "show_progress"]
 
 # Each name is imported when it is first used: `import plstream` costs no more than what is needed of it.
 _HOME = {
+    "CCIPCA": "online",
     "IncrementalPLS": "estimators",
     "show_progress": "progress",
 }

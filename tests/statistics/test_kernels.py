@@ -6,7 +6,7 @@ from scipy import sparse
 
 from plstream.solvers import Rereading
 from plstream.sources import ArraySource, arrays
-from plstream.statistics import kernels, moments_of
+from plstream.statistics import moments_of
 from tests.oracles import regression_data
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -78,7 +78,7 @@ def test_bad_numbers_are_found(sources):
     [np.asfortranarray, lambda X: X.astype(">f8"), np.float16, np.int8, lambda X: np.repeat(X, 2, axis=1)[:, ::2]],
 )
 def test_any_form_of_array(sources, form, monkeypatch):
-    monkeypatch.setattr(kernels, "_COPY_BYTES", 9 * 8 * 7)
+    monkeypatch.setattr("plstream._compiled._COPY_BYTES", 9 * 8 * 7)
     X, Y = regression_data(31, 9, 2)
     X = form(np.round(X))
     v = np.random.default_rng(0).normal(size=9)

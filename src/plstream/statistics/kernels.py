@@ -9,27 +9,8 @@ first use, and caches them on disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
-
-import numba
-import numpy as np
-
+from .._compiled import compiled, readable
 from .._types import Array, Float64Array, FloatArray
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-# Enough rows that a copy from columns to rows takes whole pieces of each column.
-_COPY_BYTES = 4 << 20
-
-
-def _compiled(function: Function) -> Function:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
-    try:
-        compiled: Function = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # There is no folder that the result could be kept in.
-        compiled = numba.njit(**options)(function)
-    return compiled
 
 
 def add_moments(X: Array, shift: Float64Array, left: Float64Array, squares: Float64Array, sums: Float64Array) -> None:
@@ -37,35 +18,19 @@ def add_moments(X: Array, shift: Float64Array, left: Float64Array, squares: Floa
 
     ``left`` has an even number of columns, of which the first is w.
     """
-    for rows, readable in _readable(X):
-        _add_moments(readable, shift, left[rows], squares, sums)
+    for rows, part in readable(X):
+        _add_moments(part, shift, left[rows], squares, sums)
 
 
 def add_gram_action(
     X: Array, mean: Float64Array, v: Float64Array, weight: Float64Array, scores: Float64Array, action: Float64Array
 ) -> None:
     """Set ``scores`` to t = (X - mean) v and add to ``action`` (X - mean)'(weight * t)."""
-    for rows, readable in _readable(X):
-        _add_gram_action(readable, mean, v, weight[rows], scores[rows], action)
+    for rows, part in readable(X):
+        _add_gram_action(part, mean, v, weight[rows], scores[rows], action)
 
 
-def _readable(X: Array) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield X in a form that the loops are compiled for: all at once if it has that form, else in small copies.
-
-    The form is float32 or float64, row by row, and not to be written to: for arrays that can be, Numba would compile
-    everything once more.
-    """
-    dtype: Any = np.float32 if X.dtype in {np.dtype(np.float16), np.dtype(np.float32)} else np.float64
-    as_it_is = X.flags.c_contiguous and X.dtype == dtype
-    step = len(X) if as_it_is else max(4, _COPY_BYTES // max(1, X.shape[1] * 8))
-    for start in range(0, len(X), step):
-        rows = slice(start, start + step)
-        view: FloatArray = np.ascontiguousarray(X[rows], dtype=dtype).view()
-        view.flags.writeable = False
-        yield rows, view
-
-
-@_compiled
+@compiled
 def _add_moments(
     X: FloatArray, shift: Float64Array, left: Float64Array, squares: Float64Array, sums: Float64Array
 ) -> None:
@@ -94,7 +59,7 @@ def _add_moments(
                 sums[k, j] += left[i, k] * (X[i, j] - shift[j])
 
 
-@_compiled
+@compiled
 def _add_gram_action(
     X: FloatArray,
     mean: Float64Array,

@@ -1,0 +1,52 @@
+"""What all compiled loops share: how Numba is asked to compile them, and rows in a form that they are compiled for.
+
+Numba takes half a second to load, so modules import this one when a loop is first run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from scipy import sparse
+
+from ._types import FloatArray, Rows
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Enough rows that a copy from columns to rows takes whole pieces of each column.
+_COPY_BYTES = 4 << 20
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function on first use, without the interpreter lock, and keep the result on disk if that is possible.
+
+    Sums may be reordered, for vector instructions; what is not finite stays so.
+    """
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
+    try:
+        result: Function = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # There is no folder that the result could be kept in.
+        result = numba.njit(**options)(function)
+    return result
+
+
+def readable(X: Rows) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield X in a form that the loops are compiled for: all at once if it has that form, else in small copies.
+
+    The form is dense, float32 or float64, row by row, and not to be written to: for arrays that can be, Numba would
+    compile everything once more.
+    """
+    n_rows, n_columns = X.shape
+    dtype: Any = np.float32 if X.dtype in {np.dtype(np.float16), np.dtype(np.float32)} else np.float64
+    is_sparse = sparse.issparse(X)
+    as_it_is = not is_sparse and X.flags.c_contiguous and X.dtype == dtype
+    step = n_rows if as_it_is else max(4, _COPY_BYTES // max(1, n_columns * 8))
+    for start in range(0, n_rows, step):
+        rows = slice(start, start + step)
+        part = X[rows].toarray() if is_sparse else X[rows]
+        view: FloatArray = np.ascontiguousarray(part, dtype=dtype).view()
+        view.flags.writeable = False
+        yield rows, view

@@ -1,0 +1,5 @@
+"""Methods that learn one row at a time: CIPLS, and those it is compared with."""
+
+from .ccipca import CCIPCA
+
+__all__ = ["CCIPCA"]

@@ -1,0 +1,315 @@
+"""What all online methods share: rows and targets in, one recursion over the rows, a projection out.
+
+An estimator says how its recursion begins (``_begin``) and what projection it has come to (``_solve``). All else is
+here: validation, labels and values, running means, chunks, progress, and calls that fail without a trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from .._types import Array, Float64Array, FloatArray, Rows
+from .._warnings import warn_user
+from ..estimators._base import located_errors, unchanged_on_failure, validate_rows
+from ..estimators._projection import centred_product
+from ..progress import track
+from ..sources import ArraySource
+from ._centring import RunningMean
+from ._targets import Targets, as_target
+
+
+class Tile(NamedTuple):
+    """Some consecutive rows, ready for a recursion, which may use them as its scratch space.
+
+    ``U`` and ``V`` are X and y minus the running means that include the row itself, in the units of those; ``Y`` is y
+    as it came. ``n_before`` is the number of rows before them.
+    """
+
+    U: Float64Array
+    V: Float64Array
+    Y: Float64Array
+    n_before: int
+
+
+class Recursion(Protocol):
+    """The state of a method, and how it learns."""
+
+    def learn(self, tile: Tile) -> int:
+        """Take in the rows; return the number of the component whose numbers are no longer finite, or -1."""
+
+    def copy(self) -> Self:
+        """Return a copy that shares nothing with this state."""
+
+
+class Solution(Protocol):
+    """What a recursion has come to."""
+
+    x_mean: Float64Array
+    n_components: int
+    """Components that the rows so far have."""
+
+    @property
+    def projection(self) -> Float64Array:
+        """The matrix that takes centred rows to scores."""
+
+
+@dataclass
+class Stream:
+    """A recursion with the running means of its rows."""
+
+    x: RunningMean
+    y: RunningMean
+    recursion: Recursion
+
+    def learn(self, X: Rows, Y: Float64Array) -> None:
+        """Take in rows one by one; raise ValueError if numbers are no longer finite."""
+        for rows, U in self.x.differences(X):
+            V = np.empty_like(Y[rows])
+            for part, differences in self.y.differences(Y[rows]):
+                V[part] = differences
+            failed = self.recursion.learn(Tile(U, V, Y[rows], self.x.n_rows - len(U)))
+            if failed >= 0:
+                raise ValueError(
+                    f"Component {failed + 1} is no longer finite: scale the features to unit variance, or use fewer "
+                    "components. The model is as it was before this call."
+                )
+        if not (np.isfinite(self.x.offset).all() and np.isfinite(self.y.offset).all()):
+            raise ValueError("The mean is no longer finite: scale the features to unit variance.")
+
+    def copy(self) -> Stream:
+        """Return a copy that shares nothing with this stream."""
+        return Stream(self.x.copy(), self.y.copy(), self.recursion.copy())
+
+    @property
+    def n_rows(self) -> int:
+        """Rows so far."""
+        return self.x.n_rows
+
+
+class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """An estimator that learns one row at a time."""
+
+    n_components: int
+    _stream: Any
+    _solved: Any
+    _begun_with: dict[str, Any]
+    _parameter_constraints: ClassVar[dict[str, list[Any]]]
+    # Whether rows may be put in units of their own. Not if results depend on the units.
+    _any_unit = True
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the scores of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_features_out)
+            float32 if X is, else float64.
+        """
+        solution = self._solution()
+        rows = validate_rows(self, X, reset=False)
+        dtype = np.float32 if rows.dtype == np.float32 else np.float64
+        return centred_product(rows, solution.x_mean, solution.projection, dtype)
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows that the model was made from."""
+        check_is_fitted(self)
+        return int(self._stream.n_rows)
+
+    def _begin(self, n_features: int, n_columns: int) -> Any:
+        """Return the recursion, or the whole stream, before the first row."""
+        raise NotImplementedError
+
+    def _solve(self, stream: Any) -> Any:
+        """Return the Solution that the stream has come to."""
+        raise NotImplementedError
+
+    def _learn(self, rows: Rows, Y: Float64Array) -> None:
+        """Take in validated rows."""
+        if self._is_new():
+            stream = self._new_stream(rows.shape[1], Y.shape[1])
+        else:
+            self._require_same_parameters()
+            stream = self._stream.copy()
+        source = ArraySource(rows, Y)
+        with located_errors(source), np.errstate(over="ignore", invalid="ignore"):
+            for block in track(source, "one read", source.n_rows, lambda block: block.n_rows):
+                stream.learn(block.X, block.Y)
+        self._stream, self._solved = stream, None
+
+    def _require_same_parameters(self) -> None:
+        for name, value in self._begun_with.items():
+            if getattr(self, name) != value:
+                raise ValueError(f"{name} cannot change in mid-stream: set it back to {value!r}, or use fit.")
+
+    def _new_stream(self, n_features: int, n_columns: int) -> Any:
+        self._begun_with = {name: getattr(self, name) for name in self._parameter_constraints}
+        fixed = not self._any_unit
+        x, y = RunningMean.of(n_features, fixed_unit=fixed), RunningMean.of(n_columns, fixed_unit=fixed)
+        return Stream(x, y, self._begin(n_features, n_columns))
+
+    def _is_new(self) -> bool:
+        return not hasattr(self, "_stream")
+
+    def _forget_all(self) -> None:
+        for name in ("_stream", "_solved", "_targets", "classes_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _solution(self) -> Any:
+        """Return the solution for the rows so far, solving for it if that has not been done."""
+        check_is_fitted(self)
+        if self._solved is None:
+            solution = self._solve(self._stream)
+            n_columns = solution.projection.shape[1]
+            if solution.n_components < n_columns:
+                warn_user(
+                    f"The rows so far have only {solution.n_components} of {n_columns} component(s): the rest are zero."
+                )
+            self._solved = solution
+        return self._solved
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._solution().projection.shape[1])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return not self._is_new()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class Unsupervised(OnlineMethod):
+    """An online method of X alone."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from the rows of X in order, forgetting what came before.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        with unchanged_on_failure(self):
+            self._forget_all()
+            self._learn_rows(X)
+            self._solution()
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from more rows. A call that fails leaves the model as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The new rows, one or more.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        with unchanged_on_failure(self):
+            self._learn_rows(X)
+        return self
+
+    def _learn_rows(self, X: Any) -> None:
+        rows = validate_rows(self, X, reset=self._is_new())
+        self._learn(rows, np.empty((rows.shape[0], 0)))
+
+
+class Supervised(OnlineMethod):
+    """An online method of X and of y, which holds labels or values."""
+
+    target: str
+    _targets: Targets
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from the rows in order, forgetting what came before.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Labels or values, see ``target``.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        with unchanged_on_failure(self):
+            self._forget_all()
+            self._learn_pairs(X, y, None)
+            self._solution()
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn from more rows. A call that fails leaves the model as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The new rows, one or more.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their labels or values, see ``target``.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come. By default those in the first call. Only needed in that.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        with unchanged_on_failure(self):
+            self._learn_pairs(X, y, classes)
+        return self
+
+    def _learn_pairs(self, X: Any, y: Any, classes: Any) -> None:
+        target = as_target(y, type(self).__name__)
+        rows = validate_rows(self, X, reset=self._is_new())
+        check_consistent_length(rows, target)
+        if self._is_new():
+            self._targets = Targets.of(target, classes, self.target)
+            if self._targets.classes is not None:
+                self.classes_ = self._targets.classes
+        else:
+            self._targets.require_same(classes)
+        self._learn(rows, self._encode(target))
+
+    def _encode(self, target: Array) -> Float64Array:
+        """Return the columns of numbers that stand for y."""
+        return self._targets.columns(target)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags

@@ -1,0 +1,90 @@
+"""Rows as differences from the running mean: what every recursion begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from .._types import Float64Array, FloatArray, Rows
+
+# Rows whose differences are formed at a time: they stay in a core's cache, and calls of compiled code are few.
+_TILE_BYTES = 1 << 19
+_LEAST_TILE_ROWS = 2
+
+
+class Copied:
+    """A dataclass of arrays and numbers that copies itself, arrays included."""
+
+    def copy(self) -> Self:
+        """Return a copy that shares no array with this one."""
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return type(self)(**{name: value.copy() if hasattr(value, "copy") else value for name, value in values.items()})
+
+
+@dataclass
+class RunningMean(Copied):
+    """Mean of the rows so far, as their first one plus a difference in units of about the size of the data.
+
+    So columns with a mean of 1e8 deviations lose no digits, and squares neither overflow nor vanish for data in units
+    of 1e150 or 1e-150.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (m,)
+        The first row.
+    offset : ndarray of shape (m,)
+        Mean of the differences from it, times ``unit``.
+    unit : float
+        A power of two: one unless ``fixed``, then about one over the first difference that is not zero (0.0 before).
+    n_rows : int
+        Rows so far.
+    """
+
+    origin: Float64Array
+    offset: Float64Array
+    unit: float
+    n_rows: int = 0
+
+    @classmethod
+    def of(cls, n_columns: int, *, fixed_unit: bool = False) -> RunningMean:
+        """Return the mean of no rows of so many columns."""
+        return cls(np.zeros(n_columns), np.zeros(n_columns), float(fixed_unit))
+
+    @property
+    def mean(self) -> Float64Array:
+        """The mean in the units of the data."""
+        return self.origin + self.offset / (self.unit or 1.0)
+
+    def differences(self, X: Rows) -> Iterator[tuple[slice, Float64Array]]:
+        """Add the rows to the mean one by one, and yield tiles of them minus the mean that includes them, in units.
+
+        Each tile is written over the one before it: use it before taking the next.
+        """
+        from .._compiled import readable
+        from .kernels import subtract_running_mean
+
+        step = max(_LEAST_TILE_ROWS, _TILE_BYTES // (8 * max(1, X.shape[1])))
+        buffer = np.empty((min(step, X.shape[0]), X.shape[1]))
+        for part_rows, part in readable(X):
+            if self.n_rows == 0:
+                self.origin[:] = part[0]
+            for start in range(0, len(part), step):
+                tile = part[start : start + step]
+                if not self.unit:
+                    self.unit = self._unit_of(tile)
+                out = buffer[: len(tile)]
+                subtract_running_mean(tile, self.origin, self.offset, self.unit, self.n_rows, out)
+                self.n_rows += len(tile)
+                first = part_rows.start + start
+                yield slice(first, first + len(tile)), out
+
+    def _unit_of(self, tile: FloatArray) -> float:
+        """Return one over a power of two near the largest entry of the first row that is not the origin, else zero."""
+        for row in tile:
+            largest = np.abs(row - self.origin).max(initial=0.0)
+            if largest > 0:
+                return float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000))))
+        return 0.0

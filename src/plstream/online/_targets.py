@@ -1,0 +1,133 @@
+"""Labels or values: how y becomes columns of numbers, the same way in every call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._types import Array, Float64Array
+
+# What kinds of dtype are called; numbers of either kind may be values.
+_KINDS = {
+    "b": "truth values",
+    "i": "integers",
+    "u": "integers",
+    "f": "floats",
+    "U": "text",
+    "S": "text",
+    "O": "objects",
+}
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What y is, decided at the first call.
+
+    Attributes
+    ----------
+    classes : ndarray, or None for values
+        The labels in ascending order.
+    kind : str
+        What labels are made of.
+    is_vector : bool
+        Whether y has one dimension.
+    n_columns : int
+        Columns that y is turned into: one for each response; one for two classes, else one for each class.
+    """
+
+    classes: Array | None
+    kind: str
+    is_vector: bool
+    n_columns: int
+
+    @classmethod
+    def of(cls, y: Array, classes: Any, target: str) -> Targets:
+        """Decide by the parameter ``target``, and if that is "auto" by the type of y and whether classes are given."""
+        is_labels = classes is not None or y.dtype.kind != "f" if target == "auto" else target == "labels"
+        if not is_labels:
+            if classes is not None:
+                raise ValueError("classes are for labels, but target='values': drop one of the two.")
+            return cls(None, "values", y.ndim == 1, 1 if y.ndim == 1 else y.shape[1])
+        require_label_vector(y)
+        known = np.unique(y if classes is None else np.asarray(classes))
+        if len(known) < 2:
+            raise ValueError(
+                f"y has only one class, {known[0]}: pass all labels that will ever come as classes= in the first call."
+            )
+        return cls(known, _KINDS[y.dtype.kind], True, 1 if len(known) == 2 else len(known))
+
+    def columns(self, y: Array) -> Float64Array:
+        """Return values as they are, one column a response, and labels as columns of -1 and +1."""
+        if self.classes is None:
+            return self._values(y)
+        index = self.indices(y)
+        if self.n_columns == 1:
+            return np.where(index == 1, 1.0, -1.0)[:, None]
+        return np.where(index[:, None] == np.arange(self.n_columns), 1.0, -1.0)
+
+    def indices(self, y: Array) -> Array:
+        """Return the positions of labels among the classes."""
+        assert self.classes is not None
+        require_label_vector(y)
+        kind = _KINDS[y.dtype.kind]
+        if kind != self.kind:
+            raise ValueError(f"Labels were {self.kind} in the first call, and now are {kind}: keep to one type.")
+        index = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
+        unknown = self.classes[index] != y
+        if unknown.any():
+            raise ValueError(
+                f"Label {y[unknown][0]} is not among the classes of the first call: "
+                "pass all labels that will ever come as classes= in the first call."
+            )
+        return index
+
+    def require_same(self, classes: Any) -> None:
+        """Raise ValueError if classes are given again and differ."""
+        if classes is not None and (self.classes is None or not np.array_equal(np.unique(classes), self.classes)):
+            raise ValueError("classes differ from those of the first call: pass them once, or the same every time.")
+
+    def _values(self, y: Array) -> Float64Array:
+        if y.dtype.kind not in "biuf":
+            raise ValueError(f"y must hold numbers, not {_KINDS[y.dtype.kind]}.")
+        values: Float64Array = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        if values.shape[1] != self.n_columns:
+            raise ValueError(f"y has {values.shape[1]} target(s), but the model has {self.n_columns}.")
+        return values
+
+
+def as_target(y: Any, name: str) -> Array:
+    """Return y as an array of one or two dimensions; objects become numbers if they are numbers, else text."""
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None: pass labels or values as y.")
+    target: Array = np.asarray(y)
+    if target.dtype.kind == "O":
+        target = _of_objects(target)
+    if target.dtype.kind not in _KINDS:
+        raise ValueError(f"y must hold numbers or labels, not values of type {target.dtype}.")
+    if target.ndim == 2 and target.shape[1] == 0:
+        raise ValueError("y has no columns.")
+    if target.ndim not in {1, 2}:
+        raise ValueError(f"y must have one or two dimensions, not {target.ndim}.")
+    return target
+
+
+def require_label_vector(y: Array) -> None:
+    """Raise ValueError unless y has one dimension and no NaN."""
+    if y.ndim == 2:
+        raise ValueError("Labels must be in one column: pass y with one dimension, or target='values'.")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity: every row needs a label.")
+
+
+def _of_objects(y: Array) -> Array:
+    if all(isinstance(label, str) for label in y.flat):
+        return y.astype(str)
+    try:
+        numbers = y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("y must hold numbers, or labels that are all text.") from None
+    if all(isinstance(label, bool | int | np.integer) for label in y.flat):
+        return y.astype(np.int64)
+    return numbers

@@ -1,0 +1,139 @@
+"""Compiled recursions, one sample after the other.
+
+A step of a recursion is a few passes over the features, each of which forms all it can while the entries are at hand:
+it updates a vector of the state, deflates the sample, and takes the products that the next pass needs to begin. Such a
+pass is a function of its own, for LLVM makes vector instructions of short loops, and gives up on the loop over samples
+with everything written into it.
+
+The functions without an underscore change the state in place, and return the number of the component whose numbers are
+no longer finite, or -1.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .._compiled import compiled
+from .._types import Float64Array, FloatArray
+
+
+@compiled
+def subtract_running_mean(
+    X: FloatArray, origin: Float64Array, offset: Float64Array, unit: float, n_rows: int, out: Float64Array
+) -> None:
+    """Set ``out`` to the rows minus the mean up to and with each, in units, and ``offset`` to the last mean."""
+    for i in range(len(X)):
+        _subtract_mean(X[i], origin, offset, unit, 1.0 / (n_rows + i + 1), out[i])
+
+
+@compiled
+def _subtract_mean(
+    x: FloatArray, origin: Float64Array, offset: Float64Array, unit: float, share: float, out: Float64Array
+) -> None:
+    for j in range(len(x)):
+        difference = (x[j] - origin[j]) * unit - offset[j]
+        step = share * difference
+        offset[j] += step
+        out[j] = difference - step
+
+
+# ----------------------------------------------------------------------------------------------------- CCIPCA
+
+
+@compiled
+def ccipca(U: Float64Array, V: Float64Array, squares: Float64Array, ages: Float64Array, amnesic: Float64Array) -> int:
+    """Turn the rows of V towards the principal components of the rows of U, which are deflated in place.
+
+    Row i of V has the sum of squares squares[i], and has seen ages[i] rows; ``amnesic`` is that of :func:`_amnesia`.
+    """
+    c = len(V)
+    for k in range(len(U)):
+        u = U[k]
+        left, product = _products(u, V[0])
+        whole = left
+        for i in range(c):
+            if not math.isfinite(product + left):
+                return i
+            # What is left of a row that the components explain is rounding error, and no direction to begin with.
+            if left <= 1e-26 * whole:
+                break
+            ages[i] += 1
+            if ages[i] == 1:
+                # One row is its own principal component, of variance |u|^2.
+                _scale_into(V[i], math.sqrt(left), u)
+                squares[i] = left * left
+                break
+            share = _weight_of_new(ages[i], amnesic)
+            following = V[i + 1] if i + 1 < c else V[i]
+            product, left, squares[i] = _turn_and_deflate(V[i], following, u, product, left, squares[i], share)
+    return -1
+
+
+@compiled
+def _weight_of_new(age: float, amnesic: Float64Array) -> float:
+    """Return (1 + l)/age, where l never weighs what is old less than half as much as a plain average would."""
+    share: float = (1 + min(_amnesia(age, amnesic), (age - 1) / 2)) / age
+    return share
+
+
+@compiled
+def _amnesia(age: float, amnesic: Float64Array) -> float:
+    """Return l at a given age, for ``amnesic`` = (l, n1, n2, r): the constant l if r is zero, else Weng's schedule."""
+    constant: float = amnesic[0]
+    n1: float = amnesic[1]
+    n2: float = amnesic[2]
+    r: float = amnesic[3]
+    if r == 0:
+        return constant
+    if age < n1:
+        return 0.0
+    if age < n2:
+        return 2 * (age - n1) / (n2 - n1)
+    return 2 + (age - n2) / r
+
+
+@compiled
+def _turn_and_deflate(
+    v: Float64Array,
+    following: Float64Array,
+    u: Float64Array,
+    product: float,
+    left: float,
+    square: float,
+    share: float,
+) -> tuple[float, float, float]:
+    """Average v with (u.v/|v|) u, take the new v out of u, and return u.v of the following v, |u|^2 and |v|^2.
+
+    The new v is formed in the same pass, but its products with itself and with u are known before.
+    """
+    old, new = 1 - share, share * product / math.sqrt(square) if square > 0 else 0.0
+    new_square = old * old * square + 2 * old * new * product + new * new * left
+    shift = (old * product + new * left) / new_square if new_square > 0 else 0.0
+    next_product, next_left, next_square = 0.0, 0.0, 0.0
+    for j in range(len(u)):
+        vj = old * v[j] + new * u[j]
+        uj = u[j] - shift * vj
+        v[j], u[j] = vj, uj
+        next_product += uj * following[j]
+        next_left += uj * uj
+        next_square += vj * vj
+    return next_product, next_left, next_square
+
+
+# ------------------------------------------------------------------------------------------------- all methods
+
+
+@compiled
+def _products(a: Float64Array, b: Float64Array) -> tuple[float, float]:
+    """Return a.a and a.b."""
+    square, product = 0.0, 0.0
+    for j in range(len(a)):
+        square += a[j] * a[j]
+        product += a[j] * b[j]
+    return square, product
+
+
+@compiled
+def _scale_into(out: Float64Array, factor: float, a: Float64Array) -> None:
+    for j in range(len(a)):
+        out[j] = factor * a[j]

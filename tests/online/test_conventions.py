@@ -1,0 +1,34 @@
+"""scikit-learn's own checks, and the project's, for every online method."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from plstream import CCIPCA
+
+from ..checks import streaming_checks
+
+METHODS = [CCIPCA()]
+
+NO_MERGE = "a recursion over rows in order has no merge"
+
+
+def excused_streaming_checks(_method):
+    return {"check_merge_is_associative_and_commutative": NO_MERGE, "check_merge_leaves_the_other_alone": NO_MERGE}
+
+
+STREAMING = [
+    pytest.param(*parameters.values, id=f"{method}-{parameters.id}", marks=parameters.marks)
+    for method in METHODS
+    for parameters in streaming_checks(method, excused_streaming_checks(method))
+]
+
+
+@parametrize_with_checks(METHODS)
+@pytest.mark.filterwarnings("ignore:The rows so far have only:UserWarning")
+def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(("estimator", "check"), STREAMING)
+def test_streaming_checks(estimator, check):
+    check(estimator)
