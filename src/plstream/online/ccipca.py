@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .._types import Float64Array
+from .._types import Array, Float64Array
 from ..estimators._solution import Solved
 from ._base import Stream, Tile, Unsupervised
 from ._centring import Copied
@@ -29,39 +29,40 @@ class PrincipalDirections(Copied):
         Their sums of squares.
     ages : ndarray of shape (c,)
         Rows that each has learnt from.
+    row_squares : ndarray of shape (2,)
+        Mean and largest sum of squares of a row, the mean with the weights that the first component gives to rows.
     amnesic : ndarray of shape (4,)
         How much more new rows weigh than in a plain average: l, n1, n2, r.
-    total : float
-        Sum of squares of all rows.
     """
 
     V: Float64Array
     squares: Float64Array
     ages: Float64Array
+    row_squares: Float64Array
     amnesic: Float64Array
-    total: float = 0.0
 
     @classmethod
     def of(cls, n_components: int, n_features: int, amnesic: Amnesic) -> PrincipalDirections:
         """Return directions that have seen no rows."""
-        zeros = np.zeros(n_components)
-        return cls(np.zeros((n_components, n_features)), zeros, zeros.copy(), _as_schedule(amnesic))
+        V, squares, ages = np.zeros((n_components, n_features)), np.zeros(n_components), np.zeros(n_components)
+        return cls(V, squares, ages, np.zeros(2), _as_schedule(amnesic))
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
         from .kernels import ccipca
 
-        # A row minus the mean that includes it is shorter than minus the mean before it: so counts a step of Welford's.
-        counts = np.arange(tile.n_before + 1, tile.n_before + len(tile.U) + 1)
-        self.total += float(np.einsum("ij,ij,i->", tile.U, tile.U, counts / np.maximum(counts - 1, 1)))
-        return int(ccipca(tile.U, self.V, self.squares, self.ages, self.amnesic))
+        return int(ccipca(tile.U, self.V, self.squares, self.ages, self.row_squares, self.amnesic))
 
     def sorted(self) -> tuple[Float64Array, Float64Array]:
         """Return unit directions, one a row, and variances, the largest first; zero for those there are none of."""
-        variances = np.sqrt(self.squares)
-        order = np.argsort(-variances, kind="stable")
-        lengths = np.where(variances > 0, variances, 1.0)
-        return (self.V / lengths[:, None])[order], variances[order]
+        lengths = np.sqrt(self.squares)
+        order = np.argsort(-lengths, kind="stable")
+        order = order[lengths[order] > 0]
+        units = self.V[order] / lengths[order, None]
+        kept = _outside_those_before(units)
+        directions, variances = np.zeros_like(self.V), np.zeros_like(lengths)
+        directions[: len(kept)], variances[: len(kept)] = units[kept], lengths[order[kept]]
+        return directions, variances
 
 
 @dataclass(frozen=True)
@@ -72,16 +73,12 @@ class PrincipalComponents:
     components: Float64Array
     explained_variance: Float64Array
     explained_variance_ratio: Float64Array
+    n_components: int
 
     @property
     def mean(self) -> Float64Array:
         """The mean, under the name it has in scikit-learn's PCA."""
         return self.x_mean
-
-    @property
-    def n_components(self) -> int:
-        """Components that the rows have."""
-        return int(np.count_nonzero(self.explained_variance))
 
     @property
     def projection(self) -> Float64Array:
@@ -111,7 +108,7 @@ class CCIPCA(Unsupervised):
     explained_variance_ : ndarray of shape (n_components,)
         Their variances, as estimated.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The same as shares of the variance of all rows.
+        The same as shares of the variance of rows, which is estimated with the same weights.
     mean_ : ndarray of shape (n_features,)
         Means of the features.
     n_components_ : int
@@ -156,7 +153,7 @@ class CCIPCA(Unsupervised):
 
     components_ = Solved("Principal components.")
     explained_variance_ = Solved("Variances of the components.")
-    explained_variance_ratio_ = Solved("Shares of the variance of all rows.")
+    explained_variance_ratio_ = Solved("Shares of the variance of rows.")
     mean_ = Solved("Means of the features.")
     n_components_ = Solved("Components that the rows so far have.")
 
@@ -170,23 +167,45 @@ class CCIPCA(Unsupervised):
     def _solve(self, stream: Stream) -> PrincipalComponents:
         directions: Any = stream.recursion
         components, variances = directions.sorted()
-        unit = stream.x.unit or 1.0
-        mean_square = directions.total / max(1, stream.n_rows)
         return PrincipalComponents(
             x_mean=stream.x.mean,
             components=with_positive_peaks(components.T).T,
-            explained_variance=variances / unit / unit,
-            explained_variance_ratio=variances / (mean_square or 1.0),
+            explained_variance=in_units_of_data(variances, stream),
+            explained_variance_ratio=variances / (directions.row_squares[0] or 1.0),
+            n_components=int(np.count_nonzero(variances)),
         )
 
 
 def _as_schedule(amnesic: Amnesic) -> Float64Array:
     if not isinstance(amnesic, tuple):
         return np.array([amnesic, 0.0, 0.0, 0.0])
-    schedule = np.array([0.0, *amnesic])
-    if len(amnesic) != 3 or not 0 <= amnesic[0] < amnesic[1] or not amnesic[2] > 0:
-        raise ValueError(f"amnesic must be one number, or (n1, n2, r) with n1 < n2 and r > 0, not {amnesic}.")
-    return schedule
+    is_schedule = len(amnesic) == 3 and all(isinstance(number, Real) for number in amnesic)
+    if not is_schedule or not 0 <= amnesic[0] < amnesic[1] or not amnesic[2] > 0:
+        raise ValueError(f"amnesic must be one number, or (n1, n2, r) with 0 <= n1 < n2 and r > 0, not {amnesic}.")
+    return np.array([0.0, *amnesic])
+
+
+def _outside_those_before(units: Float64Array) -> Array:
+    """Return which unit vectors, one a row, are outside the span of those before them.
+
+    Vectors that have not converged are not orthogonal. So what they leave of rows of low rank is not zero, and begins
+    further vectors within the span of the first.
+    """
+    # Squares of the parts outside, by Cholesky's method. They are known to 1e-15.
+    products = units @ units.T
+    kept = []
+    for i in range(len(units)):
+        if products[i, i] > 1e-12:
+            kept.append(i)
+            products -= np.outer(products[i], products[i]) / products[i, i]
+    return np.array(kept, dtype=np.intp)
+
+
+def in_units_of_data(variances: Float64Array, stream: Stream) -> Float64Array:
+    """Return variances of a stream's rows as those of the data, which may be more than a number can hold."""
+    unit = stream.x.unit or 1.0
+    with np.errstate(over="ignore"):
+        return variances / unit / unit
 
 
 def with_positive_peaks(vectors: Float64Array) -> Float64Array:

@@ -41,31 +41,45 @@ def _subtract_mean(
 
 
 @compiled
-def ccipca(U: Float64Array, V: Float64Array, squares: Float64Array, ages: Float64Array, amnesic: Float64Array) -> int:
+def ccipca(
+    U: Float64Array,
+    V: Float64Array,
+    squares: Float64Array,
+    ages: Float64Array,
+    row_squares: Float64Array,
+    amnesic: Float64Array,
+) -> int:
     """Turn the rows of V towards the principal components of the rows of U, which are deflated in place.
 
-    Row i of V has the sum of squares squares[i], and has seen ages[i] rows; ``amnesic`` is that of :func:`_amnesia`.
+    Row i of V has the sum of squares squares[i], and has seen ages[i] rows; ``row_squares`` are the mean and the
+    largest sum of squares of a row of U, the mean with the weights of V[0]; ``amnesic`` is that of :func:`_amnesia`.
     """
     c = len(V)
     for k in range(len(U)):
         u = U[k]
         left, product = _products(u, V[0])
         whole = left
+        row_squares[1] = max(row_squares[1], whole)
         for i in range(c):
-            if not math.isfinite(product + left):
-                return i
-            # What is left of a row that the components explain is rounding error, and no direction to begin with.
-            if left <= 1e-26 * whole:
-                break
-            ages[i] += 1
-            if ages[i] == 1:
-                # One row is its own principal component, of variance |u|^2.
+            begins = squares[i] == 0
+            if begins:
+                # One row is its own principal component, of variance |u|^2. But what is left of a row that the
+                # components explain is rounding error, of the size of the largest row, for it has moved the mean.
+                if left <= 1e-26 * row_squares[1]:
+                    break
                 _scale_into(V[i], math.sqrt(left), u)
-                squares[i] = left * left
+                squares[i], ages[i] = left * left, 1
+            else:
+                ages[i] += 1
+                share = _weight_of_new(ages[i], amnesic)
+                following = V[i + 1] if i + 1 < c else V[i]
+                product, left, squares[i] = _turn_and_deflate(V[i], following, u, product, left, squares[i], share)
+            if not (_is_finite(squares[i]) and _is_finite(left)):
+                return i
+            if begins:
                 break
-            share = _weight_of_new(ages[i], amnesic)
-            following = V[i + 1] if i + 1 < c else V[i]
-            product, left, squares[i] = _turn_and_deflate(V[i], following, u, product, left, squares[i], share)
+        if ages[0] > 0:
+            row_squares[0] += _weight_of_new(ages[0], amnesic) * (whole - row_squares[0])
     return -1
 
 
@@ -106,7 +120,7 @@ def _turn_and_deflate(
 
     The new v is formed in the same pass, but its products with itself and with u are known before.
     """
-    old, new = 1 - share, share * product / math.sqrt(square) if square > 0 else 0.0
+    old, new = 1 - share, share * product / math.sqrt(square)
     new_square = old * old * square + 2 * old * new * product + new * new * left
     shift = (old * product + new * left) / new_square if new_square > 0 else 0.0
     next_product, next_left, next_square = 0.0, 0.0, 0.0
@@ -121,6 +135,12 @@ def _turn_and_deflate(
 
 
 # ------------------------------------------------------------------------------------------------- all methods
+
+
+@compiled
+def _is_finite(number: float) -> bool:
+    """Return whether a number is finite. math.isfinite forms x - x, which reordering turns to zero if x is a sum."""
+    return abs(number) < math.inf
 
 
 @compiled

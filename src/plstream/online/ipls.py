@@ -1,0 +1,229 @@
+"""IPLS: the first weights of PLS exactly, and the others from principal components, one row at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .._types import Float64Array
+from ..estimators._solution import Solved
+from ._base import Stream, Supervised, Tile
+from ._centring import Copied
+from .ccipca import CCIPCA, Amnesic, PrincipalDirections, in_units_of_data, with_positive_peaks
+
+# Less than this share of what a covariance could be is a rounding error.
+_ROUNDING = 1e-14
+# What is left of a vector that was orthogonalised, relative to the largest variance, is a rounding error below this.
+_VANISHED = 1e-13
+
+
+@dataclass
+class Covariances(Copied):
+    """Sums of products of X and y, and principal components of X.
+
+    Attributes
+    ----------
+    cross : ndarray of shape (m, q)
+        Xc'Yc.
+    x_square : float
+        Sum of squares of Xc.
+    y_squares : ndarray of shape (q,)
+        Sums of squares of the columns of Yc.
+    principal : PrincipalDirections
+        What stands for Xc'Xc; none if there is but one component.
+    """
+
+    cross: Float64Array
+    x_square: float
+    y_squares: Float64Array
+    principal: PrincipalDirections
+
+    def learn(self, tile: Tile) -> int:
+        """Take in rows."""
+        # A row minus the mean that includes it is shorter, by (k - 1)/k, than minus the mean before it. Of each product
+        # of differences one is of the first kind and one of the second (Welford).
+        counts = np.arange(tile.n_before + 1, tile.n_before + len(tile.U) + 1)
+        factors = counts / np.maximum(counts - 1, 1)
+        V = tile.V * factors[:, None]
+        self.cross += tile.U.T @ V
+        self.x_square += float(np.einsum("ij,ij,i->", tile.U, tile.U, factors))
+        self.y_squares += np.einsum("ij,ij->j", tile.V, V)
+        if not (np.isfinite(self.cross).all() and np.isfinite(self.x_square) and np.isfinite(self.y_squares).all()):
+            return 0
+        # Last, for it deflates the rows in place. Its components give all those of PLS but the first.
+        failed = self.principal.learn(tile) if len(self.principal.V) else -1
+        return failed + 1 if failed >= 0 else -1
+
+    def starts(self) -> Float64Array:
+        """Return Xc'Yc with zeros for the columns that are nothing but rounding errors."""
+        could_be = np.sqrt(self.x_square) * np.sqrt(self.y_squares)
+        return np.where(np.linalg.norm(self.cross, axis=0) > _ROUNDING * could_be, self.cross, 0.0)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights of PLS, those of the first column of y first, with the largest entry of each positive."""
+
+    x_mean: Float64Array
+    x_weights: Float64Array
+    pca_components: Float64Array
+    pca_explained_variance: Float64Array
+
+    @property
+    def n_components(self) -> int:
+        """Components that the rows have, of all columns of y."""
+        return int(np.count_nonzero(self.x_weights.any(axis=0)))
+
+    @property
+    def projection(self) -> Float64Array:
+        """The weights."""
+        return self.x_weights
+
+
+class IPLS(Supervised):
+    """Partial least squares by way of principal components, one row at a time.
+
+    Incremental PLS of Zeng and Li. The first component is exact: the direction of X'y. The others follow from it by
+    products with the covariance matrix of X, for which a few principal components stand that CCIPCA tracks. Memory is
+    that of the principal components, and a row costs a few passes over them.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components for each column of y.
+    n_pca_components : int, default=20
+        Number of principal components of X. There can be at most one more component of PLS than of these, and all but
+        the first are the better the more of the variance of X these explain.
+    amnesic : float or tuple (n1, n2, r), default=2.0
+        How fast principal components forget the first rows, see :class:`CCIPCA`. The first component of PLS does not.
+    target : {"auto", "labels", "values"}, default="auto"
+        What y holds. By default floats are values, unless ``classes`` are given, and all else is labels. Two classes
+        are one column of -1 and +1, more are one such column a class, and several values are as many columns. Each
+        column of y has components of its own, side by side, but the principal components serve all.
+
+    Attributes
+    ----------
+    x_weights_ : ndarray of shape (n_features, n_components * n_columns)
+        Weights of PLS: orthonormal for each column of y, largest entries positive, all those of the first column first.
+    x_mean_ : ndarray of shape (n_features,)
+        Means of the features.
+    pca_components_ : ndarray of shape (min(n_pca_components, n_features), n_features)
+        Principal components of X, in the order of their variances. None if there is but one component.
+    pca_explained_variance_ : ndarray of shape (min(n_pca_components, n_features),)
+        Their variances, as estimated.
+    classes_ : ndarray of shape (n_classes,)
+        The labels, if y holds such.
+    n_components_ : int
+        Components that the rows so far have, of all columns of y together; further ones are zero.
+    n_samples_seen_ : int
+        Rows that the model was made from.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of features, if X has any that are all strings.
+
+    See Also
+    --------
+    IncrementalPLS : All components are exact, or known to be close.
+    CCIPCA : The principal components.
+
+    Notes
+    -----
+    The weights of PLS are an orthonormal basis of X'y, S X'y, S^2 X'y and so on, with S = X'X. Here S is the sum of
+    lambda a a' for all principal components a and their variances lambda: with all of them, and these exact, the result
+    is that of PLS. Scores are products of the centred rows with the weights. They are not uncorrelated, but span what
+    the scores of PLS span.
+
+    In the code released with the CIPLS paper the two weights of CCIPCA, of what is old and of the new row, are swapped.
+    So its principal components are the last row, and its components other than the first have little to do with PLS.
+
+    References
+    ----------
+    X.-Q. Zeng and G.-Z. Li, "Incremental partial least squares analysis of big streaming data", Pattern Recognition 47,
+    2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import IPLS
+    >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [4, 3, 2, 1]
+    >>> y = X @ [1.0, 1.0, 0.0, 0.0]
+    >>> model = IPLS(n_components=2).fit(X, y)
+    >>> model.x_weights_.round(1) + 0.0
+    array([[ 0.9, -0.5],
+           [ 0.5,  0.9],
+           [ 0. ,  0. ],
+           [ 0. ,  0. ]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CCIPCA._parameter_constraints,
+        "n_pca_components": [Interval(Integral, 1, None, closed="left")],
+        "target": [StrOptions({"auto", "labels", "values"})],
+    }
+
+    x_weights_ = Solved("Weights of X.")
+    x_mean_ = Solved("Means of the features.")
+    pca_components_ = Solved("Principal components of X.")
+    pca_explained_variance_ = Solved("Variances of the principal components.")
+    n_components_ = Solved("Components that the rows so far have.")
+
+    def __init__(
+        self, n_components: int = 2, *, n_pca_components: int = 20, amnesic: Amnesic = 2.0, target: str = "auto"
+    ) -> None:
+        self.n_components = n_components
+        self.n_pca_components = n_pca_components
+        self.amnesic = amnesic
+        self.target = target
+
+    def _begin(self, n_features: int, n_columns: int) -> Covariances:
+        n_directions = min(self.n_pca_components, n_features) if self.n_components > 1 else 0
+        principal = PrincipalDirections.of(n_directions, n_features, self.amnesic)
+        return Covariances(np.zeros((n_features, n_columns)), 0.0, np.zeros(n_columns), principal)
+
+    def _solve(self, stream: Stream) -> Weights:
+        covariances: Any = stream.recursion
+        directions, variances = covariances.principal.sorted()
+        weights = [pls_weights(start, directions, variances, self.n_components) for start in covariances.starts().T]
+        return Weights(
+            x_mean=stream.x.mean,
+            x_weights=with_positive_peaks(np.hstack(weights)),
+            pca_components=with_positive_peaks(directions.T).T,
+            pca_explained_variance=in_units_of_data(variances, stream),
+        )
+
+
+def pls_weights(
+    start: Float64Array, directions: Float64Array, variances: Float64Array, n_components: int
+) -> Float64Array:
+    """Return the weights of PLS1, of shape (m, c), for Xc'y and for principal components that stand for Xc'Xc.
+
+    Parameters
+    ----------
+    start : ndarray of shape (m,)
+        Xc'y, or zero.
+    directions : ndarray of shape (L, m)
+        Unit vectors a.
+    variances : ndarray of shape (L,)
+        Their variances lambda, in any unit.
+    n_components : int
+        Components to look for. Those that there are not are zero.
+    """
+    W = np.zeros((len(start), n_components))
+    unit = variances.max(initial=0.0) or 1.0
+    w = start / (np.abs(start).max() or 1.0)
+    for i in range(n_components):
+        length = float(np.linalg.norm(w))
+        if length <= _VANISHED:
+            break
+        W[:, i] = w / length
+        # Each product is with the last weights: the next of X'y, S X'y, ... would be all but parallel to the one before
+        # it, and what sets it apart from the others would be rounded off. Both span the same.
+        w = directions.T @ ((variances / unit) * (directions @ W[:, i]))
+        for _ in range(2):  # Once would leave rounding errors behind.
+            w -= W[:, : i + 1] @ (W[:, : i + 1].T @ w)
+    return W
