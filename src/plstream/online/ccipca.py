@@ -129,6 +129,8 @@ class CCIPCA(Unsupervised):
     The code released with the CIPLS paper weighs new rows by (n + l)/n: its directions are right, and its variances
     grow with the number of rows. Here a component begins as the first row that has a part outside the ones before,
     with the square of its length as variance, and its own rows are counted, so that l is never more than half of them.
+    Components are orthogonal only in the limit. Those that lie in the span of stronger ones, as come up in rows of low
+    rank, are left out of the result.
 
     References
     ----------

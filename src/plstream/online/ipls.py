@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.linalg.blas import dgemm
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._types import Float64Array
@@ -27,8 +28,8 @@ class Covariances(Copied):
 
     Attributes
     ----------
-    cross : ndarray of shape (m, q)
-        Xc'Yc.
+    cross : ndarray of shape (q, m)
+        Yc'Xc.
     x_square : float
         Sum of squares of Xc.
     y_squares : ndarray of shape (q,)
@@ -49,19 +50,22 @@ class Covariances(Copied):
         counts = np.arange(tile.n_before + 1, tile.n_before + len(tile.U) + 1)
         factors = counts / np.maximum(counts - 1, 1)
         V = tile.V * factors[:, None]
-        self.cross += tile.U.T @ V
+        # BLAS adds in place: with many responses it is the passes over this matrix that take time.
+        self.cross = dgemm(1.0, tile.U.T, V.T, trans_b=True, beta=1.0, c=self.cross.T, overwrite_c=True).T
         self.x_square += float(np.einsum("ij,ij,i->", tile.U, tile.U, factors))
         self.y_squares += np.einsum("ij,ij->j", tile.V, V)
-        if not (np.isfinite(self.cross).all() and np.isfinite(self.x_square) and np.isfinite(self.y_squares).all()):
+        # No product is larger than the geometric mean of the squares.
+        if not (np.isfinite(self.x_square) and np.isfinite(self.y_squares).all()):
             return 0
         # Last, for it deflates the rows in place. Its components give all those of PLS but the first.
         failed = self.principal.learn(tile) if len(self.principal.V) else -1
         return failed + 1 if failed >= 0 else -1
 
     def starts(self) -> Float64Array:
-        """Return Xc'Yc with zeros for the columns that are nothing but rounding errors."""
+        """Return Yc'Xc with zeros for the rows that are nothing but rounding errors."""
         could_be = np.sqrt(self.x_square) * np.sqrt(self.y_squares)
-        return np.where(np.linalg.norm(self.cross, axis=0) > _ROUNDING * could_be, self.cross, 0.0)
+        is_known = np.linalg.norm(self.cross, axis=1) > _ROUNDING * could_be
+        return np.where(is_known[:, None], self.cross, 0.0)
 
 
 @dataclass(frozen=True)
@@ -183,47 +187,55 @@ class IPLS(Supervised):
     def _begin(self, n_features: int, n_columns: int) -> Covariances:
         n_directions = min(self.n_pca_components, n_features) if self.n_components > 1 else 0
         principal = PrincipalDirections.of(n_directions, n_features, self.amnesic)
-        return Covariances(np.zeros((n_features, n_columns)), 0.0, np.zeros(n_columns), principal)
+        return Covariances(np.zeros((n_columns, n_features)), 0.0, np.zeros(n_columns), principal)
 
     def _solve(self, stream: Stream) -> Weights:
         covariances: Any = stream.recursion
         directions, variances = covariances.principal.sorted()
-        weights = [pls_weights(start, directions, variances, self.n_components) for start in covariances.starts().T]
+        weights = pls_weights(covariances.starts(), directions, variances, self.n_components)
         return Weights(
             x_mean=stream.x.mean,
-            x_weights=with_positive_peaks(np.hstack(weights)),
+            x_weights=with_positive_peaks(weights.reshape(-1, len(stream.x.origin)).T),
             pca_components=with_positive_peaks(directions.T).T,
             pca_explained_variance=in_units_of_data(variances, stream),
         )
 
 
 def pls_weights(
-    start: Float64Array, directions: Float64Array, variances: Float64Array, n_components: int
+    starts: Float64Array, directions: Float64Array, variances: Float64Array, n_components: int
 ) -> Float64Array:
-    """Return the weights of PLS1, of shape (m, c), for Xc'y and for principal components that stand for Xc'Xc.
+    """Return the weights of PLS1 for each of some responses, with principal components that stand for Xc'Xc.
 
     Parameters
     ----------
-    start : ndarray of shape (m,)
-        Xc'y, or zero.
+    starts : ndarray of shape (q, m)
+        Yc'Xc: one row for each response, which may be zero.
     directions : ndarray of shape (L, m)
         Unit vectors a.
     variances : ndarray of shape (L,)
         Their variances lambda, in any unit.
     n_components : int
-        Components to look for. Those that there are not are zero.
+        Components to look for.
+
+    Returns
+    -------
+    weights : ndarray of shape (q, c, m)
+        Orthonormal for each response; zero for components that there are none of.
     """
-    W = np.zeros((len(start), n_components))
-    unit = variances.max(initial=0.0) or 1.0
-    w = start / (np.abs(start).max() or 1.0)
+    W = np.zeros((n_components, *starts.shape))
+    shares = variances / (variances.max(initial=0.0) or 1.0)
+    rest = starts / _or_one(np.abs(starts).max(axis=1, keepdims=True))
     for i in range(n_components):
-        length = float(np.linalg.norm(w))
-        if length <= _VANISHED:
-            break
-        W[:, i] = w / length
+        lengths = np.linalg.norm(rest, axis=1, keepdims=True)
+        W[i] = np.where(lengths > _VANISHED, rest / _or_one(lengths), 0.0)
         # Each product is with the last weights: the next of X'y, S X'y, ... would be all but parallel to the one before
         # it, and what sets it apart from the others would be rounded off. Both span the same.
-        w = directions.T @ ((variances / unit) * (directions @ W[:, i]))
-        for _ in range(2):  # Once would leave rounding errors behind.
-            w -= W[:, : i + 1] @ (W[:, : i + 1].T @ w)
-    return W
+        rest = (W[i] @ directions.T * shares) @ directions
+        for w in [*W[: i + 1]] * 2:  # Once would leave rounding errors behind.
+            rest -= np.einsum("ij,ij->i", w, rest)[:, None] * w
+    return W.swapaxes(0, 1)
+
+
+def _or_one(numbers: Float64Array) -> Float64Array:
+    """Return the numbers, with ones for zeros, to divide by."""
+    return np.where(numbers > 0, numbers, 1.0)
