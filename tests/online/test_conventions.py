@@ -3,11 +3,11 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from plstream import CCIPCA, IPLS
+from plstream import CCIPCA, CIPLS, IPLS
 
 from ..checks import streaming_checks
 
-METHODS = [CCIPCA(), IPLS()]
+METHODS = [CCIPCA(), CIPLS(), CIPLS(variant="paper"), CIPLS(variant="released"), IPLS()]
 
 NO_MERGE = "a recursion over rows in order has no merge"
 

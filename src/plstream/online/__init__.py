@@ -1,6 +1,7 @@
 """Methods that learn one row at a time: CIPLS, and those it is compared with."""
 
 from .ccipca import CCIPCA
+from .cipls import CIPLS
 from .ipls import IPLS
 
-__all__ = ["CCIPCA", "IPLS"]
+__all__ = ["CCIPCA", "CIPLS", "IPLS"]

@@ -6,6 +6,7 @@ here: validation, labels and values, running means, chunks, progress, and calls 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -17,10 +18,14 @@ from .._types import Array, Float64Array, FloatArray, Rows
 from .._warnings import warn_user
 from ..estimators._base import located_errors, unchanged_on_failure, validate_rows
 from ..estimators._projection import centred_product
+from ..parallel import ordered_map
 from ..progress import track
 from ..sources import ArraySource
 from ._centring import RunningMean
 from ._targets import Targets, as_target
+
+# A few milliseconds, which is what it takes to start threads several times over.
+_WORK_WORTH_THREADS = 10_000_000
 
 
 class Tile(NamedTuple):
@@ -34,6 +39,30 @@ class Tile(NamedTuple):
     V: Float64Array
     Y: Float64Array
     n_before: int
+
+    @property
+    def V_before(self) -> Float64Array:  # noqa: N802
+        """``V``, but as differences from the mean of the rows before: with it, sums of u v are exactly X'y, centred."""
+        return self.V * self._before_to_after()[:, None]
+
+    def sum_of_squares(self) -> float:
+        """Return by how much the rows add to the sum of squares of X, centred."""
+        return float(np.einsum("ij,ij,i->", self.U, self.U, self._before_to_after()))
+
+    def _before_to_after(self) -> Float64Array:
+        """Return the ratios of differences from the mean of the rows before to those with the row itself."""
+        n = np.arange(self.n_before + 1, self.n_before + len(self.U) + 1)
+        return n / np.maximum(n - 1, 1)
+
+
+def for_each_column(run: Callable[[int], int], n_columns: int, work: int) -> int:
+    """Run the recursion of every column of y, on all cores if there is enough ``work`` in entries read.
+
+    Returns the least number that any of them returned that is not negative, else -1.
+    """
+    parallel = n_columns > 1 and work > _WORK_WORTH_THREADS
+    results = list((ordered_map if parallel else map)(run, range(n_columns)))
+    return min((result for result in results if result >= 0), default=-1)
 
 
 class Recursion(Protocol):
@@ -65,6 +94,7 @@ class Stream:
     x: RunningMean
     y: RunningMean
     recursion: Recursion
+    advice: str = "scale the features to unit variance, or use fewer components"
 
     def learn(self, X: Rows, Y: Float64Array) -> None:
         """Take in rows one by one; raise ValueError if numbers are no longer finite."""
@@ -75,15 +105,15 @@ class Stream:
             failed = self.recursion.learn(Tile(U, V, Y[rows], self.x.n_rows - len(U)))
             if failed >= 0:
                 raise ValueError(
-                    f"Component {failed + 1} is no longer finite: scale the features to unit variance, or use fewer "
-                    "components. The model is as it was before this call."
+                    f"Component {failed + 1} is no longer finite: {self.advice}. The model is as it was before this "
+                    "call."
                 )
         if not (np.isfinite(self.x.offset).all() and np.isfinite(self.y.offset).all()):
             raise ValueError("The mean is no longer finite: scale the features to unit variance.")
 
     def copy(self) -> Stream:
         """Return a copy that shares nothing with this stream."""
-        return Stream(self.x.copy(), self.y.copy(), self.recursion.copy())
+        return Stream(self.x.copy(), self.y.copy(), self.recursion.copy(), self.advice)
 
     @property
     def n_rows(self) -> int:

@@ -83,6 +83,14 @@ class Targets:
             )
         return index
 
+    def decode(self, values: Float64Array) -> Array:
+        """Return the labels that predicted columns stand for, or the values with as many dimensions as y has."""
+        if self.classes is not None:
+            index = values[:, 0] > 0 if self.n_columns == 1 else values.argmax(axis=1)
+            labels: Array = self.classes[index.astype(np.intp)]
+            return labels
+        return values[:, 0] if self.is_vector else values
+
     def require_same(self, classes: Any) -> None:
         """Raise ValueError if classes are given again and differ."""
         if classes is not None and (self.classes is None or not np.array_equal(np.unique(classes), self.classes)):

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from .._types import Array, Float64Array
 from ..estimators._solution import Solved
 from ._base import Stream, Tile, Unsupervised
-from ._centring import Copied
+from ._centring import Copied, with_positive_peaks
 
 Amnesic = float | tuple[float, float, float]
 
@@ -208,9 +208,3 @@ def in_units_of_data(variances: Float64Array, stream: Stream) -> Float64Array:
     unit = stream.x.unit or 1.0
     with np.errstate(over="ignore"):
         return variances / unit / unit
-
-
-def with_positive_peaks(vectors: Float64Array) -> Float64Array:
-    """Return columns with their signs changed so that the largest entry of each is positive."""
-    peaks = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)
-    return vectors * np.where(peaks < 0, -1.0, 1.0)

@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._types import Float64Array
 from ..estimators._solution import Solved
 from ._base import Stream, Supervised, Tile
-from ._centring import Copied
-from .ccipca import CCIPCA, Amnesic, PrincipalDirections, in_units_of_data, with_positive_peaks
+from ._centring import Copied, with_positive_peaks
+from .ccipca import CCIPCA, Amnesic, PrincipalDirections, in_units_of_data
 
 # Less than this share of what a covariance could be is a rounding error.
 _ROUNDING = 1e-14
@@ -45,14 +45,10 @@ class Covariances(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        # A row minus the mean that includes it is shorter, by (k - 1)/k, than minus the mean before it. Of each product
-        # of differences one is of the first kind and one of the second (Welford).
-        counts = np.arange(tile.n_before + 1, tile.n_before + len(tile.U) + 1)
-        factors = counts / np.maximum(counts - 1, 1)
-        V = tile.V * factors[:, None]
+        V = tile.V_before
         # BLAS adds in place: with many responses it is the passes over this matrix that take time.
         self.cross = dgemm(1.0, tile.U.T, V.T, trans_b=True, beta=1.0, c=self.cross.T, overwrite_c=True).T
-        self.x_square += float(np.einsum("ij,ij,i->", tile.U, tile.U, factors))
+        self.x_square += tile.sum_of_squares()
         self.y_squares += np.einsum("ij,ij->j", tile.V, V)
         # No product is larger than the geometric mean of the squares.
         if not (np.isfinite(self.x_square) and np.isfinite(self.y_squares).all()):
