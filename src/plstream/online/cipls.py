@@ -43,8 +43,8 @@ class Normalized(Copied):
         X'X r.
     squares : ndarray of shape (q, c)
         r'X'X r.
-    residuals : ndarray of shape (q, c)
-        What each component and those before it leave of the rows' sum of squares.
+    residuals : ndarray of shape (q, c + 1)
+        Sums of squares of the rows, and what is left of them after each component.
     amnesic : float
         How much more new rows weigh in ``actions`` than in a plain sum.
     x_total, y_total : float, ndarray of shape (q,)
@@ -66,7 +66,7 @@ class Normalized(Copied):
             cross=np.zeros((n_columns, n_features)),
             actions=np.zeros((n_columns, n_components, n_features)),
             squares=np.zeros((n_columns, n_components)),
-            residuals=np.zeros((n_columns, n_components)),
+            residuals=np.zeros((n_columns, n_components + 1)),
             amnesic=amnesic,
             x_total=0.0,
             y_total=np.zeros(n_columns),
@@ -272,7 +272,7 @@ class CIPLS(Supervised):
       many rows there are: their loadings are sums that are never divided, so that deflation adds a growing multiple of
       a loading instead of removing it. They come out as near copies of the first, and numbers overflow.
 
-    On 12 Gaussian columns, a linear response and 50,000 rows, the cosines of directions 2, 3 and 4 to those of batch PLS
+    On 12 Gaussian columns, a linear response and 50,000 rows, cosines of directions 2, 3 and 4 to those of batch PLS
     are 1.000, 0.999 and 0.999 for "normalized", 0.161, 0.005 and 0.013 for "paper", and 0.161, 0.002 and 0.016 for
     "released". With fewer rows than features the later components of "normalized" are less exact, too: if the data can
     be read again, or memory holds a few hundred rows, :class:`IncrementalPLS` is closer to PLS.

@@ -58,8 +58,8 @@ def cipls_normalized(
 ) -> int:
     """Follow X'y and the products of X'X with the PLS directions; U is deflated in place.
 
-    C is X'y, row i of P is X'X r_i, squares[i] is r_i'X'X r_i, and residuals[i] is the sum of squares that component i
-    and those before it leave of the rows.
+    C is X'y, row i of P is X'X r_i, squares[i] is r_i'X'X r_i, and residuals[i] is the sum of squares that the
+    components before it leave of the rows; so the first is all, and there is one more of them than components.
     """
     c, m = P.shape
     w, w_before, nothing = np.empty(m), np.empty(m), np.zeros(m)
@@ -67,29 +67,36 @@ def cipls_normalized(
         u = U[k]
         old, new = _weights(n_before + k, amnesic)
         products = _add_to_cross(u, v[k], C, P[0], w, w_before)
-        least = 1e-24 * products[0]
+        # Below, a direction or what is left of a row is nothing but rounding errors.
+        least_direction, least_row = 1e-24 * products[0], 1e-24 * products[2]
         for i in range(c):
             if not _is_finite(products[0] + products[2] + squares[i]):
                 return i
-            if products[0] <= least:
+            if products[0] <= least_direction or products[2] <= least_row:
+                break
+            residuals[i] = old * residuals[i] + new * products[2]
+            spread = residuals[i + 1] / max(1, m - i - 1)
+            step = _step(products, squares[i], spread, residuals[i], old, new)
+            if step[0] <= 1e-24 * residuals[0]:
                 break
             following = P[i + 1] if i + 1 < c else nothing
-            spread = residuals[i] / max(1, m - i - 1)
-            step = _step(products, squares[i], spread, old, new)
-            if step[0] <= 0:
-                break
             products = _follow_and_deflate(P[i], following, u, w, w_before, step)
             squares[i] = step[0]
-            residuals[i] = old * residuals[i] + new * products[2]
+        else:
+            residuals[c] = old * residuals[c] + new * products[2]
     return -1
 
 
 @compiled
 def _weights(n_before: int, amnesic: float) -> tuple[float, float]:
-    """Return the factors of old sums and of a new row: 1 and 1 without amnesia, else 1 - l/(n - 1) and 1 + l."""
+    """Return the factors of old sums and of products of a new row with itself.
+
+    Without amnesia the first is 1. The second is n/(n - 1), for both factors are differences from the mean with the row
+    in it, and one should be from the mean before it. Amnesia l makes them (1 - l/(n - 2)) and (1 + l) times that.
+    """
     age = max(1, n_before - 1)
     forgotten = min(amnesic, (age - 1) / 2)
-    return 1 - forgotten / age, 1 + forgotten
+    return 1 - forgotten / age, (1 + forgotten) * (n_before + 1) / max(1, n_before)
 
 
 @compiled
@@ -139,25 +146,29 @@ def _copy_and_multiply(a: Float64Array, b: Float64Array, out: Float64Array) -> f
 
 @compiled
 def _step(
-    products: tuple[float, float, float, float, float, float], square: float, spread: float, old: float, new: float
+    products: tuple[float, float, float, float, float, float],
+    square: float,
+    spread: float,
+    most: float,
+    old: float,
+    new: float,
 ) -> tuple[float, float, float, float, float, float, float, float]:
     """Return what :func:`_follow_and_deflate` does with the vectors, and the new r'X'X r, which comes first.
 
     The direction has turned from b/|b| to w/|w| since the last row. What X'X does to the difference is known along p,
-    as it is there pp'/square, and else taken to be the same in all directions: ``spread``.
+    as it is there pp'/square, and else taken to be the same in all directions: ``spread``. No direction can have more
+    than ``most``; one that would has been turned by rounding errors, and begins anew.
     """
     ww, uw, _, wp, wb, bb = products
     w_length, b_length = math.sqrt(ww), math.sqrt(bb)
     t = uw / w_length
-    turned, from_w, from_b = 0.0, 0.0, 0.0
+    turned, from_w, from_b = 0.0, old * spread / w_length, 0.0
     if square > 0 and b_length > 0:
         turned = old * wp / (w_length * square)
-        from_w = old * spread / w_length
         from_b = -spread * turned / b_length
     new_square = (turned * wp + from_w * ww + from_b * wb) / w_length + new * t * t
-    if new_square <= 0:
-        # Rounding errors only: begin anew.
-        turned, from_w, from_b, new_square = 0.0, 0.0, 0.0, new * t * t
+    if not 0 < new_square <= 1.01 * most:
+        turned, from_b, new_square = 0.0, 0.0, from_w * w_length + new * t * t
     to_u = t / new_square if new_square > 0 else 0.0
     to_w = w_length / new_square if new_square > 0 else 0.0
     to_b = b_length / square if square > 0 else 0.0

@@ -1,0 +1,103 @@
+"""Labels and values mean the same in every call, and what does not is refused."""
+
+import numpy as np
+import pytest
+
+from plstream import CIPLS, IPLS
+
+from ..oracles import regression_data
+
+X, Y = regression_data(30, 4)
+INTEGERS = (np.median(Y) < Y).astype(int)
+TEXT = np.where(INTEGERS, "yes", "no")
+
+methods = pytest.mark.parametrize("method", [CIPLS(), IPLS()], ids=repr)
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        (INTEGERS, [0, 1]),
+        (INTEGERS.astype(bool), [False, True]),
+        (TEXT, ["no", "yes"]),
+        (TEXT.astype(object), ["no", "yes"]),
+        (INTEGERS.astype(object), [0, 1]),
+        (INTEGERS.astype(np.uint8), [0, 1]),
+        (INTEGERS[:, None][:, 0].tolist(), [0, 1]),
+    ],
+)
+def test_what_is_labels(y, classes):
+    model = CIPLS(1).fit(X, y)
+    assert list(model.classes_) == classes
+    assert list(model.predict(X[:1])) in ([classes[0]], [classes[1]])
+
+
+@pytest.mark.parametrize("y", [Y, Y.astype(np.float32), Y.astype(object), Y[:, None], INTEGERS.astype(float)])
+def test_what_is_values(y):
+    model = CIPLS(1).fit(X, y)
+    assert not hasattr(model, "classes_")
+    assert model.predict(X).shape == np.shape(y)
+    assert model.predict(X).dtype == np.float64
+
+
+def test_target_decides():
+    assert not hasattr(CIPLS(1, target="values").fit(X, INTEGERS), "classes_")
+    assert list(CIPLS(1, target="labels").fit(X, INTEGERS.astype(float)).classes_) == [0.0, 1.0]
+    with pytest.raises(ValueError, match="y must hold numbers, not text"):
+        CIPLS(target="values").fit(X, TEXT)
+    with pytest.raises(ValueError, match="classes are for labels"):
+        CIPLS(target="values").partial_fit(X, INTEGERS, classes=[0, 1])
+
+
+def test_floats_are_labels_if_classes_are_given():
+    model = CIPLS(1).partial_fit(X, INTEGERS.astype(float), classes=[0, 1])
+    assert list(model.classes_) == [0, 1]
+    np.testing.assert_array_equal(model.transform(X), CIPLS(1).fit(X, INTEGERS).transform(X))
+
+
+BAD_LABELS = {
+    "unseen": (np.full(30, 2), r"Label 2 is not among the classes of the first call"),
+    "text": (TEXT, "Labels were integers in the first call, and now are text"),
+    "floats": (INTEGERS.astype(float), "Labels were integers in the first call, and now are floats"),
+    "two columns": (np.column_stack([INTEGERS, INTEGERS]), "Labels must be in one column"),
+    "mixed": (np.array([1, "a"] * 15, dtype=object), "numbers, or labels that are all text"),
+    "complex": (INTEGERS + 1j, "y must hold numbers or labels, not values of type complex"),
+    "none": (None, "requires y to be passed"),
+    "three dimensions": (INTEGERS[:, None, None], "one or two dimensions"),
+    "no columns": (np.empty((30, 0)), "y has no columns"),
+    "another length": (INTEGERS[1:], "inconsistent numbers of samples"),
+}
+
+
+@methods
+@pytest.mark.parametrize("case", BAD_LABELS)
+def test_bad_labels_change_nothing(method, case):
+    y, message = BAD_LABELS[case]
+    model = type(method)(1).partial_fit(X, INTEGERS)
+    before = model.transform(X)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(X, y)
+    np.testing.assert_array_equal(model.transform(X), before)
+
+
+def test_bad_values():
+    model = CIPLS(1).partial_fit(X, Y)
+    with pytest.raises(ValueError, match=r"y has 2 target\(s\), but the model has 1"):
+        model.partial_fit(X, np.column_stack([Y, Y]))
+    with pytest.raises(ValueError, match="y must hold numbers, not text"):
+        model.partial_fit(X, TEXT)
+    with pytest.raises(ValueError, match=r"y contains NaN \(first in row 3, column 0\)"):
+        model.partial_fit(X, np.where(np.arange(30) == 3, np.nan, Y))
+    with pytest.raises(ValueError, match="classes differ"):
+        model.partial_fit(X, Y, classes=[0, 1])
+
+
+def test_classes_of_the_first_call_stay():
+    with pytest.raises(ValueError, match="only one class, 1: pass all labels that will ever come as classes="):
+        CIPLS().partial_fit(X, np.ones(30, dtype=int))
+    model = CIPLS(1).partial_fit(X, INTEGERS, classes=[0, 1, 2])
+    model.partial_fit(X, np.full(30, 2)).partial_fit(X, INTEGERS, classes=[2, 1, 0])
+    with pytest.raises(ValueError, match="classes differ from those of the first call"):
+        model.partial_fit(X, INTEGERS, classes=[0, 1])
+    with pytest.raises(ValueError, match="every row needs a label"):
+        CIPLS().partial_fit(X, np.full(30, np.nan), classes=[0, 1])
