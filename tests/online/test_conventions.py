@@ -3,11 +3,11 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from plstream import CCIPCA
+from plstream import CCIPCA, OLPLS
 
 from ..checks import streaming_checks
 
-METHODS = [CCIPCA()]
+METHODS = [CCIPCA(), OLPLS()]
 
 NO_MERGE = "a recursion over rows in order has no merge"
 
