@@ -3,11 +3,11 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from plstream import CCIPCA, OLPLS
+from plstream import CCIPCA, OLPLS, IncrementalLDA
 
 from ..checks import streaming_checks
 
-METHODS = [CCIPCA(), OLPLS()]
+METHODS = [CCIPCA(), OLPLS(), IncrementalLDA(), IncrementalLDA(solver="covariance-free")]
 
 NO_MERGE = "a recursion over rows in order has no merge"
 
