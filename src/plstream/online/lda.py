@@ -255,9 +255,10 @@ class IncrementalLDA(ClassifierMixin, Supervised):
     *Exact.* Directions in which rows do not vary within classes, as there are with fewer rows than features, would have
     infinite ratios. Variances there are raised to 1e-9 of the largest, for features in units of their deviations within
     classes. So if classes differ in such directions they come first, and rows of a class have all but the same scores.
-    That separates the rows seen perfectly, and new ones the better the more directions there are; shrinkage is safer.
-    scikit-learn's solver "svd" leaves such directions out, and "eigen" fails. Its "eigen" also shrinks the scatter
-    between classes, which tilts the discriminants; predictions are the same.
+    That separates the rows seen perfectly, but new ones badly if there are about as many rows as features: shrink then,
+    or go without the covariance. (New pairs of faces were right in 54 % after 500 rows of 512 features, in 87 % with
+    ``shrinkage=0.1``, in 95 % covariance-free.) scikit-learn's solver "svd" leaves such directions out, and "eigen"
+    fails. Its "eigen" also shrinks the scatter between classes, which tilts the discriminants; it predicts the same.
 
     *Covariance-free.* Least squares regression of the classes on X has the subspace of LDA. It is learnt by a step
     of normalised least mean squares for every row, of features in units of their running deviations, and the iterates
