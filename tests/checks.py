@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from .oracles import regression_data
@@ -34,6 +34,19 @@ def streaming_checks(estimator, excused=None):
     return parameters
 
 
+def data_for(estimator, n, m):
+    """Return X and y: for classifiers y holds three labels, which are numbers, so that one can be made infinite."""
+    X, y = regression_data(n, m)
+    return X, np.digitize(y, np.quantile(y, [0.3, 0.7])).astype(float) if is_classifier(estimator) else y
+
+
+def learn(model, X, y, **fit_params):
+    """Call ``partial_fit``; classifiers are told all labels, of which the first rows may have but one."""
+    if is_classifier(model):
+        fit_params["classes"] = [0.0, 1.0, 2.0]
+    return model.partial_fit(X, y, **fit_params)
+
+
 def fed(estimator, X, y, sizes, **fit_params):
     """Return a clone that has been fed the rows in chunks of the given sizes, the last size repeated."""
     model, start, sizes = clone(estimator), 0, list(sizes)
@@ -41,7 +54,7 @@ def fed(estimator, X, y, sizes, **fit_params):
         size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
         rows = slice(start, start + size)
         chunk_params = {name: value[rows] for name, value in fit_params.items()}
-        model.partial_fit(X[rows], y[rows], **chunk_params)
+        learn(model, X[rows], y[rows], **chunk_params)
         start += size
     return model
 
@@ -54,7 +67,7 @@ def assert_same(actual, expected, X, *, rtol=1e-9):
 
 @streaming_check
 def check_chunks_do_not_matter(estimator):
-    X, y = regression_data(70, 8)
+    X, y = data_for(estimator, 70, 8)
     whole = fed(estimator, X, y, [70])
     for sizes in ([1], [7], [1, 68, 1], [33, 37]):
         assert_same(fed(estimator, X, y, sizes), whole, X)
@@ -62,8 +75,8 @@ def check_chunks_do_not_matter(estimator):
 
 @streaming_check
 def check_cold_start_with_one_row(estimator):
-    X, y = regression_data(30, 5)
-    model = clone(estimator).partial_fit(X[:1], y[:1])
+    X, y = data_for(estimator, 30, 5)
+    model = learn(clone(estimator), X[:1], y[:1])
     with np.errstate(all="raise"), pytest.warns(UserWarning, match="component"):
         assert np.isfinite(model.transform(X)).all()
     model.partial_fit(X[1:], y[1:])
@@ -72,8 +85,9 @@ def check_cold_start_with_one_row(estimator):
 
 @streaming_check
 def check_one_class_prefix(estimator):
-    X, y = regression_data(60, 5)
-    y = np.sign(y - np.median(y))
+    X, y = data_for(estimator, 60, 5)
+    if not is_classifier(estimator):
+        y = np.sign(y - np.median(y))
     order = np.argsort(y, kind="stable")
     sorted_rows = fed(estimator, X[order], y[order], [5])
     assert np.isfinite(sorted_rows.transform(X)).all()
@@ -81,7 +95,7 @@ def check_one_class_prefix(estimator):
 
 @streaming_check
 def check_input_is_not_modified(estimator):
-    X, y = regression_data(40, 6)
+    X, y = data_for(estimator, 40, 6)
     X_before, y_before = X.copy(), y.copy()
     model = fed(estimator, X, y, [11])
     model.transform(X)
@@ -91,7 +105,7 @@ def check_input_is_not_modified(estimator):
 
 @streaming_check
 def check_memory_layout_does_not_matter(estimator):
-    X, y = regression_data(40, 6)
+    X, y = data_for(estimator, 40, 6)
     expected = fed(estimator, X, y, [13])
     read_only = X.copy()
     read_only.flags.writeable = False
@@ -102,7 +116,7 @@ def check_memory_layout_does_not_matter(estimator):
 
 @streaming_check
 def check_float32_is_accepted(estimator):
-    X, y = regression_data(40, 6)
+    X, y = data_for(estimator, 40, 6)
     single = X.astype(np.float32)
     model = fed(estimator, single, y, [13])
     assert model.transform(single).dtype == np.float32
@@ -111,7 +125,7 @@ def check_float32_is_accepted(estimator):
 
 @streaming_check
 def check_pickle_in_mid_stream(estimator):
-    X, y = regression_data(50, 6)
+    X, y = data_for(estimator, 50, 6)
     model = fed(estimator, X[:23], y[:23], [5])
     twin = pickle.loads(pickle.dumps(model))  # noqa: S301
     for part in (model, twin):
@@ -121,27 +135,27 @@ def check_pickle_in_mid_stream(estimator):
 
 @streaming_check
 def check_clone_in_mid_stream_is_fresh(estimator):
-    X, y = regression_data(50, 6)
+    X, y = data_for(estimator, 50, 6)
     fresh = clone(fed(estimator, X[:23], y[:23], [5]))
-    assert_same(fresh.partial_fit(X[23:], y[23:]), fed(estimator, X[23:], y[23:], [27]), X)
+    assert_same(learn(fresh, X[23:], y[23:]), fed(estimator, X[23:], y[23:], [27]), X)
 
 
 @streaming_check
 def check_reading_does_not_disturb_the_stream(estimator):
-    X, y = regression_data(50, 6)
+    X, y = data_for(estimator, 50, 6)
     read = clone(estimator)
     for start in range(0, 50, 10):
         rows = slice(start, start + 10)
-        read.partial_fit(X[rows], y[rows]).transform(X)
+        learn(read, X[rows], y[rows]).transform(X)
     np.testing.assert_array_equal(read.transform(X), fed(estimator, X, y, [10]).transform(X))
 
 
 @streaming_check
 def check_features_are_checked_on_every_call(estimator):
     pandas = pytest.importorskip("pandas")
-    X, y = regression_data(30, 5)
+    X, y = data_for(estimator, 30, 5)
     frame = pandas.DataFrame(X, columns=list("abcde"))
-    model = clone(estimator).partial_fit(frame, y)
+    model = learn(clone(estimator), frame, y)
     with pytest.raises(ValueError, match="feature"):
         model.partial_fit(frame[list("abcd")], y)
     with pytest.raises(ValueError, match="feature names"):
@@ -153,7 +167,7 @@ def check_features_are_checked_on_every_call(estimator):
 
 @streaming_check
 def check_failed_call_changes_nothing(estimator):
-    X, y = regression_data(50, 6)
+    X, y = data_for(estimator, 50, 6)
     bad_X, bad_y = X[30:].copy(), y[30:].copy()
     bad_X[-1, 2] = np.nan
     bad_y[-1] = np.inf
@@ -168,13 +182,13 @@ def check_failed_call_changes_nothing(estimator):
         np.testing.assert_array_equal(model.transform(X), before)
     unfitted = clone(estimator)
     with pytest.raises(ValueError, match="NaN"):
-        unfitted.partial_fit(bad_X, y[30:])
+        learn(unfitted, bad_X, y[30:])
     assert vars(unfitted) == vars(clone(estimator))
 
 
 @streaming_check
 def check_merge_is_associative_and_commutative(estimator):
-    X, y = regression_data(60, 6)
+    X, y = data_for(estimator, 60, 6)
     whole = fed(estimator, X, y, [60])
 
     def part(i):
@@ -191,7 +205,7 @@ def check_merge_is_associative_and_commutative(estimator):
 
 @streaming_check
 def check_merge_leaves_the_other_alone(estimator):
-    X, y = regression_data(60, 6)
+    X, y = data_for(estimator, 60, 6)
     one, other = fed(estimator, X[:30], y[:30], [9]), fed(estimator, X[30:], y[30:], [7])
     before = other.transform(X)
     one.merge(other)

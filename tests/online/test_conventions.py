@@ -3,11 +3,20 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from plstream import CCIPCA, CIPLS, IPLS
+from plstream import CCIPCA, CIPLS, IPLS, OLPLS, IncrementalLDA
 
 from ..checks import streaming_checks
 
-METHODS = [CCIPCA(), CIPLS(), CIPLS(variant="paper"), CIPLS(variant="released"), IPLS()]
+METHODS = [
+    CIPLS(),
+    CIPLS(variant="paper"),
+    CIPLS(variant="released"),
+    CCIPCA(),
+    IPLS(),
+    OLPLS(),
+    IncrementalLDA(),
+    IncrementalLDA(solver="covariance-free"),
+]
 
 NO_MERGE = "a recursion over rows in order has no merge"
 

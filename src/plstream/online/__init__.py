@@ -3,5 +3,7 @@
 from .ccipca import CCIPCA
 from .cipls import CIPLS
 from .ipls import IPLS
+from .lda import IncrementalLDA
+from .olpls import OLPLS
 
-__all__ = ["CCIPCA", "CIPLS", "IPLS"]
+__all__ = ["CCIPCA", "CIPLS", "IPLS", "OLPLS", "IncrementalLDA"]

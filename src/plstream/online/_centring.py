@@ -74,20 +74,21 @@ class RunningMean(Copied):
             for start in range(0, len(part), step):
                 tile = part[start : start + step]
                 if not self.unit:
-                    self.unit = self._unit_of(tile)
+                    self.unit = unit_of(tile - self.origin)
                 out = buffer[: len(tile)]
                 subtract_running_mean(tile, self.origin, self.offset, self.unit, self.n_rows, out)
                 self.n_rows += len(tile)
                 first = part_rows.start + start
                 yield slice(first, first + len(tile)), out
 
-    def _unit_of(self, tile: FloatArray) -> float:
-        """Return one over a power of two near the largest entry of the first row that is not the origin, else zero."""
-        for row in tile:
-            largest = np.abs(row - self.origin).max(initial=0.0)
-            if largest > 0:
-                return float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000))))
-        return 0.0
+
+def unit_of(differences: FloatArray) -> float:
+    """Return one over a power of two near the largest entry of the first row that is not all zeros, else zero."""
+    for row in differences:
+        largest = np.abs(row).max(initial=0.0)
+        if largest > 0:
+            return float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000))))
+    return 0.0
 
 
 def with_positive_peaks(vectors: Float64Array) -> Float64Array:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from scipy import linalg
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
@@ -19,6 +17,7 @@ from ..estimators._solution import Solved
 from ..solvers import Factors, pls_factors
 from ._base import Stream, Supervised, Tile, for_each_column
 from ._centring import Copied, with_positive_peaks
+from ._side_by_side import SideBySide
 
 
 class Variant(Protocol):
@@ -171,84 +170,6 @@ def _as_factors(W: Float64Array, P: Float64Array, q: Float64Array, squares: Floa
     signs = np.where(np.einsum("ij,ji->i", W, unit) < 0, -1.0, 1.0)
     counts = np.where(squares > 0, squares, 1.0) * signs
     return Factors(unit, (P / counts[:, None]).T, unit, (q / counts)[None], squares, int(known.sum()))
-
-
-def _side_by_side(models: Sequence[Factors]) -> Factors:
-    """Return the factors of models of different columns of y as those of one model, of all columns."""
-    return Factors(
-        x_weights=np.hstack([model.x_weights for model in models]),
-        x_loadings=np.hstack([model.x_loadings for model in models]),
-        x_rotations=np.hstack([model.x_rotations for model in models]),
-        y_loadings=linalg.block_diag(*(model.y_loadings for model in models)),
-        score_squares=np.hstack([model.score_squares for model in models]),
-        n_components=sum(model.n_components for model in models),
-    )
-
-
-@dataclass(frozen=True)
-class CIPLSSolution:
-    """Factors in the units of the data, with the means they belong to."""
-
-    factors: Factors
-    x_mean: Float64Array
-    y_mean: Float64Array
-
-    @classmethod
-    def of(cls, stream: Stream, models: Sequence[Factors]) -> CIPLSSolution:
-        """Take the factors out of the units of the stream."""
-        factors = _side_by_side(models)
-        x_unit, y_unit = stream.x.unit or 1.0, stream.y.unit or 1.0
-        factors = replace(
-            factors,
-            y_loadings=factors.y_loadings / y_unit * x_unit,
-            score_squares=factors.score_squares / x_unit / x_unit,
-        )
-        return cls(factors, stream.x.mean, stream.y.mean)
-
-    @property
-    def n_components(self) -> int:
-        """Components that the rows have, of all columns of y."""
-        return self.factors.n_components
-
-    @property
-    def x_weights(self) -> Float64Array:
-        """W."""
-        return self.factors.x_weights
-
-    @property
-    def x_loadings(self) -> Float64Array:
-        """P."""
-        return self.factors.x_loadings
-
-    @property
-    def x_rotations(self) -> Float64Array:
-        """R."""
-        return self.factors.x_rotations
-
-    @property
-    def projection(self) -> Float64Array:
-        """R again."""
-        return self.factors.x_rotations
-
-    @property
-    def y_loadings(self) -> Float64Array:
-        """Q."""
-        return self.factors.y_loadings
-
-    @property
-    def coef(self) -> Float64Array:
-        """Coefficients of the centred X."""
-        return self.factors.coefficients().T
-
-    @property
-    def intercept(self) -> Float64Array:
-        """Prediction for the mean of X."""
-        return self.y_mean
-
-    @property
-    def vip(self) -> Float64Array:
-        """Variable importance in projection."""
-        return self.factors.vip
 
 
 def _tends_to_pls(model: Any) -> bool:
@@ -418,9 +339,9 @@ class CIPLS(Supervised):
             stream.advice += ", or variant='normalized'"
         return stream
 
-    def _solve(self, stream: Stream) -> CIPLSSolution:
+    def _solve(self, stream: Stream) -> SideBySide:
         recursion: Any = stream.recursion
-        return CIPLSSolution.of(stream, recursion.factors())
+        return SideBySide.of(stream, recursion.factors())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,91 @@
+"""Models of the columns of y side by side, as one model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+
+from .._types import Float64Array
+from ..solvers import Factors
+from ._base import Stream
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Factors of a model for each column of y, as one model in the units of the data, with its means."""
+
+    factors: Factors
+    x_mean: Float64Array
+    y_mean: Float64Array
+
+    @classmethod
+    def of(cls, stream: Stream, models: Sequence[Factors]) -> SideBySide:
+        """Take the factors out of the units of the stream."""
+        factors = _side_by_side(models)
+        x_unit, y_unit = stream.x.unit or 1.0, stream.y.unit or 1.0
+        factors = replace(
+            factors,
+            y_loadings=factors.y_loadings / y_unit * x_unit,
+            score_squares=factors.score_squares / x_unit / x_unit,
+        )
+        return cls(factors, stream.x.mean, stream.y.mean)
+
+    @property
+    def n_components(self) -> int:
+        """Components that the rows have, of all columns of y."""
+        return self.factors.n_components
+
+    @property
+    def x_weights(self) -> Float64Array:
+        """W."""
+        return self.factors.x_weights
+
+    @property
+    def x_loadings(self) -> Float64Array:
+        """P."""
+        return self.factors.x_loadings
+
+    @property
+    def x_rotations(self) -> Float64Array:
+        """R."""
+        return self.factors.x_rotations
+
+    @property
+    def projection(self) -> Float64Array:
+        """R again."""
+        return self.factors.x_rotations
+
+    @property
+    def y_loadings(self) -> Float64Array:
+        """Q."""
+        return self.factors.y_loadings
+
+    @property
+    def coef(self) -> Float64Array:
+        """Coefficients of the centred X."""
+        return self.factors.coefficients().T
+
+    @property
+    def intercept(self) -> Float64Array:
+        """Prediction for the mean of X."""
+        return self.y_mean
+
+    @property
+    def vip(self) -> Float64Array:
+        """Variable importance in projection."""
+        return self.factors.vip
+
+
+def _side_by_side(models: Sequence[Factors]) -> Factors:
+    """Return the factors of models of different columns of y as those of one model, of all columns."""
+    return Factors(
+        x_weights=np.hstack([model.x_weights for model in models]),
+        x_loadings=np.hstack([model.x_loadings for model in models]),
+        x_rotations=np.hstack([model.x_rotations for model in models]),
+        y_loadings=linalg.block_diag(*(model.y_loadings for model in models)),
+        score_squares=np.hstack([model.score_squares for model in models]),
+        n_components=sum(model.n_components for model in models),
+    )
