@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -20,8 +20,8 @@ class Copied:
 
     def copy(self) -> Self:
         """Return a copy that shares no array with this one."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return type(self)(**{name: value.copy() if hasattr(value, "copy") else value for name, value in values.items()})
+        values = vars(self).items()
+        return type(self)(**{name: value.copy() if hasattr(value, "copy") else value for name, value in values})
 
 
 @dataclass

@@ -563,8 +563,8 @@ def averaged_regression(
 
     Sums are added to: products of U and V to C, squares of U to ``squares``, and those of standardised U to ``length``.
     """
-    q = len(B)
-    z = U[0].copy()
+    q, m = B.shape
+    z, nothing = np.empty(m), np.zeros(m)
     for k in range(len(U)):
         n = n_before + k + 1
         if n == 1:
@@ -579,7 +579,7 @@ def averaged_regression(
             # No row counts for more than to be fitted.
             most = max(length[0] / (n - 1), eta * square)
             step = eta * (V[k, i] - product) / most if most > 0 else 0.0
-            following = B[i + 1] if i + 1 < q else B[i]
+            following = B[i + 1] if i + 1 < q else nothing
             product = _regress(B[i], A[i], C[i], U[k], z, step, 2.0 / n, growth * V[k, i], following)
     return -1
 
