@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimators import IncrementalPLS
-    from .online import CCIPCA
+    from .online import CCIPCA, SGDPLS
     from .progress import show_progress
 
 __version__ = "0.1.0"
 
-__all__ = ["CCIPCA", "IncrementalPLS", "show_progress"]
+__all__ = ["CCIPCA", "SGDPLS", "IncrementalPLS", "show_progress"]
 
 # Each name is imported when it is first used: `import plstream` costs no more than what is needed of it.
 _HOME = {
     "CCIPCA": "online",
+    "SGDPLS": "online",
     "IncrementalPLS": "estimators",
     "show_progress": "progress",
 }

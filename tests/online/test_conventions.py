@@ -3,11 +3,17 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from plstream import CCIPCA
+from plstream import CCIPCA, SGDPLS
 
 from ..checks import streaming_checks
 
-METHODS = [CCIPCA()]
+# The responses of the checks have one dimension, and so one component is all that SGDPLS has.
+METHODS = [
+    CCIPCA(),
+    SGDPLS(1, random_state=0),
+    SGDPLS(1, algorithm="msg"),
+    SGDPLS(1, algorithm="incremental"),
+]
 
 NO_MERGE = "a recursion over rows in order has no merge"
 

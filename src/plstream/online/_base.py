@@ -294,8 +294,8 @@ class Supervised(OnlineMethod):
         return self
 
     def _learn_pairs(self, X: Any, y: Any, classes: Any) -> None:
-        target = as_target(y, type(self).__name__)
         rows = validate_rows(self, X, reset=self._is_new())
+        target = as_target(y, type(self).__name__)
         check_consistent_length(rows, target)
         if self._is_new():
             self._targets = Targets.of(target, classes, self.target)
