@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimators import IncrementalPLS
-    from .online import CCIPCA, CIPLS, IPLS, OLPLS, IncrementalLDA
+    from .online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
     from .progress import show_progress
 
 __version__ = "0.1.0"
 
-__all__ = ["CCIPCA", "CIPLS", "IPLS", "OLPLS", "IncrementalLDA", "IncrementalPLS", "show_progress"]
+__all__ = [
+    "CCIPCA",
+    "CIPLS",
+    "IPLS",
+    "OLPLS",
+    "SGDPLS",
+    "IncrementalLDA",
+    "IncrementalPLS",
+    "show_progress",
+]
 
 # Each name is imported when it is first used: `import plstream` costs no more than what is needed of it.
 _HOME = {
@@ -22,6 +31,7 @@ _HOME = {
     "IncrementalLDA": "online",
     "IncrementalPLS": "estimators",
     "OLPLS": "online",
+    "SGDPLS": "online",
     "show_progress": "progress",
 }
 

@@ -3,10 +3,11 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from plstream import CCIPCA, CIPLS, IPLS, OLPLS, IncrementalLDA
+from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
 
 from ..checks import streaming_checks
 
+# The responses of the checks have one dimension, and so one component is all that SGDPLS has.
 METHODS = [
     CIPLS(),
     CIPLS(variant="paper"),
@@ -14,6 +15,9 @@ METHODS = [
     CCIPCA(),
     IPLS(),
     OLPLS(),
+    SGDPLS(1, random_state=0),
+    SGDPLS(1, algorithm="msg"),
+    SGDPLS(1, algorithm="incremental"),
     IncrementalLDA(),
     IncrementalLDA(solver="covariance-free"),
 ]

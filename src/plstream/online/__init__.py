@@ -5,5 +5,6 @@ from .cipls import CIPLS
 from .ipls import IPLS
 from .lda import IncrementalLDA
 from .olpls import OLPLS
+from .sgdpls import SGDPLS
 
-__all__ = ["CCIPCA", "CIPLS", "IPLS", "OLPLS", "IncrementalLDA"]
+__all__ = ["CCIPCA", "CIPLS", "IPLS", "OLPLS", "SGDPLS", "IncrementalLDA"]

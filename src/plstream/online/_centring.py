@@ -64,7 +64,7 @@ class RunningMean(Copied):
         Each tile is written over the one before it: use it before taking the next.
         """
         from .._compiled import readable
-        from .kernels import subtract_running_mean
+        from .kernels.means import subtract_running_mean
 
         step = max(_LEAST_TILE_ROWS, _TILE_BYTES // (8 * max(1, X.shape[1])))
         buffer = np.empty((min(step, X.shape[0]), X.shape[1]))

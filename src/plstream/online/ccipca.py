@@ -49,7 +49,7 @@ class PrincipalDirections(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels import ccipca
+        from .kernels.ccipca import ccipca
 
         return int(ccipca(tile.U, self.V, self.squares, self.ages, self.row_squares, self.amnesic))
 

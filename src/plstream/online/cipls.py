@@ -73,7 +73,7 @@ class Normalized(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels import cipls_normalized
+        from .kernels.cipls import cipls_normalized
 
         v = np.asfortranarray(tile.V_before)
         self.y_total += np.einsum("ij,ij->j", tile.V, v)
@@ -142,7 +142,7 @@ class Literal(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels import cipls_paper, cipls_released
+        from .kernels.cipls import cipls_paper, cipls_released
 
         y, v = np.asfortranarray(tile.Y), np.asfortranarray(tile.V_before)
         several = len(self.W) > 1

@@ -129,7 +129,7 @@ class IndicatorRegression(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels import averaged_regression
+        from .kernels.lda import averaged_regression
 
         arrays = self.B, self.A, self.C, self.squares, self.length
         failed = int(averaged_regression(tile.U, tile.V, *arrays, tile.n_before, self.eta))

@@ -48,7 +48,7 @@ class Ascent(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels import olpls
+        from .kernels.olpls import olpls
 
         v = np.asfortranarray(tile.V)
         several = len(self.W) > 1

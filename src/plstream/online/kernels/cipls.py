@@ -1,0 +1,280 @@
+"""CIPLS: the normalized recursion, the one of the paper, and the released one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._compiled import compiled
+from ..._types import Float64Array
+from .common import is_finite
+
+# Entries that a pass of several loops works on at a time.
+_STRIP = 512
+
+
+@compiled
+def cipls_normalized(
+    U: Float64Array,
+    v: Float64Array,
+    C: Float64Array,
+    P: Float64Array,
+    squares: Float64Array,
+    residuals: Float64Array,
+    n_before: int,
+    amnesic: float,
+) -> int:
+    """Follow X'y and the products of X'X with the PLS directions; U is deflated in place.
+
+    C is X'y, row i of P is X'X r_i, squares[i] is r_i'X'X r_i, and residuals[i] is the sum of squares that the
+    components before it leave of the rows; so the first is all, and there is one more of them than components.
+    """
+    c, m = P.shape
+    w, w_before, nothing = np.empty(m), np.empty(m), np.zeros(m)
+    for k in range(len(U)):
+        u = U[k]
+        old, new = _weights(n_before + k, amnesic)
+        products = _add_to_cross(u, v[k], C, P[0], w, w_before)
+        # Below, a direction or what is left of a row is nothing but rounding errors.
+        least_direction, least_row = 1e-24 * products[0], 1e-24 * products[2]
+        for i in range(c):
+            if not is_finite(products[0] + products[2] + squares[i]):
+                return i
+            if products[0] <= least_direction or products[2] <= least_row:
+                break
+            residuals[i] = old * residuals[i] + new * products[2]
+            spread = residuals[i + 1] / max(1, m - i - 1)
+            step = _step(products, squares[i], spread, residuals[i], old, new)
+            if step[0] <= 1e-24 * residuals[0]:
+                break
+            following = P[i + 1] if i + 1 < c else nothing
+            products = _follow_and_deflate(P[i], following, u, w, w_before, step)
+            squares[i] = step[0]
+        else:
+            residuals[c] = old * residuals[c] + new * products[2]
+    return -1
+
+
+@compiled
+def _weights(n_before: int, amnesic: float) -> tuple[float, float]:
+    """Return the factors of old sums and of products of a new row with itself.
+
+    Without amnesia the first is 1. The second is n/(n - 1), for both factors are differences from the mean with the row
+    in it, and one should be from the mean before it. Amnesia l makes them (1 - l/(n - 2)) and (1 + l) times that.
+    """
+    age = max(1, n_before - 1)
+    forgotten = min(amnesic, (age - 1) / 2)
+    return 1 - forgotten / age, (1 + forgotten) * (n_before + 1) / max(1, n_before)
+
+
+@compiled
+def _add_to_cross(
+    u: Float64Array, v: float, C: Float64Array, p: Float64Array, w: Float64Array, w_before: Float64Array
+) -> tuple[float, float, float, float, float, float]:
+    """Set w_before to C, add v u to it, set w to the sum, and return the products that :func:`_step` needs."""
+    ww, uw, uu, wp, wb, bb = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    # Two loops, for LLVM gives up on telling so many vectors apart; in strips, which stay in the nearest cache.
+    for start in range(0, len(u), _STRIP):
+        part = slice(start, start + _STRIP)
+        products = _keep_and_add(u[part], v, C[part], w_before[part])
+        wp += _copy_and_multiply(C[part], p[part], w[part])
+        ww += products[0]
+        uw += products[1]
+        uu += products[2]
+        wb += products[3]
+        bb += products[4]
+    return ww, uw, uu, wp, wb, bb
+
+
+@compiled
+def _keep_and_add(
+    u: Float64Array, v: float, C: Float64Array, before: Float64Array
+) -> tuple[float, float, float, float, float]:
+    ww, uw, uu, wb, bb = 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(len(u)):
+        uj, bj = u[j], C[j]
+        wj = bj + v * uj
+        C[j], before[j] = wj, bj
+        ww += wj * wj
+        uw += uj * wj
+        uu += uj * uj
+        wb += wj * bj
+        bb += bj * bj
+    return ww, uw, uu, wb, bb
+
+
+@compiled
+def _copy_and_multiply(a: Float64Array, b: Float64Array, out: Float64Array) -> float:
+    product = 0.0
+    for j in range(len(a)):
+        out[j] = a[j]
+        product += a[j] * b[j]
+    return product
+
+
+@compiled
+def _step(
+    products: tuple[float, float, float, float, float, float],
+    square: float,
+    spread: float,
+    most: float,
+    old: float,
+    new: float,
+) -> tuple[float, float, float, float, float, float, float, float]:
+    """Return what :func:`_follow_and_deflate` does with the vectors, and the new r'X'X r, which comes first.
+
+    The direction has turned from b/|b| to w/|w| since the last row. What X'X does to the difference is known along p,
+    as it is there pp'/square, and else taken to be the same in all directions: ``spread``. No direction can have more
+    than ``most``; one that would has been turned by rounding errors, and begins anew.
+    """
+    ww, uw, _, wp, wb, bb = products
+    w_length, b_length = math.sqrt(ww), math.sqrt(bb)
+    t = uw / w_length
+    turned, from_w, from_b = 0.0, old * spread / w_length, 0.0
+    if square > 0 and b_length > 0:
+        turned = old * wp / (w_length * square)
+        from_b = -spread * turned / b_length
+    new_square = (turned * wp + from_w * ww + from_b * wb) / w_length + new * t * t
+    if not 0 < new_square <= 1.01 * most:
+        turned, from_b, new_square = 0.0, 0.0, from_w * w_length + new * t * t
+    to_u = t / new_square if new_square > 0 else 0.0
+    to_w = w_length / new_square if new_square > 0 else 0.0
+    to_b = b_length / square if square > 0 else 0.0
+    return new_square, turned, from_w, from_b, new * t, to_u, to_w, to_b
+
+
+@compiled
+def _follow_and_deflate(
+    p: Float64Array,
+    following: Float64Array,
+    u: Float64Array,
+    w: Float64Array,
+    w_before: Float64Array,
+    step: tuple[float, float, float, float, float, float, float, float],
+) -> tuple[float, float, float, float, float, float]:
+    """Bring p up to date with the direction w and the row u, take it out of all three, and return their products."""
+    _, turned, from_w, from_b, from_u, to_u, to_w, to_b = step
+    ww, uw, uu, wp, wb, bb = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(len(u)):
+        uj, wj, bj, old = u[j], w[j], w_before[j], p[j]
+        pj = turned * old + from_w * wj + from_b * bj + from_u * uj
+        uj -= to_u * pj
+        wj -= to_w * pj
+        bj -= to_b * old
+        p[j], u[j], w[j], w_before[j] = pj, uj, wj, bj
+        ww += wj * wj
+        uw += uj * wj
+        uu += uj * uj
+        wp += wj * following[j]
+        wb += wj * bj
+        bb += bj * bj
+    return ww, uw, uu, wp, wb, bb
+
+
+@compiled
+def cipls_paper(
+    U: Float64Array, y: Float64Array, W: Float64Array, P: Float64Array, q: Float64Array, squares: Float64Array
+) -> int:
+    """Algorithm 1 of the paper: scores are signs, and loadings are sums. U is deflated in place."""
+    c = len(W)
+    for k in range(len(U)):
+        u, v = U[k], y[k]
+        product, _ = _add_direction(W[0], u, v)
+        for i in range(c):
+            if not is_finite(product + v):
+                return i
+            t = math.copysign(1.0, product) if product != 0 else 0.0
+            q[i] += t * v
+            v -= t * q[i]
+            squares[i] += t * t
+            if i + 1 < c:
+                product = _add_loading_and_direction(P[i], W[i + 1], u, t, v)
+            else:
+                _add_loading(P[i], u, t)
+    return -1
+
+
+@compiled
+def _add_direction(w: Float64Array, u: Float64Array, v: float) -> tuple[float, float]:
+    """Add v u to w; return u.w and w.w."""
+    product, square = 0.0, 0.0
+    for j in range(len(u)):
+        wj = w[j] + v * u[j]
+        w[j] = wj
+        product += u[j] * wj
+        square += wj * wj
+    return product, square
+
+
+@compiled
+def _add_loading(p: Float64Array, u: Float64Array, t: float) -> None:
+    for j in range(len(u)):
+        p[j] += t * u[j]
+
+
+@compiled
+def _add_loading_and_direction(p: Float64Array, w: Float64Array, u: Float64Array, t: float, v: float) -> float:
+    """Add t u to p, take t p out of u, add v u to w, and return u.w."""
+    product = 0.0
+    for j in range(len(u)):
+        pj = p[j] + t * u[j]
+        uj = u[j] - t * pj
+        wj = w[j] + v * uj
+        p[j], u[j], w[j] = pj, uj, wj
+        product += uj * wj
+    return product
+
+
+@compiled
+def cipls_released(
+    U: Float64Array,
+    y: Float64Array,
+    v_first: Float64Array,
+    W: Float64Array,
+    P: Float64Array,
+    q: Float64Array,
+    squares: Float64Array,
+    skip_first: bool,  # noqa: FBT001
+) -> int:
+    """What the code released by the authors computes; U is deflated in place.
+
+    ``v_first`` is y minus its mean over the rows before: with it the first direction is exactly X'y. The very first row
+    only begins the means.
+    """
+    c = len(W)
+    for k in range(1 if skip_first else 0, len(U)):
+        u, v = U[k], y[k]
+        product, square = _add_direction(W[0], u, v_first[k])
+        t = product / math.sqrt(square) if square > 0 else 0.0
+        q[0] += t * v
+        squares[0] += t * t
+        _add_loading(P[0], u, t)
+        for i in range(1, c):
+            v -= t * q[i - 1]
+            product, square = _deflate_and_add(P[i - 1], P[i], W[i], u, t, v)
+            if not is_finite(product + square + v):
+                return i
+            # As released: the loading takes the score of the component before.
+            q[i] += t * v
+            squares[i] += t * t
+            t = product / math.sqrt(square) if square > 0 else 0.0
+        if not is_finite(t):
+            return c - 1
+    return -1
+
+
+@compiled
+def _deflate_and_add(
+    p_before: Float64Array, p: Float64Array, w: Float64Array, u: Float64Array, t: float, v: float
+) -> tuple[float, float]:
+    """Take t p_before out of u, add v u to w and t u to p, and return u.w and w.w."""
+    product, square = 0.0, 0.0
+    for j in range(len(u)):
+        uj = u[j] - t * p_before[j]
+        wj = w[j] + v * uj
+        u[j], w[j] = uj, wj
+        p[j] += t * uj
+        product += uj * wj
+        square += wj * wj
+    return product, square
