@@ -91,6 +91,8 @@ class Method:
     """What it learns from."""
     growth_target: Target | None = one_response
     """What it learns from while the number of components is varied, which it is not if None."""
+    most_components: int = MOST_COMPONENTS
+    """Components beyond which it overflows."""
     most_columns: float = float("inf")
     """Features beyond which it is left out."""
 
@@ -102,7 +104,13 @@ class Method:
 METHODS = (
     Method("CIPLS", CIPLS, "O(ncm)", numpy_loops.cipls_normalized),
     Method("CIPLS, paper", partial(CIPLS, variant="paper"), "O(ncm)", numpy_loops.cipls_paper),
-    Method("CIPLS, released", partial(CIPLS, variant="released"), "O(ncm)", numpy_loops.cipls_released),
+    Method(
+        "CIPLS, released",
+        partial(CIPLS, variant="released"),
+        "O(ncm)",
+        numpy_loops.cipls_released,
+        most_components=4,
+    ),
     Method("CCIPCA", CCIPCA, "O(nLm), L = c", numpy_loops.ccipca),
     Method("IPLS, L = 20", IPLS, "O(nLm + c^2 m)", numpy_loops.ipls, vectors=20),
     Method("IPLS, L = c", ipls_of_as_many, "O(nLm + c^2 m)", numpy_loops.ipls_of_as_many),
@@ -152,14 +160,14 @@ FULL = Plan(
     data_bytes=128 << 20,
     growth_rows=(1000, 2000, 4000, 8000, 16_000),
     growth_columns=(1024, 2048, 4096, 8192, 16_384, 32_768, 65_536),
-    growth_components=(2, 4, 8, MOST_COMPONENTS),
+    growth_components=(2, 3, 4, 6, 8, 12, MOST_COMPONENTS),
 )
 QUICK = Plan(
     columns=(128, 1024, 4096),
     data_bytes=16 << 20,
     growth_rows=(500, 1000, 2000),
-    growth_columns=(512, 2048, 8192),
-    growth_components=(2, 4, 8),
+    growth_columns=(1024, 4096, 16_384),
+    growth_components=(2, 3, 4, 8),
     latency_calls=100,
     repeats=3,
 )
@@ -292,7 +300,8 @@ def growth(plan: Plan) -> str:
         if method.growth_target is not None:
             X, Y = noise_rows(plan, Size(n, m))
             target = method.growth_target(Y)
-            cells[2] = exponent(plan, {c: partial(learn, method, c, X, target) for c in plan.growth_components})
+            components = [c for c in plan.growth_components if c <= method.most_components]
+            cells[2] = exponent(plan, {c: partial(learn, method, c, X, target) for c in components})
         table.append((method.name, method.order, *cells))
         log(f"growth: {' '.join(table[-1])}")
     steps = [", ".join(f"{x:,}" for x in xs) for xs in (plan.growth_rows, plan.growth_columns, plan.growth_components)]
@@ -301,7 +310,8 @@ def growth(plan: Plan) -> str:
 Exponents of the time of one `partial_fit`, fitted to the logarithms of medians of {plan.repeats} rounds, beside the
 complexity that the paper gives. One number is varied at a time: n = {steps[0]} rows of {m:,} features;
 m = {steps[1]} features, where the time is that of a row if there are {plan.data_bytes >> 20} MiB of them; and
-c = {steps[2]} components, with n = {n:,} and m = {m:,}. Otherwise c = {N_COMPONENTS}.
+c = {steps[2]} components, with n = {n:,} and m = {m:,}. Otherwise c = {N_COMPONENTS}. "CIPLS, released" overflows with
+more than a few components, and has at most 4.
 
 {markdown(("method", "paper", "n", "m", "c"), table)}
 """
