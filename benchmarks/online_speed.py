@@ -222,7 +222,7 @@ def loop_rows(plan: Plan, m: int) -> Iterator[list[str]]:
         if method in loop_times:
             cells[1] = Spread.of(loop_times[method]).text(1, plan.repeats)
             cells[2] = Spread.of(loop_times[method] / a_row).text(1, plan.repeats)
-            cells[3] = str(AIMS[m])
+            cells[3] = str(AIMS.get(m, "-"))
         log(f"  {method.name}: {' '.join(cells)}")
         yield [f"{m:,}", method.name, *cells]
 
@@ -323,7 +323,9 @@ def learn(method: Method, c: int, X: Float64Array, target: Array) -> object:
 
 
 def exponent(plan: Plan, runs: Mapping[int, Callable[[], object]], share: Callable[[int], int] = lambda _: 1) -> str:
-    """Return the exponent of the number in the time of its run, or of a share of that."""
+    """Return the exponent of the number in the time of its run, or of a share of that; "-" for a single number."""
+    if len(runs) < 2:
+        return "-"
     for run in runs.values():
         run()
     times = np.median(take_turns(list(runs.values()), plan.repeats, BUDGET_SECONDS), axis=0)
