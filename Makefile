@@ -10,7 +10,7 @@ help:
 	@echo "make test         run all tests"
 	@echo "make test-lowest  run the tests with the lowest supported releases (Python 3.11 or 3.12)"
 	@echo "make lint         check style and types"
-	@echo "make bench        time and memory beside scikit-learn and ikpls"
+	@echo "make bench        time, memory and accuracy beside scikit-learn, ikpls and NumPy"
 	@echo "make docs         build the documentation"
 
 %/pip:
@@ -49,6 +49,8 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/exact.py
 	$(BIN)/python benchmarks/sketch_speed.py
 	$(BIN)/python benchmarks/sketch_accuracy.py
+	$(BIN)/python benchmarks/online_speed.py
+	$(BIN)/python benchmarks/online_accuracy.py
 
 docs: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --group docs
