@@ -43,7 +43,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
-from plstream import CIPLS, IPLS, IncrementalPLS
+from plstream import CIPLS, IPLS, OLPLS, IncrementalPLS
 
 Array: TypeAlias = NDArray[Any]
 Float64Array: TypeAlias = NDArray[np.float64]
@@ -69,6 +69,7 @@ METHODS = (
     Method("CIPLS, paper", partial(CIPLS, variant="paper")),
     Method("CIPLS, released", partial(CIPLS, variant="released")),
     Method("IPLS", IPLS, has_vip=False),
+    Method("OLPLS", OLPLS, has_vip=False),
     Method("sketch", partial(IncrementalPLS, scale=False, solver="sketch")),
 )
 

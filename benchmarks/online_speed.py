@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from plstream import CCIPCA, CIPLS, IPLS
+from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
 from plstream._compiled import compiled
 
 Array: TypeAlias = NDArray[Any]
@@ -114,6 +114,29 @@ METHODS = (
     Method("CCIPCA", CCIPCA, "O(nLm), L = c", numpy_loops.ccipca),
     Method("IPLS, L = 20", IPLS, "O(nLm + c^2 m)", numpy_loops.ipls, vectors=20),
     Method("IPLS, L = c", ipls_of_as_many, "O(nLm + c^2 m)", numpy_loops.ipls_of_as_many),
+    Method("OLPLS", OLPLS, "-", numpy_loops.olpls),
+    Method("SGDPLS, sgd", partial(SGDPLS, random_state=0), "O(Tcm)", vectors=1, growth_target=all_responses),
+    Method("SGDPLS, msg", partial(SGDPLS, algorithm="msg"), "O(Tcm)", vectors=1, growth_target=all_responses),
+    Method(
+        "SGDPLS, incremental", partial(SGDPLS, algorithm="incremental"), "-", vectors=1, growth_target=all_responses
+    ),
+    Method(
+        "LDA, scatter",
+        lambda _: IncrementalLDA(solver="scatter"),
+        "-",
+        vectors=0,
+        target=two_classes,
+        growth_target=None,
+        most_columns=2048,
+    ),
+    Method(
+        "LDA, covariance-free",
+        lambda _: IncrementalLDA(solver="covariance-free"),
+        "-",
+        vectors=1,
+        target=two_classes,
+        growth_target=None,
+    ),
 )
 
 
