@@ -14,14 +14,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._types import Array, Float64Array, FloatArray, Rows
+from .._types import Float64Array, FloatArray, Rows
 from .._warnings import warn_user
 from ..estimators._base import located_errors, unchanged_on_failure, validate_rows
 from ..estimators._projection import centred_product
 from ..parallel import ordered_map
 from ..progress import track
 from ..sources import ArraySource
-from ._centring import RunningMean
+from ._centring import RunningMean, tile_rows, tiles
 from ._targets import Targets, as_target
 
 # A few milliseconds, which is what it takes to start threads several times over.
@@ -32,27 +32,21 @@ class Tile(NamedTuple):
     """Some consecutive rows, ready for a recursion, which may use them as its scratch space.
 
     ``U`` and ``V`` are X and y minus the running means that include the row itself, in the units of those; ``Y`` is y
-    as it came. ``n_before`` is the number of rows before them.
+    as it came. ``n_before`` is the number of rows before them, and ``x_total`` the sum of squares of X, centred, of all
+    rows up to the last of them.
     """
 
     U: Float64Array
     V: Float64Array
     Y: Float64Array
     n_before: int
+    x_total: float
 
     @property
     def V_before(self) -> Float64Array:  # noqa: N802
         """``V``, but as differences from the mean of the rows before: with it, sums of u v are exactly X'y, centred."""
-        return self.V * self._before_to_after()[:, None]
-
-    def sum_of_squares(self) -> float:
-        """Return by how much the rows add to the sum of squares of X, centred."""
-        return float(np.einsum("ij,ij,i->", self.U, self.U, self._before_to_after()))
-
-    def _before_to_after(self) -> Float64Array:
-        """Return the ratios of differences from the mean of the rows before to those with the row itself."""
-        n = np.arange(self.n_before + 1, self.n_before + len(self.U) + 1)
-        return n / np.maximum(n - 1, 1)
+        n = np.arange(self.n_before + 1, self.n_before + len(self.V) + 1)[:, None]
+        return self.V * (n / np.maximum(n - 1, 1))
 
 
 def for_each_column(run: Callable[[int], int], n_columns: int, work: int) -> int:
@@ -94,26 +88,38 @@ class Stream:
     x: RunningMean
     y: RunningMean
     recursion: Recursion
+    targets: Targets | None
     advice: str = "scale the features to unit variance, or use fewer components"
 
     def learn(self, X: Rows, Y: Float64Array) -> None:
         """Take in rows one by one; raise ValueError if numbers are no longer finite."""
-        for rows, U in self.x.differences(X):
-            V = np.empty_like(Y[rows])
-            for part, differences in self.y.differences(Y[rows]):
-                V[part] = differences
-            failed = self.recursion.learn(Tile(U, V, Y[rows], self.x.n_rows - len(U)))
-            if failed >= 0:
-                raise ValueError(
-                    f"Component {failed + 1} is no longer finite: {self.advice}. The model is as it was before this "
-                    "call."
-                )
+        buffer = np.empty((min(tile_rows(X), X.shape[0]), X.shape[1]))
+        for rows, tile in tiles(X):
+            n_before = self.x.n_rows
+            U = self.x.subtract_from(tile, buffer[: len(tile)])
+            columns, V = self._columns(Y[rows])
+            self._require_finite(self.recursion.learn(Tile(U, V, columns, n_before, self.x.total)))
         if not (np.isfinite(self.x.offset).all() and np.isfinite(self.y.offset).all()):
             raise ValueError("The mean is no longer finite: scale the features to unit variance.")
 
+    def _columns(self, numbers: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Return the columns that stand for y, and these minus their running mean."""
+        if self.targets is None:
+            return numbers, numbers
+        # As X is: not to be written to, or else Numba compiles once more.
+        columns = np.ascontiguousarray(self.targets.columns(numbers)).view()
+        columns.flags.writeable = False
+        return columns, self.y.subtract_from(columns, np.empty_like(columns))
+
+    def _require_finite(self, failed: int) -> None:
+        if failed >= 0:
+            raise ValueError(
+                f"Component {failed + 1} is no longer finite: {self.advice}. The model is as it was before this call."
+            )
+
     def copy(self) -> Stream:
         """Return a copy that shares nothing with this stream."""
-        return Stream(self.x.copy(), self.y.copy(), self.recursion.copy(), self.advice)
+        return Stream(self.x.copy(), self.y.copy(), self.recursion.copy(), self.targets, self.advice)
 
     @property
     def n_rows(self) -> int:
@@ -128,6 +134,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     _stream: Any
     _solved: Any
     _begun_with: dict[str, Any]
+    _targets: Targets | None = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     # Whether rows may be put in units of their own. Not if results depend on the units.
     _any_unit = True
@@ -164,14 +171,14 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Return the Solution that the stream has come to."""
         raise NotImplementedError
 
-    def _learn(self, rows: Rows, Y: Float64Array) -> None:
-        """Take in validated rows."""
+    def _learn(self, rows: Rows, numbers: Float64Array) -> None:
+        """Take in validated rows, and the numbers that stand for y."""
         if self._is_new():
-            stream = self._new_stream(rows.shape[1], Y.shape[1])
+            stream = self._new_stream(rows.shape[1], 0 if self._targets is None else self._targets.n_columns)
         else:
             self._require_same_parameters()
             stream = self._stream.copy()
-        source = ArraySource(rows, Y)
+        source = ArraySource(rows, numbers)
         with located_errors(source), np.errstate(over="ignore", invalid="ignore"):
             for block in track(source, "one read", source.n_rows, lambda block: block.n_rows):
                 stream.learn(block.X, block.Y)
@@ -186,15 +193,14 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._begun_with = {name: getattr(self, name) for name in self._parameter_constraints}
         fixed = not self._any_unit
         x, y = RunningMean.of(n_features, fixed_unit=fixed), RunningMean.of(n_columns, fixed_unit=fixed)
-        return Stream(x, y, self._begin(n_features, n_columns))
+        return Stream(x, y, self._begin(n_features, n_columns), self._targets)
 
     def _is_new(self) -> bool:
         return not hasattr(self, "_stream")
 
     def _forget_all(self) -> None:
-        for name in ("_stream", "_solved", "_targets", "classes_"):
-            if hasattr(self, name):
-                delattr(self, name)
+        for name in ("_stream", "_solved", "_targets", "_begun_with", "classes_"):
+            vars(self).pop(name, None)
 
     def _solution(self) -> Any:
         """Return the solution for the rows so far, solving for it if that has not been done."""
@@ -333,11 +339,7 @@ class Supervised(OnlineMethod):
                 self.classes_ = self._targets.classes
         else:
             self._targets.require_same(classes)
-        self._learn(rows, self._encode(target))
-
-    def _encode(self, target: Array) -> Float64Array:
-        """Return the columns of numbers that stand for y."""
-        return self._targets.columns(target)
+        self._learn(rows, self._targets.numbers(target))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,9 +10,26 @@ import numpy as np
 
 from .._types import Float64Array, FloatArray, Rows
 
-# Rows whose differences are formed at a time: they stay in a core's cache, and calls of compiled code are few.
-_TILE_BYTES = 1 << 19
-_LEAST_TILE_ROWS = 2
+# Rows that are worked on at a time: they stay in a core's cache, and calls of compiled code are few.
+_TILE_BYTES = 1 << 20
+_LEAST_TILE_ROWS = 8
+
+
+def tiles(X: Rows) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield X in parts of a few rows each, in a form that the compiled loops can read."""
+    from .._compiled import readable
+
+    step = tile_rows(X)
+    for rows, part in readable(X):
+        for start in range(0, len(part), step):
+            tile = part[start : start + step]
+            first = rows.start + start
+            yield slice(first, first + len(tile)), tile
+
+
+def tile_rows(X: Rows) -> int:
+    """Return the number of rows in a tile."""
+    return max(_LEAST_TILE_ROWS, _TILE_BYTES // (8 * max(1, int(X.shape[1]))))
 
 
 class Copied:
@@ -41,12 +58,15 @@ class RunningMean(Copied):
         A power of two: one unless ``fixed``, then about one over the first difference that is not zero (0.0 before).
     n_rows : int
         Rows so far.
+    total : float
+        Sum of squares of all of them, centred, in units.
     """
 
     origin: Float64Array
     offset: Float64Array
     unit: float
     n_rows: int = 0
+    total: float = 0.0
 
     @classmethod
     def of(cls, n_columns: int, *, fixed_unit: bool = False) -> RunningMean:
@@ -58,37 +78,26 @@ class RunningMean(Copied):
         """The mean in the units of the data."""
         return self.origin + self.offset / (self.unit or 1.0)
 
-    def differences(self, X: Rows) -> Iterator[tuple[slice, Float64Array]]:
-        """Add the rows to the mean one by one, and yield tiles of them minus the mean that includes them, in units.
-
-        Each tile is written over the one before it: use it before taking the next.
-        """
-        from .._compiled import readable
+    def subtract_from(self, tile: FloatArray, out: Float64Array) -> Float64Array:
+        """Add the rows to the mean one by one, and set ``out`` to each minus the mean that includes it, in units."""
         from .kernels.means import subtract_running_mean
 
-        step = max(_LEAST_TILE_ROWS, _TILE_BYTES // (8 * max(1, X.shape[1])))
-        buffer = np.empty((min(step, X.shape[0]), X.shape[1]))
-        for part_rows, part in readable(X):
-            if self.n_rows == 0:
-                self.origin[:] = part[0]
-            for start in range(0, len(part), step):
-                tile = part[start : start + step]
-                if not self.unit:
-                    self.unit = unit_of(tile - self.origin)
-                out = buffer[: len(tile)]
-                subtract_running_mean(tile, self.origin, self.offset, self.unit, self.n_rows, out)
-                self.n_rows += len(tile)
-                first = part_rows.start + start
-                yield slice(first, first + len(tile)), out
+        if self.n_rows == 0:
+            self.origin[:] = tile[0]
+        if not self.unit:
+            self.unit = unit_of(tile - self.origin)
+        self.total += subtract_running_mean(tile, self.origin, self.offset, self.unit, self.n_rows, out)
+        self.n_rows += len(tile)
+        return out
 
 
 def unit_of(differences: FloatArray) -> float:
     """Return one over a power of two near the largest entry of the first row that is not all zeros, else zero."""
-    for row in differences:
-        largest = np.abs(row).max(initial=0.0)
-        if largest > 0:
-            return float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000))))
-    return 0.0
+    rows = np.flatnonzero(differences.any(axis=1))
+    if not len(rows):
+        return 0.0
+    largest = np.abs(differences[rows[0]]).max()
+    return float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000))))
 
 
 def with_positive_peaks(vectors: Float64Array) -> Float64Array:

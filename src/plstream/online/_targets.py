@@ -58,18 +58,10 @@ class Targets:
             )
         return cls(known, _KINDS[y.dtype.kind], True, 1 if len(known) == 2 else len(known))
 
-    def columns(self, y: Array) -> Float64Array:
-        """Return values as they are, one column a response, and labels as columns of -1 and +1."""
+    def numbers(self, y: Array) -> Float64Array:
+        """Return values as they are, one column a response, and labels as one column of positions among the classes."""
         if self.classes is None:
             return self._values(y)
-        index = self.indices(y)
-        if self.n_columns == 1:
-            return np.where(index == 1, 1.0, -1.0)[:, None]
-        return np.where(index[:, None] == np.arange(self.n_columns), 1.0, -1.0)
-
-    def indices(self, y: Array) -> Array:
-        """Return the positions of labels among the classes."""
-        assert self.classes is not None
         require_label_vector(y)
         kind = _KINDS[y.dtype.kind]
         if kind != self.kind:
@@ -81,7 +73,15 @@ class Targets:
                 f"Label {y[unknown][0]} is not among the classes of the first call: "
                 "pass all labels that will ever come as classes= in the first call."
             )
-        return index
+        return index[:, None].astype(np.float64)
+
+    def columns(self, numbers: Float64Array) -> Float64Array:
+        """Return the columns that a recursion learns: values as they are, and labels as -1 and +1."""
+        if self.classes is None:
+            return numbers
+        if self.n_columns == 1:
+            return 2.0 * numbers - 1.0
+        return np.where(numbers == np.arange(self.n_columns), 1.0, -1.0)
 
     def decode(self, values: Float64Array) -> Array:
         """Return the labels that predicted columns stand for, or the values with as many dimensions as y has."""

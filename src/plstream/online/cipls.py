@@ -77,7 +77,7 @@ class Normalized(Copied):
 
         v = np.asfortranarray(tile.V_before)
         self.y_total += np.einsum("ij,ij->j", tile.V, v)
-        self.x_total += tile.sum_of_squares()
+        self.x_total = tile.x_total
         several = len(self.cross) > 1
 
         def run(k: int) -> int:

@@ -48,7 +48,7 @@ class Covariances(Copied):
         V = tile.V_before
         # BLAS adds in place: with many responses it is the passes over this matrix that take time.
         self.cross = dgemm(1.0, tile.U.T, V.T, trans_b=True, beta=1.0, c=self.cross.T, overwrite_c=True).T
-        self.x_square += tile.sum_of_squares()
+        self.x_square = tile.x_total
         self.y_squares += np.einsum("ij,ij->j", tile.V, V)
         # No product is larger than the geometric mean of the squares.
         if not (np.isfinite(self.x_square) and np.isfinite(self.y_squares).all()):

@@ -365,11 +365,6 @@ class IncrementalLDA(ClassifierMixin, Supervised):
                 _require_labels(y)
         super()._learn_pairs(X, y, classes)
 
-    def _encode(self, target: Array) -> Float64Array:
-        if self._solver_for(self.n_features_in_) == "scatter":
-            return self._targets.indices(target)[:, None].astype(np.float64)
-        return super()._encode(target)
-
     def _solver_for(self, n_features: int) -> str:
         if self.solver != "auto":
             return self.solver

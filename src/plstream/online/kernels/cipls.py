@@ -31,7 +31,7 @@ def cipls_normalized(
     components before it leave of the rows; so the first is all, and there is one more of them than components.
     """
     c, m = P.shape
-    w, w_before, nothing = np.empty(m), np.empty(m), np.zeros(m)
+    w, w_before = np.empty(m), np.empty(m)
     for k in range(len(U)):
         u = U[k]
         old, new = _weights(n_before + k, amnesic)
@@ -48,11 +48,11 @@ def cipls_normalized(
             step = _step(products, squares[i], spread, residuals[i], old, new)
             if step[0] <= 1e-24 * residuals[0]:
                 break
-            following = P[i + 1] if i + 1 < c else nothing
-            products = _follow_and_deflate(P[i], following, u, w, w_before, step)
             squares[i] = step[0]
-        else:
-            residuals[c] = old * residuals[c] + new * products[2]
+            if i + 1 < c:
+                products = _follow_and_deflate(P[i], P[i + 1], u, w, w_before, step)
+            else:
+                residuals[c] = old * residuals[c] + new * _follow(P[i], u, w, w_before, step)
     return -1
 
 
@@ -170,6 +170,25 @@ def _follow_and_deflate(
         wb += wj * bj
         bb += bj * bj
     return ww, uw, uu, wp, wb, bb
+
+
+@compiled
+def _follow(
+    p: Float64Array,
+    u: Float64Array,
+    w: Float64Array,
+    w_before: Float64Array,
+    step: tuple[float, float, float, float, float, float, float, float],
+) -> float:
+    """Bring the last p up to date, and return the sum of squares that it leaves of u."""
+    _, turned, from_w, from_b, from_u, to_u, _, _ = step
+    uu = 0.0
+    for j in range(len(u)):
+        pj = turned * p[j] + from_w * w[j] + from_b * w_before[j] + from_u * u[j]
+        uj = u[j] - to_u * pj
+        p[j] = pj
+        uu += uj * uj
+    return uu
 
 
 @compiled

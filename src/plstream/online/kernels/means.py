@@ -9,18 +9,30 @@ from ..._types import Float64Array, FloatArray
 @compiled
 def subtract_running_mean(
     X: FloatArray, origin: Float64Array, offset: Float64Array, unit: float, n_rows: int, out: Float64Array
-) -> None:
-    """Set ``out`` to the rows minus the mean up to and with each, in units, and ``offset`` to the last mean."""
+) -> float:
+    """Set ``out`` to the rows minus the mean up to and with each, in units, and ``offset`` to the last mean.
+
+    Returns by how much the rows add to the sum of squares about the mean.
+    """
+    total = 0.0
     for i in range(len(X)):
-        _subtract_mean(X[i], origin, offset, unit, 1.0 / (n_rows + i + 1), out[i])
+        n = n_rows + i + 1
+        square = _subtract_mean(X[i], origin, offset, unit, 1.0 / n, out[i])
+        # One factor of the product is from the mean before, which is that much further off.
+        total += square * n / max(1, n - 1)
+    return total
 
 
 @compiled
 def _subtract_mean(
     x: FloatArray, origin: Float64Array, offset: Float64Array, unit: float, share: float, out: Float64Array
-) -> None:
+) -> float:
+    square = 0.0
     for j in range(len(x)):
         difference = (x[j] - origin[j]) * unit - offset[j]
         step = share * difference
         offset[j] += step
-        out[j] = difference - step
+        left = difference - step
+        out[j] = left
+        square += left * left
+    return square
