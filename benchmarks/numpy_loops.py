@@ -85,10 +85,10 @@ def cipls_normalized(X: Float64Array, y: Float64Array, c: int) -> Float64Array:
     m = X.shape[1]
     cross, P, squares, residuals = np.zeros(m), np.zeros((c, m)), np.zeros(c), np.zeros(c)
     centred = minus_mean_before(y)
-    for n, row in centred_rows(X):
-        u, v = row, centred[n - 1]
+    for n, u in centred_rows(X):
+        weight = n / (n - 1)
         b = cross.copy()
-        cross += v * u
+        cross += centred[n - 1] * u
         w = cross.copy()
         rounding = 1e-12 * np.sqrt(w @ w)
         for i in range(c):
@@ -96,20 +96,19 @@ def cipls_normalized(X: Float64Array, y: Float64Array, c: int) -> Float64Array:
             if w_length <= rounding:
                 break
             t = u @ w / w_length
+            next_b = b
             if squares[i] > 0:
                 b_length = np.sqrt(b @ b)
+                next_b = b - b_length / squares[i] * p
                 turned = p @ w / (w_length * squares[i])
-                spread = residuals[i] / max(1, m - i - 1)
-                change = w * (spread / w_length) - b * (spread * turned / b_length) + t * u
-                b -= (b_length / squares[i]) * p
                 p *= turned
-                p += change
-            else:
-                p[:] = t * u
+                p += residuals[i] / (m - i - 1) * (w / w_length - turned / b_length * b)
+            p += weight * t * u
             squares[i] = p @ w / w_length
-            u -= (t / squares[i]) * p
-            w -= (w_length / squares[i]) * p
-            residuals[i] += u @ u
+            u -= t / squares[i] * p
+            w -= w_length / squares[i] * p
+            residuals[i] += weight * (u @ u)
+            b = next_b
     return pls_directions(cross, P)
 
 
