@@ -85,8 +85,8 @@ def cipls_normalized(X: Float64Array, y: Float64Array, c: int) -> Float64Array:
     m = X.shape[1]
     cross, P, squares, residuals = np.zeros(m), np.zeros((c, m)), np.zeros(c), np.zeros(c)
     centred = minus_mean_before(y)
-    for n, u in centred_rows(X):
-        weight = n / (n - 1)
+    for n, row in centred_rows(X):
+        u, weight = row, n / (n - 1)
         b = cross.copy()
         cross += centred[n - 1] * u
         w = cross.copy()

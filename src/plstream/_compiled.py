@@ -6,6 +6,7 @@ Numba takes half a second to load, so modules import this one when a loop is fir
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numba
@@ -27,10 +28,31 @@ def compiled(function: Function) -> Function:
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
     try:
-        result: Function = numba.njit(cache=True, **options)(function)
+        result: Any = numba.njit(cache=True, **options)(function)
+        result._cache = _ForgivingCache(result._cache)
     except RuntimeError:  # There is no folder that the result could be kept in.
         result = numba.njit(**options)(function)
-    return result
+    kept: Function = result
+    return kept
+
+
+class _ForgivingCache:
+    """Numba's cache on disk, where a disk that is full or has gone away is no reason not to compile."""
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def load_overload(self, *arguments: Any) -> Any:
+        with suppress(OSError):
+            return self._cache.load_overload(*arguments)
+        return None
+
+    def save_overload(self, *arguments: Any) -> None:
+        with suppress(OSError):
+            self._cache.save_overload(*arguments)
 
 
 def readable(X: Rows) -> Iterator[tuple[slice, FloatArray]]:

@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from plstream import CIPLS, IncrementalPLS
+from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalPLS
+from plstream.progress import listening
 
 from ..checks import fed
 from ..oracles import dense_pls, regression_data, relative_error
@@ -120,6 +121,24 @@ def test_predictions_are_near_those_of_pls():
     assert residual < 1.05 * np.mean((y - reference.predict(X)) ** 2)
     np.testing.assert_allclose(model.predict(X), (X - model.x_mean_) @ model.coef_[0] + model.intercept_)
     np.testing.assert_allclose(model.coef_, (model.x_rotations_ @ model.y_loadings_.T).T)
+
+
+def test_more_components_do_not_spoil_predictions():
+    rng = np.random.default_rng(0)
+    peaks = np.exp(-(((np.linspace(0, 1, 100) - rng.random((8, 1))) / 0.08) ** 2))
+    amounts = rng.random((5000, 8))
+    spectra = amounts @ peaks + 0.001 * rng.normal(size=(5000, 100))
+    y = amounts[:, 0] - amounts[:, 3] + 0.5 * amounts[:, 5] + 0.01 * rng.normal(size=5000)
+    errors = [np.mean((y - CIPLS(c).fit(spectra, y).predict(spectra)) ** 2) for c in (2, 4, 8, 20)]
+    assert (np.diff(errors) < 0.01 * np.var(y)).all()
+    assert errors[-1] < 0.1 * np.var(y)
+
+
+def test_rows_before_y_varies_count():
+    X = np.random.default_rng(0).normal(size=(10_000, 5))
+    y = np.where(np.arange(10_000) < 9000, 0.0, X[:, 0] + X[:, 1])
+    exact = PLSRegression(1, scale=False).fit(X, y).coef_
+    assert relative_error(CIPLS(1).fit(X, y).coef_, exact) < 0.03
 
 
 def test_identities_of_pls_hold():
@@ -269,6 +288,12 @@ def test_vip_of_paper_weighs_by_squares_of_loadings():
     np.testing.assert_allclose(CIPLS(3, variant="paper").fit(X, y).vip_, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e-150, 1e150, 1e153])
+def test_vip_does_not_depend_on_units(unit):
+    X, y = gaussian_data(300)
+    np.testing.assert_allclose(CIPLS(2).fit(X * unit, y).vip_, CIPLS(2).fit(X, y).vip_, rtol=1e-9)
+
+
 def test_vip_is_near_that_of_pls():
     X, y = gaussian_data(50_000)
     expected = IncrementalPLS(3, scale=False).fit(X, y).vip_
@@ -359,6 +384,45 @@ def test_parameters_cannot_change_in_mid_stream():
         model.set_params(n_components=3).partial_fit(X, y)
     assert model.transform(X).shape == (30, 2)
     assert model.fit(X, y).transform(X).shape == (30, 3)
+
+
+def test_parameters_set_after_learning_change_nothing():
+    X, y = regression_data(30, 5)
+    for model in (CIPLS(2), IPLS(2), SGDPLS(1), OLPLS(2), CCIPCA(2)):
+        expected = clone(model).fit(X, y).transform(X)
+        changed = clone(model).partial_fit(X, y).set_params(n_components=4)
+        np.testing.assert_array_equal(changed.transform(X), expected)
+
+
+def test_scores_that_are_not_finite_are_an_error():
+    X, y = regression_data(30, 5)
+    model = CIPLS(2).fit(X, y)
+    with pytest.raises(ValueError, match="so large that results are not finite in float32"):
+        model.transform(np.full((1, 5), 3e38, dtype=np.float32))
+
+
+def test_long_work_tells_its_progress():
+    X, _ = regression_data(5000, 100)
+    steps = []
+    with listening(steps.append):
+        CIPLS(10).fit(X, np.arange(5000) % 100)
+    assert len(steps) > 2
+    assert steps[-1].finished
+
+
+def test_kernels_are_compiled_once():
+    from plstream.online.kernels import cipls
+
+    X, y = regression_data(50, 4)
+    labels = np.digitize(y, np.quantile(y, [0.3, 0.6]))
+    read_only = y.copy()
+    read_only.flags.writeable = False
+    kernels = {variant: getattr(cipls, f"cipls_{variant}") for variant in ("normalized", "paper", "released")}
+    for variant, kernel in kernels.items():
+        for target in (y, read_only, labels, np.column_stack([y, y])):
+            CIPLS(2, variant=variant).fit(X, target)
+            CIPLS(2, variant=variant).fit(X.astype(np.float32), target)
+        assert len(kernel.signatures) == 1
 
 
 def test_in_a_pipeline_and_a_grid_search():

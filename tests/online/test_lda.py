@@ -339,3 +339,12 @@ def test_too_many_components():
     X, y = gaussian_classes(18, 100)
     with pytest.raises(ValueError, match=r"n_components=4 is too many: there are at most 3"):
         IncrementalLDA(4).fit(X, y)
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_predictions_use_all_discriminants(n_components):
+    X, y = load_digits(return_X_y=True)
+    X = X[:, X.std(axis=0) > 0.5]
+    model, reference = IncrementalLDA(n_components).fit(X, y), LinearDiscriminantAnalysis(n_components=n_components)
+    assert np.mean(model.predict(X) == reference.fit(X, y).predict(X)) > 0.99
+    assert model.transform(X).shape == (len(X), n_components)

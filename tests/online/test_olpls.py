@@ -240,3 +240,11 @@ def test_parameters_cannot_change_in_mid_stream():
     model = clone(OLPLS(2)).partial_fit(X, y)
     with pytest.raises(ValueError, match="forgetting cannot change"):
         model.set_params(forgetting=0.9).partial_fit(X, y)
+
+
+def test_no_more_components_than_features():
+    X, y = regression_data(500, 2)
+    with pytest.warns(UserWarning, match=r"only 2 of 5 component\(s\)"):
+        model = OLPLS(5).fit(X, y)
+    assert model.n_components_ == 2
+    assert not model.transform(X)[:, 2:].any()

@@ -1,9 +1,11 @@
 """Labels and values mean the same in every call, and what does not is refused."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from plstream import CIPLS, IPLS
+from plstream import CIPLS, IPLS, IncrementalLDA
 
 from ..oracles import regression_data
 
@@ -23,7 +25,9 @@ methods = pytest.mark.parametrize("method", [CIPLS(), IPLS()], ids=repr)
         (TEXT.astype(object), ["no", "yes"]),
         (INTEGERS.astype(object), [0, 1]),
         (INTEGERS.astype(np.uint8), [0, 1]),
-        (INTEGERS[:, None][:, 0].tolist(), [0, 1]),
+        (INTEGERS.tolist(), [0, 1]),
+        (INTEGERS.astype(bool).astype(object), [False, True]),
+        (np.array([np.bool_(label) for label in INTEGERS], dtype=object), [False, True]),
     ],
 )
 def test_what_is_labels(y, classes):
@@ -61,7 +65,8 @@ BAD_LABELS = {
     "floats": (INTEGERS.astype(float), "Labels were integers in the first call, and now are floats"),
     "two columns": (np.column_stack([INTEGERS, INTEGERS]), "Labels must be in one column"),
     "mixed": (np.array([1, "a"] * 15, dtype=object), "numbers, or labels that are all text"),
-    "complex": (INTEGERS + 1j, "y must hold numbers or labels, not values of type complex"),
+    "complex": (INTEGERS + 1j, "Complex data not supported"),
+    "dates": (np.full(30, np.datetime64("2026-01-01")), "y must hold numbers or labels, not values of type datetime"),
     "none": (None, "requires y to be passed"),
     "three dimensions": (INTEGERS[:, None, None], "one or two dimensions"),
     "no columns": (np.empty((30, 0)), "y has no columns"),
@@ -101,3 +106,55 @@ def test_classes_of_the_first_call_stay():
         model.partial_fit(X, INTEGERS, classes=[0, 1])
     with pytest.raises(ValueError, match="every row needs a label"):
         CIPLS().partial_fit(X, np.full(30, np.nan), classes=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "message"),
+    [
+        (INTEGERS, [], "a list of two labels or more"),
+        (INTEGERS, [1], "a list of two labels or more"),
+        (INTEGERS, 5, "a list of two labels or more"),
+        (INTEGERS, ["0", "1"], "classes are text, but y holds integers"),
+        (TEXT, [0, 1], "classes are integers, but y holds text"),
+        (TEXT, [None, "no", "yes"], "numbers, or labels that are all text"),
+        (INTEGERS.astype(float), [0.0, 1.0, np.nan], "classes contain NaN"),
+    ],
+)
+def test_bad_classes(y, classes, message):
+    with pytest.raises(ValueError, match=message):
+        CIPLS().partial_fit(X, y, classes=classes)
+
+
+def test_classes_in_any_form():
+    expected = CIPLS(1).fit(X, TEXT).transform(X)
+    for classes in (["yes", "no"], {"no", "yes"}, np.array(["no", "yes"], dtype=object), ("yes", "no", "yes")):
+        np.testing.assert_array_equal(CIPLS(1).partial_fit(X, TEXT, classes=classes).transform(X), expected)
+
+
+def test_integers_of_any_type_are_the_same_labels():
+    large = np.where(INTEGERS, 2**60 + 1, 2**60)
+    model = CIPLS(1).partial_fit(X, large).partial_fit(X, large.astype(np.uint64))
+    assert list(model.classes_) == [2**60, 2**60 + 1]
+
+
+def test_nullable_labels_of_data_frames():
+    pandas = pytest.importorskip("pandas")
+    for y in (pandas.Series(INTEGERS, dtype="Int64"), pandas.Series(INTEGERS).astype("category")):
+        assert list(CIPLS(1).fit(X, y).classes_) == [0, 1]
+        assert IncrementalLDA().fit(X, y).classes_.dtype.kind == "i"
+    truth = pandas.Series(INTEGERS.astype(bool), dtype="boolean")
+    assert IncrementalLDA().fit(X, truth).predict(X).dtype == bool
+
+
+def test_memory_does_not_grow_with_rows_times_classes():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(40_000, 4)), np.arange(40_000) % 200
+    CIPLS(1).fit(rows[:400], labels[:400])
+    tracemalloc.start()
+    try:
+        CIPLS(1).fit(rows, labels)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # A column of -1 and +1 for each class, for all rows, would be 64 MB.
+    assert peak < 20e6

@@ -30,4 +30,5 @@ def centred_product(X: Rows, mean: Float64Array, matrix: Float64Array, dtype: An
         pass
     if not np.isfinite(product).all():
         require_finite("X", X)
+        raise ValueError(f"X has values so large that results are not finite in {np.dtype(dtype)}: scale the features.")
     return product

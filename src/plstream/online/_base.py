@@ -26,6 +26,8 @@ from ._targets import Targets, as_target
 
 # A few milliseconds, which is what it takes to start threads several times over.
 _WORK_WORTH_THREADS = 10_000_000
+# Entries of the state that are read in a fraction of a second.
+_WORK_BETWEEN_STEPS = 200_000_000
 
 
 class Tile(NamedTuple):
@@ -93,8 +95,10 @@ class Stream:
 
     def learn(self, X: Rows, Y: Float64Array) -> None:
         """Take in rows one by one; raise ValueError if numbers are no longer finite."""
-        buffer = np.empty((min(tile_rows(X), X.shape[0]), X.shape[1]))
-        for rows, tile in tiles(X):
+        # Of X and of y, whichever is wider.
+        step = min(X.shape[0], tile_rows(max(X.shape[1], len(self.y.origin))))
+        buffer = np.empty((step, X.shape[1]))
+        for rows, tile in tiles(X, step):
             n_before = self.x.n_rows
             U = self.x.subtract_from(tile, buffer[: len(tile)])
             columns, V = self._columns(Y[rows])
@@ -178,11 +182,18 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         else:
             self._require_same_parameters()
             stream = self._stream.copy()
-        source = ArraySource(rows, numbers)
+        source = ArraySource(rows, numbers, batch_size=self._rows_between_steps(rows))
         with located_errors(source), np.errstate(over="ignore", invalid="ignore"):
             for block in track(source, "one read", source.n_rows, lambda block: block.n_rows):
                 stream.learn(block.X, block.Y)
         self._stream, self._solved = stream, None
+
+    def _rows_between_steps(self, rows: Rows) -> int:
+        """Return the rows that take a fraction of a second: progress is told after each block of them."""
+        columns = 1 if self._targets is None else self._targets.n_columns
+        n_features = int(rows.shape[1])
+        work_a_row = n_features * columns * (self.n_components or columns)
+        return max(tile_rows(n_features), _WORK_BETWEEN_STEPS // work_a_row)
 
     def _require_same_parameters(self) -> None:
         for name, value in self._begun_with.items():
@@ -200,7 +211,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _forget_all(self) -> None:
         for name in ("_stream", "_solved", "_targets", "_begun_with", "classes_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
 
     def _solution(self) -> Any:
         """Return the solution for the rows so far, solving for it if that has not been done."""
@@ -344,4 +355,5 @@ class Supervised(OnlineMethod):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.target_tags.multi_output = True
         return tags

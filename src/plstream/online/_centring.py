@@ -15,11 +15,10 @@ _TILE_BYTES = 1 << 20
 _LEAST_TILE_ROWS = 8
 
 
-def tiles(X: Rows) -> Iterator[tuple[slice, FloatArray]]:
+def tiles(X: Rows, step: int) -> Iterator[tuple[slice, FloatArray]]:
     """Yield X in parts of a few rows each, in a form that the compiled loops can read."""
     from .._compiled import readable
 
-    step = tile_rows(X)
     for rows, part in readable(X):
         for start in range(0, len(part), step):
             tile = part[start : start + step]
@@ -27,9 +26,9 @@ def tiles(X: Rows) -> Iterator[tuple[slice, FloatArray]]:
             yield slice(first, first + len(tile)), tile
 
 
-def tile_rows(X: Rows) -> int:
-    """Return the number of rows in a tile."""
-    return max(_LEAST_TILE_ROWS, _TILE_BYTES // (8 * max(1, int(X.shape[1]))))
+def tile_rows(n_columns: int) -> int:
+    """Return the number of rows in a tile of so many columns."""
+    return max(_LEAST_TILE_ROWS, _TILE_BYTES // (8 * max(1, n_columns)))
 
 
 class Copied:

@@ -20,18 +20,23 @@ class SideBySide:
     factors: Factors
     x_mean: Float64Array
     y_mean: Float64Array
+    vip: Float64Array
+    """Variable importance in projection."""
 
     @classmethod
     def of(cls, stream: Stream, models: Sequence[Factors]) -> SideBySide:
         """Take the factors out of the units of the stream."""
         factors = _side_by_side(models)
+        # Before the squares are in units in which they may be too large, or too small.
+        vip = factors.vip
         x_unit, y_unit = stream.x.unit or 1.0, stream.y.unit or 1.0
-        factors = replace(
-            factors,
-            y_loadings=factors.y_loadings / y_unit * x_unit,
-            score_squares=factors.score_squares / x_unit / x_unit,
-        )
-        return cls(factors, stream.x.mean, stream.y.mean)
+        with np.errstate(over="ignore", under="ignore"):
+            factors = replace(
+                factors,
+                y_loadings=factors.y_loadings / y_unit * x_unit,
+                score_squares=factors.score_squares / x_unit / x_unit,
+            )
+        return cls(factors, stream.x.mean, stream.y.mean, vip)
 
     @property
     def n_components(self) -> int:
@@ -72,11 +77,6 @@ class SideBySide:
     def intercept(self) -> Float64Array:
         """Prediction for the mean of X."""
         return self.y_mean
-
-    @property
-    def vip(self) -> Float64Array:
-        """Variable importance in projection."""
-        return self.factors.vip
 
 
 def _side_by_side(models: Sequence[Factors]) -> Factors:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Targets:
                 raise ValueError("classes are for labels, but target='values': drop one of the two.")
             return cls(None, "values", y.ndim == 1, 1 if y.ndim == 1 else y.shape[1])
         require_label_vector(y)
-        known = np.unique(y if classes is None else np.asarray(classes))
+        known = np.unique(y) if classes is None else _known_classes(classes, y)
         if len(known) < 2:
             raise ValueError(
                 f"y has only one class, {known[0]}: pass all labels that will ever come as classes= in the first call."
@@ -66,6 +67,9 @@ class Targets:
         kind = _KINDS[y.dtype.kind]
         if kind != self.kind:
             raise ValueError(f"Labels were {self.kind} in the first call, and now are {kind}: keep to one type.")
+        if y.dtype.kind in "iu" and self.classes.dtype.kind in "iu":
+            # Together, signed and unsigned integers would be compared as floats.
+            y = y.astype(self.classes.dtype, copy=False)
         index = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
         unknown = self.classes[index] != y
         if unknown.any():
@@ -111,7 +115,10 @@ def as_target(y: Any, name: str) -> Array:
         raise ValueError(f"{name} requires y to be passed, but the target y is None: pass labels or values as y.")
     target: Array = np.asarray(y)
     if target.dtype.kind == "O":
+        # Data frames of nullable types come as objects, too, with a missing value of their own kind.
         target = _of_objects(target)
+    if target.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must hold real numbers or labels.")
     if target.dtype.kind not in _KINDS:
         raise ValueError(f"y must hold numbers or labels, not values of type {target.dtype}.")
     if target.ndim == 2 and target.shape[1] == 0:
@@ -129,13 +136,37 @@ def require_label_vector(y: Array) -> None:
         raise ValueError("Input y contains NaN or infinity: every row needs a label.")
 
 
+def _known_classes(classes: Any, y: Array) -> Array:
+    known = np.asarray(list(classes) if isinstance(classes, set | frozenset) else classes)
+    if known.dtype.kind == "O":
+        known = _of_objects(known)
+    if known.ndim != 1 or len(known) < 2:
+        raise ValueError("classes must be a list of two labels or more.")
+    if (known.dtype.kind in "US") != (y.dtype.kind in "US"):
+        raise ValueError(
+            f"classes are {_KINDS.get(known.dtype.kind, known.dtype)}, but y holds {_KINDS[y.dtype.kind]}: "
+            "give both the same type."
+        )
+    if known.dtype.kind == "f" and np.isnan(known).any():
+        raise ValueError("classes contain NaN, which is no label.")
+    return np.unique(known)
+
+
 def _of_objects(y: Array) -> Array:
-    if all(isinstance(label, str) for label in y.flat):
+    kinds = {_kind_of_object(label) for label in y.flat}
+    if kinds == {"text"}:
         return y.astype(str)
+    if kinds == {"bool"}:
+        return y.astype(bool)
     try:
-        numbers = y.astype(np.float64)
-    except (TypeError, ValueError):
+        return y.astype(np.int64 if kinds <= {"bool", "integer"} else np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("y must hold numbers, or labels that are all text.") from None
-    if all(isinstance(label, bool | int | np.integer) for label in y.flat):
-        return y.astype(np.int64)
-    return numbers
+
+
+def _kind_of_object(label: Any) -> str:
+    if isinstance(label, str):
+        return "text"
+    if isinstance(label, bool | np.bool_):
+        return "bool"
+    return "integer" if isinstance(label, Integral) else "other"

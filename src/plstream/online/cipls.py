@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol
 
@@ -44,6 +44,9 @@ class Normalized(Copied):
         r'X'X r.
     residuals : ndarray of shape (q, c + 1)
         Sums of squares of the rows, and what is left of them after each component.
+    y_products, t_squares : ndarray of shape (q, c)
+        Products of the scores with what is left of y, and with themselves: a regression of y that does not depend on
+        how exact the rotations are.
     amnesic : float
         How much more new rows weigh in ``actions`` than in a plain sum.
     x_total, y_total : float, ndarray of shape (q,)
@@ -54,6 +57,8 @@ class Normalized(Copied):
     actions: Float64Array
     squares: Float64Array
     residuals: Float64Array
+    y_products: Float64Array
+    t_squares: Float64Array
     amnesic: float
     x_total: float
     y_total: Float64Array
@@ -66,6 +71,8 @@ class Normalized(Copied):
             actions=np.zeros((n_columns, n_components, n_features)),
             squares=np.zeros((n_columns, n_components)),
             residuals=np.zeros((n_columns, n_components + 1)),
+            y_products=np.zeros((n_columns, n_components)),
+            t_squares=np.zeros((n_columns, n_components)),
             amnesic=amnesic,
             x_total=0.0,
             y_total=np.zeros(n_columns),
@@ -75,24 +82,34 @@ class Normalized(Copied):
         """Take in rows."""
         from .kernels.cipls import cipls_normalized
 
-        v = np.asfortranarray(tile.V_before)
-        self.y_total += np.einsum("ij,ij->j", tile.V, v)
+        v, v_before = np.array(tile.V, order="F"), np.asfortranarray(tile.V_before)
+        self.y_total += np.einsum("ij,ij->j", v, v_before)
         self.x_total = tile.x_total
         several = len(self.cross) > 1
 
         def run(k: int) -> int:
             U = tile.U.copy() if several else tile.U
-            state = self.cross[k], self.actions[k], self.squares[k], self.residuals[k]
-            return int(cipls_normalized(U, v[:, k], *state, tile.n_before, self.amnesic))
+            vectors = self.cross[k], self.actions[k]
+            numbers = self.squares[k], self.residuals[k], self.y_products[k], self.t_squares[k]
+            return int(cipls_normalized(U, v[:, k], v_before[:, k], *vectors, *numbers, tile.n_before, self.amnesic))
 
-        return for_each_column(run, len(self.cross), tile.U.size * self.actions[0, :, 0].size * len(self.cross))
+        return for_each_column(run, len(self.cross), tile.U.size * self.squares.size)
 
     def factors(self) -> list[Factors]:
         """Return the PLS factors that X'y and the known products of X'X lead to."""
-        return [
-            pls_factors(cross[:, None], _KnownActions(actions), len(actions), x_squares=self.x_total, y_squares=y_total)
-            for cross, actions, y_total in zip(self.cross, self.actions, self.y_total, strict=True)
-        ]
+        return [self._factors(k) for k in range(len(self.cross))]
+
+    def _factors(self, k: int) -> Factors:
+        known = _KnownActions(self.actions[k])
+        n_components = len(self.actions[k])
+        factors = pls_factors(
+            self.cross[k][:, None], known, n_components, x_squares=self.x_total, y_squares=self.y_total[k]
+        )
+        signs = np.zeros(n_components)
+        signs[: factors.n_components] = known.signs[: factors.n_components]
+        t_squares = self.t_squares[k]
+        slopes = self.y_products[k] / np.where(t_squares > 0, t_squares, 1.0)
+        return replace(factors, y_loadings=(signs * slopes)[None], score_squares=np.abs(signs) * t_squares)
 
 
 class _KnownActions:
@@ -103,12 +120,15 @@ class _KnownActions:
 
     def __init__(self, actions: Float64Array) -> None:
         self._actions = iter(actions)
+        self.signs: list[float] = []
+        """Those that the solver has given the rotations, which have none in the recursion."""
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         action = next(self._actions)
         product = float(action @ v)
-        # The solver has fixed the sign of v, the recursion has not.
-        return (action, product) if product >= 0 else (-action, -product)
+        sign = -1.0 if product < 0 else 1.0
+        self.signs.append(sign)
+        return sign * action, sign * product
 
 
 @dataclass
@@ -144,7 +164,7 @@ class Literal(Copied):
         """Take in rows."""
         from .kernels.cipls import cipls_paper, cipls_released
 
-        y, v = np.asfortranarray(tile.Y), np.asfortranarray(tile.V_before)
+        y, v = np.array(tile.Y, order="F"), np.asfortranarray(tile.V_before)
         several = len(self.W) > 1
 
         def run(k: int) -> int:
@@ -233,7 +253,8 @@ class CIPLS(Supervised):
     classes_ : ndarray of shape (n_classes,)
         The labels, if y holds labels.
     n_components_ : int
-        Components that the rows so far have, of all columns of y; further ones are zero.
+        Components that the rows so far have, of all columns of y; further ones are zero. (In "paper" and "released"
+        every component begins with the second row, whatever the rows have.)
     n_samples_seen_ : int
         Rows that the model was made from.
     n_features_in_ : int
@@ -342,8 +363,3 @@ class CIPLS(Supervised):
     def _solve(self, stream: Stream) -> SideBySide:
         recursion: Any = stream.recursion
         return SideBySide.of(stream, recursion.factors())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

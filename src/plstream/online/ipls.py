@@ -112,7 +112,7 @@ class IPLS(Supervised):
     x_mean_ : ndarray of shape (n_features,)
         Means of the features.
     pca_components_ : ndarray of shape (min(n_pca_components, n_features), n_features)
-        Principal components of X, in the order of their variances. None if there is but one component.
+        Principal components of X, in the order of their variances. No rows if ``n_components`` is 1.
     pca_explained_variance_ : ndarray of shape (min(n_pca_components, n_features),)
         Their variances, as estimated.
     classes_ : ndarray of shape (n_classes,)
@@ -188,7 +188,7 @@ class IPLS(Supervised):
     def _solve(self, stream: Stream) -> Weights:
         covariances: Any = stream.recursion
         directions, variances = covariances.principal.sorted()
-        weights = pls_weights(covariances.starts(), directions, variances, self.n_components)
+        weights = pls_weights(covariances.starts(), directions, variances, self._begun_with["n_components"])
         return Weights(
             x_mean=stream.x.mean,
             x_weights=with_positive_peaks(weights.reshape(-1, len(stream.x.origin)).T),

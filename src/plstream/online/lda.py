@@ -19,6 +19,7 @@ from ..estimators._projection import centred_product
 from ..estimators._solution import Solved
 from ._base import Stream, Supervised, Tile
 from ._centring import Copied, unit_of, with_positive_peaks
+from ._targets import as_target
 
 # Up to this many features "auto" keeps the scatter: 32 MiB, and a solution in seconds.
 _MODERATE_FEATURES = 2048
@@ -147,8 +148,10 @@ class Discriminants:
     priors: Float64Array
     scalings: Float64Array
     explained_variance_ratio: Float64Array
+    directions: Float64Array
+    """All discriminants, for predictions."""
     centres: Float64Array
-    """Classes in the space of the scores."""
+    """Classes in the space of the scores of all discriminants."""
 
     @classmethod
     def of(
@@ -165,13 +168,14 @@ class Discriminants:
         mean = priors @ offsets
         # A class without rows is where all rows are, for want of anything better, and is never predicted.
         offsets = np.where(priors[:, None] > 0, offsets, mean)
-        directions = with_positive_peaks(directions[:, :n_components])
+        directions = with_positive_peaks(directions)
         return cls(
             solver=solver,
             x_mean=origin + mean / unit,
             means=origin + offsets / unit,
             priors=priors,
-            scalings=directions * unit,
+            scalings=directions[:, :n_components] * unit,
+            directions=directions * unit,
             explained_variance_ratio=ratios[:n_components] / (ratios.sum() or 1.0),
             centres=(offsets - mean) @ directions,
         )
@@ -340,7 +344,9 @@ class IncrementalLDA(ClassifierMixin, Supervised):
         self.eta = eta
 
     def predict(self, X: Any) -> Array:
-        """Return the most likely label of each row: that of the nearest class by scores, corrected for its share.
+        """Return the most likely label of each row: that of the nearest class, corrected for its share.
+
+        All discriminants count, also those past ``n_components``.
 
         Parameters
         ----------
@@ -354,16 +360,21 @@ class IncrementalLDA(ClassifierMixin, Supervised):
         """
         solution = self._solution()
         rows = validate_rows(self, X, reset=False)
-        scores: Any = centred_product(rows, solution.x_mean, solution.projection)
+        scores: Any = centred_product(rows, solution.x_mean, solution.directions)
         labels: Array = self.classes_[solution.nearest(scores)]
         return labels
 
     def _learn_pairs(self, X: Any, y: Any, classes: Any) -> None:
         if y is not None:
-            y = column_or_1d(y, warn=True)
+            y = column_or_1d(as_target(y, type(self).__name__), warn=True)
             if classes is None and self._is_new():
                 _require_labels(y)
         super()._learn_pairs(X, y, classes)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
 
     def _solver_for(self, n_features: int) -> str:
         if self.solver != "auto":
@@ -391,10 +402,10 @@ class IncrementalLDA(ClassifierMixin, Supervised):
         return IndicatorRegression.of(n_columns, n_features, float(self.eta))
 
     def _solve(self, stream: Any) -> Discriminants:
-        n_features = self.n_features_in_
-        n_components = self.n_components or min(n_features, len(self.classes_) - 1)
+        n_features, shrinkage = self.n_features_in_, self._begun_with["shrinkage"] or 0.0
+        n_components = self._begun_with["n_components"] or min(n_features, len(self.classes_) - 1)
         if isinstance(stream, WithinScatter):
-            return _solve_scatter(stream, n_components, self.shrinkage or 0.0)
+            return _solve_scatter(stream, n_components, shrinkage)
         return _solve_regression(stream, n_components)
 
 

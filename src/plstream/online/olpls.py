@@ -181,10 +181,14 @@ class OLPLS(Supervised):
     def _solve(self, stream: Stream) -> SideBySide:
         state: Any = stream.recursion
         models = zip(state.W, state.P, state.C, state.T, strict=True)
-        return SideBySide.of(stream, [_as_factors(*model) for model in models])
+        # Further ones are made of what loadings that have not converged leave behind.
+        most = min(len(stream.x.origin), max(0, stream.n_rows - 1))
+        return SideBySide.of(stream, [_as_factors(most, *model) for model in models])
 
 
-def _as_factors(W: Float64Array, P: Float64Array, c: Float64Array, squares: Float64Array) -> Factors:
+def _as_factors(most: int, W: Float64Array, P: Float64Array, c: Float64Array, squares: Float64Array) -> Factors:
+    W = np.where((np.arange(len(W)) < most)[:, None], W, 0.0)
+    P, c = np.where(W.any(axis=1, keepdims=True), P, 0.0), np.where(W.any(axis=1), c, 0.0)
     weights = with_positive_peaks(W.T)
     signs = np.where(np.einsum("ij,ji->i", W, weights) < 0, -1.0, 1.0)
     return Factors(

@@ -353,8 +353,9 @@ class SGDPLS(Supervised):
 
     def _solve(self, stream: Stream) -> CrossCovarianceSVD:
         recursion: Any = stream.recursion
-        U, V, s = (factor[: self.n_components] for factor in recursion.factors(stream.n_rows))
-        missing = (0, self.n_components - len(s))
+        n_components = self._begun_with["n_components"]
+        U, V, s = (factor[:n_components] for factor in recursion.factors(stream.n_rows))
+        missing = (0, n_components - len(s))
         x_weights, y_weights = (np.pad(vectors, (missing, (0, 0))).T for vectors in (U, V))
         turned = with_positive_peaks(x_weights)
         with np.errstate(over="ignore", under="ignore"):

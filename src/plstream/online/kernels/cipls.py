@@ -18,10 +18,13 @@ _STRIP = 512
 def cipls_normalized(
     U: Float64Array,
     v: Float64Array,
+    v_before: Float64Array,
     C: Float64Array,
     P: Float64Array,
     squares: Float64Array,
     residuals: Float64Array,
+    y_products: Float64Array,
+    t_squares: Float64Array,
     n_before: int,
     amnesic: float,
 ) -> int:
@@ -29,30 +32,43 @@ def cipls_normalized(
 
     C is X'y, row i of P is X'X r_i, squares[i] is r_i'X'X r_i, and residuals[i] is the sum of squares that the
     components before it leave of the rows; so the first is all, and there is one more of them than components.
+    y_products[i] and t_squares[i] are sums of products of scores with what is left of y, and with themselves.
     """
     c, m = P.shape
     w, w_before = np.empty(m), np.empty(m)
     for k in range(len(U)):
-        u = U[k]
+        u, y = U[k], v[k]
         old, new = _weights(n_before + k, amnesic)
-        products = _add_to_cross(u, v[k], C, P[0], w, w_before)
+        products = _add_to_cross(u, v_before[k], C, P[0], w, w_before)
         # Below, a direction or what is left of a row is nothing but rounding errors.
         least_direction, least_row = 1e-24 * products[0], 1e-24 * products[2]
+        explained = 0
         for i in range(c):
             if not is_finite(products[0] + products[2] + squares[i]):
                 return i
             if products[0] <= least_direction or products[2] <= least_row:
                 break
-            residuals[i] = old * residuals[i] + new * products[2]
-            spread = residuals[i + 1] / max(1, m - i - 1)
+            before = old * residuals[i]
+            residuals[i] = before + new * products[2]
+            # A component that begins has missed the rows so far. Of them no more is known than what they had in all.
+            spread = residuals[i + 1] / max(1, m - i - 1) if squares[i] > 0 else before / old / (m - i)
             step = _step(products, squares[i], spread, residuals[i], old, new)
             if step[0] <= 1e-24 * residuals[0]:
+                residuals[i] = before
                 break
+            if squares[i] == 0:
+                t_squares[i] = spread
             squares[i] = step[0]
-            if i + 1 < c:
+            t = step[5] * step[0]
+            y_products[i] = old * y_products[i] + new * t * y
+            t_squares[i] = old * t_squares[i] + new * t * t
+            y -= t * y_products[i] / t_squares[i] if t_squares[i] > 0 else 0.0
+            explained = i + 1
+            if explained < c:
                 products = _follow_and_deflate(P[i], P[i + 1], u, w, w_before, step)
-            else:
-                residuals[c] = old * residuals[c] + new * _follow(P[i], u, w, w_before, step)
+        rest = products[2] if explained < c else _follow(P[c - 1], u, w, w_before, step)
+        for i in range(explained, c + 1):
+            residuals[i] = old * residuals[i] + new * rest
     return -1
 
 
