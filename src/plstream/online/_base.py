@@ -22,6 +22,7 @@ from ..parallel import ordered_map
 from ..progress import track
 from ..sources import ArraySource
 from ._centring import RunningMean, tile_rows, tiles
+from ._memory import aligned_empty
 from ._targets import Targets, as_target
 
 # A few milliseconds, which is what it takes to start threads several times over.
@@ -97,7 +98,7 @@ class Stream:
         """Take in rows one by one; raise ValueError if numbers are no longer finite."""
         # Of X and of y, whichever is wider.
         step = min(X.shape[0], tile_rows(max(X.shape[1], len(self.y.origin))))
-        buffer = np.empty((step, X.shape[1]))
+        buffer = aligned_empty((step, X.shape[1]))
         for rows, tile in tiles(X, step):
             n_before = self.x.n_rows
             U = self.x.subtract_from(tile, buffer[: len(tile)])
@@ -177,11 +178,8 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _learn(self, rows: Rows, numbers: Float64Array) -> None:
         """Take in validated rows, and the numbers that stand for y."""
-        if self._is_new():
-            stream = self._new_stream(rows.shape[1], 0 if self._targets is None else self._targets.n_columns)
-        else:
-            self._require_same_parameters()
-            stream = self._stream.copy()
+        n_columns = 0 if self._targets is None else self._targets.n_columns
+        stream = (self._new_stream(rows.shape[1], n_columns) if self._is_new() else self._stream).copy()
         source = ArraySource(rows, numbers, batch_size=self._rows_between_steps(rows))
         with located_errors(source), np.errstate(over="ignore", invalid="ignore"):
             for block in track(source, "one read", source.n_rows, lambda block: block.n_rows):
@@ -195,7 +193,14 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         work_a_row = n_features * columns * (self.n_components or columns)
         return max(tile_rows(n_features), _WORK_BETWEEN_STEPS // work_a_row)
 
-    def _require_same_parameters(self) -> None:
+    def _check_parameters(self) -> None:
+        """Raise an error for parameters that are not valid, or that have changed since the first row.
+
+        scikit-learn's decorator would do so, in as much time as it takes to learn from a row.
+        """
+        if self._is_new():
+            self._validate_params()
+            return
         for name, value in self._begun_with.items():
             if getattr(self, name) != value:
                 raise ValueError(f"{name} cannot change in mid-stream: set it back to {value!r}, or use fit.")
@@ -265,7 +270,6 @@ class Unsupervised(OnlineMethod):
             self._solution()
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from more rows. A call that fails leaves the model as it was.
 
@@ -282,6 +286,7 @@ class Unsupervised(OnlineMethod):
             The estimator.
         """
         with unchanged_on_failure(self):
+            self._check_parameters()
             self._learn_rows(X)
         return self
 
@@ -318,7 +323,6 @@ class Supervised(OnlineMethod):
             self._solution()
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from more rows. A call that fails leaves the model as it was.
 
@@ -337,13 +341,15 @@ class Supervised(OnlineMethod):
             The estimator.
         """
         with unchanged_on_failure(self):
+            self._check_parameters()
             self._learn_pairs(X, y, classes)
         return self
 
     def _learn_pairs(self, X: Any, y: Any, classes: Any) -> None:
         rows = validate_rows(self, X, reset=self._is_new())
         target = as_target(y, type(self).__name__)
-        check_consistent_length(rows, target)
+        if rows.shape[0] != len(target):
+            check_consistent_length(rows, target)
         if self._is_new():
             self._targets = Targets.of(target, classes, self.target)
             if self._targets.classes is not None:

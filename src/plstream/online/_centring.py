@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
 from .._types import Float64Array, FloatArray, Rows
+from ._memory import Copied
 
 # Rows that are worked on at a time: they stay in a core's cache, and calls of compiled code are few.
 _TILE_BYTES = 1 << 20
@@ -29,15 +29,6 @@ def tiles(X: Rows, step: int) -> Iterator[tuple[slice, FloatArray]]:
 def tile_rows(n_columns: int) -> int:
     """Return the number of rows in a tile of so many columns."""
     return max(_LEAST_TILE_ROWS, _TILE_BYTES // (8 * max(1, n_columns)))
-
-
-class Copied:
-    """A dataclass of arrays and numbers that copies itself, arrays included."""
-
-    def copy(self) -> Self:
-        """Return a copy that shares no array with this one."""
-        values = vars(self).items()
-        return type(self)(**{name: value.copy() if hasattr(value, "copy") else value for name, value in values})
 
 
 @dataclass

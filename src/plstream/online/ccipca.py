@@ -12,7 +12,8 @@ from sklearn.utils._param_validation import Interval
 from .._types import Array, Float64Array
 from ..estimators._solution import Solved
 from ._base import Stream, Tile, Unsupervised
-from ._centring import Copied, with_positive_peaks
+from ._centring import with_positive_peaks
+from ._memory import Copied
 
 Amnesic = float | tuple[float, float, float]
 

@@ -16,7 +16,8 @@ from ..estimators._projection import centred_product
 from ..estimators._solution import Solved
 from ..solvers import Factors, pls_factors
 from ._base import Stream, Supervised, Tile, for_each_column
-from ._centring import Copied, with_positive_peaks
+from ._centring import with_positive_peaks
+from ._memory import Copied
 from ._side_by_side import SideBySide
 
 

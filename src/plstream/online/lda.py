@@ -18,7 +18,8 @@ from ..estimators._base import validate_rows
 from ..estimators._projection import centred_product
 from ..estimators._solution import Solved
 from ._base import Stream, Supervised, Tile
-from ._centring import Copied, unit_of, with_positive_peaks
+from ._centring import unit_of, with_positive_peaks
+from ._memory import Copied
 from ._targets import as_target
 
 # Up to this many features "auto" keeps the scatter: 32 MiB, and a solution in seconds.

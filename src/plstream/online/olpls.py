@@ -13,7 +13,8 @@ from .._types import Float64Array
 from ..estimators._solution import Solved
 from ..solvers import Factors
 from ._base import Stream, Supervised, Tile, for_each_column
-from ._centring import Copied, with_positive_peaks
+from ._centring import with_positive_peaks
+from ._memory import Copied
 from ._side_by_side import SideBySide
 
 

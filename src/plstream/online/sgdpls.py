@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._types import Array, Float64Array
 from ..estimators._solution import Solved
 from ._base import Stream, Supervised, Tile
-from ._centring import Copied, with_positive_peaks
+from ._centring import with_positive_peaks
+from ._memory import Copied
 
 Factors = tuple[Float64Array, Float64Array, Float64Array]
 
