@@ -83,16 +83,15 @@ class Normalized(Copied):
         """Take in rows."""
         from .kernels.cipls import cipls_normalized
 
-        v, v_before = np.array(tile.V, order="F"), np.asfortranarray(tile.V_before)
-        self.y_total += np.einsum("ij,ij->j", v, v_before)
+        v = np.asfortranarray(tile.V)
         self.x_total = tile.x_total
         several = len(self.cross) > 1
 
         def run(k: int) -> int:
             U = tile.U.copy() if several else tile.U
             vectors = self.cross[k], self.actions[k]
-            numbers = self.squares[k], self.residuals[k], self.y_products[k], self.t_squares[k]
-            return int(cipls_normalized(U, v[:, k], v_before[:, k], *vectors, *numbers, tile.n_before, self.amnesic))
+            numbers = self.squares[k], self.residuals[k], self.y_products[k], self.t_squares[k], self.y_total[k : k + 1]
+            return int(cipls_normalized(U, v[:, k], *vectors, *numbers, tile.n_before, self.amnesic))
 
         return for_each_column(run, len(self.cross), tile.U.size * self.squares.size)
 
@@ -165,14 +164,14 @@ class Literal(Copied):
         """Take in rows."""
         from .kernels.cipls import cipls_paper, cipls_released
 
-        y, v = np.array(tile.Y, order="F"), np.asfortranarray(tile.V_before)
+        y, v = np.array(tile.Y, order="F"), np.asfortranarray(tile.V)
         several = len(self.W) > 1
 
         def run(k: int) -> int:
             U = tile.U.copy() if several else tile.U
             state = self.W[k], self.P[k], self.Q[k], self.squares[k]
             if self.released:
-                return int(cipls_released(U, y[:, k], v[:, k], *state, tile.n_before == 0))
+                return int(cipls_released(U, y[:, k], v[:, k], *state, tile.n_before))
             return int(cipls_paper(U, y[:, k], *state))
 
         return for_each_column(run, len(self.W), tile.U.size * self.Q.size)

@@ -123,11 +123,11 @@ class OLPLS(Supervised):
     with some noise, the least of three draws, cosines with the first three weights of PLS were 0.990, 0.85 and 0.70
     with ``forgetting=0.99``; 0.998, 0.998 and 0.993 with 0.999; 0.9999, 0.999 and 0.994 with 0.9999.
 
-    In the code released with the CIPLS paper the gradient has |s|^2 w where s (s.w) belongs. It is parallel to w, so
-    that w never leaves the direction of the first row, and only its length changes, which then diverges. That code
-    does not centre rows, and its default forgets four fifths of the covariance with every row. Here the gradient is
-    that of J, w keeps unit length, X and y are centred by their running means, and a component begins with the first
-    row that has a part left for it.
+    In the code released with the CIPLS paper the gradient has (s.s) w where (s.w) s belongs. It is parallel to w, which
+    never leaves the direction of the first row, and only its length changes, which then diverges. That code does not
+    centre rows, and its default forgets four fifths of the covariance with every row. Here the gradient is that of J, w
+    keeps unit length, X and y are centred by their running means, and a component begins with the first row that has a
+    part left for it.
 
     References
     ----------

@@ -18,13 +18,13 @@ _STRIP = 512
 def cipls_normalized(
     U: Float64Array,
     v: Float64Array,
-    v_before: Float64Array,
     C: Float64Array,
     P: Float64Array,
     squares: Float64Array,
     residuals: Float64Array,
     y_products: Float64Array,
     t_squares: Float64Array,
+    y_total: Float64Array,
     n_before: int,
     amnesic: float,
 ) -> int:
@@ -32,14 +32,17 @@ def cipls_normalized(
 
     C is X'y, row i of P is X'X r_i, squares[i] is r_i'X'X r_i, and residuals[i] is the sum of squares that the
     components before it leave of the rows; so the first is all, and there is one more of them than components.
-    y_products[i] and t_squares[i] are sums of products of scores with what is left of y, and with themselves.
+    y_products[i] and t_squares[i] are sums of products of scores with what is left of y, and with themselves. y_total
+    is the sum of squares of y.
     """
     c, m = P.shape
     w, w_before = np.empty(m), np.empty(m)
     for k in range(len(U)):
         u, y = U[k], v[k]
         old, new = _weights(n_before + k, amnesic)
-        products = _add_to_cross(u, v_before[k], C, P[0], w, w_before)
+        from_mean_before = _from_mean_before(y, n_before + k)
+        y_total[0] += y * from_mean_before
+        products = _add_to_cross(u, from_mean_before, C, P[0], w, w_before)
         # Below, a direction or what is left of a row is nothing but rounding errors.
         least_direction, least_row = 1e-24 * products[0], 1e-24 * products[2]
         explained = 0
@@ -70,6 +73,15 @@ def cipls_normalized(
         for i in range(explained, c + 1):
             residuals[i] = old * residuals[i] + new * rest
     return -1
+
+
+@compiled
+def _from_mean_before(difference: float, n_before: int) -> float:
+    """Return the difference of a row from the mean of those before, given that from the mean with it.
+
+    One factor of a product has to be such a difference for the sum of products to be that of centred rows.
+    """
+    return difference * (n_before + 1) / max(1, n_before)
 
 
 @compiled
@@ -265,33 +277,33 @@ def _add_loading_and_direction(p: Float64Array, w: Float64Array, u: Float64Array
 def cipls_released(
     U: Float64Array,
     y: Float64Array,
-    v_first: Float64Array,
+    v: Float64Array,
     W: Float64Array,
     P: Float64Array,
     q: Float64Array,
     squares: Float64Array,
-    skip_first: bool,  # noqa: FBT001
+    n_before: int,
 ) -> int:
     """What the code released by the authors computes; U is deflated in place.
 
-    ``v_first`` is y minus its mean over the rows before: with it the first direction is exactly X'y. The very first row
-    only begins the means.
+    ``v`` is y minus its running mean: with it the first direction is exactly X'y. The very first row only begins the
+    means.
     """
     c = len(W)
-    for k in range(1 if skip_first else 0, len(U)):
-        u, v = U[k], y[k]
-        product, square = _add_direction(W[0], u, v_first[k])
+    for k in range(1 if n_before == 0 else 0, len(U)):
+        u, left = U[k], y[k]
+        product, square = _add_direction(W[0], u, _from_mean_before(v[k], n_before + k))
         t = product / math.sqrt(square) if square > 0 else 0.0
-        q[0] += t * v
+        q[0] += t * left
         squares[0] += t * t
         _add_loading(P[0], u, t)
         for i in range(1, c):
-            v -= t * q[i - 1]
-            product, square = _deflate_and_add(P[i - 1], P[i], W[i], u, t, v)
-            if not is_finite(product + square + v):
+            left -= t * q[i - 1]
+            product, square = _deflate_and_add(P[i - 1], P[i], W[i], u, t, left)
+            if not is_finite(product + square + left):
                 return i
             # As released: the loading takes the score of the component before.
-            q[i] += t * v
+            q[i] += t * left
             squares[i] += t * t
             t = product / math.sqrt(square) if square > 0 else 0.0
         if not is_finite(t):
