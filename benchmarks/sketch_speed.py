@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import IncrementalPCA
 from threadpoolctl import threadpool_limits
 
-from plstream import IncrementalPLS
+from plstream import CIPLS, IncrementalPLS
 
 FloatArray: TypeAlias = NDArray[np.floating]
 Fit: TypeAlias = Callable[[FloatArray, FloatArray, int], object]
@@ -101,6 +101,11 @@ def gram_all(X: FloatArray, Y: FloatArray, c: int) -> object:
     return IncrementalPLS(c, solver="gram").fit(X, Y)
 
 
+def recursion(X: FloatArray, Y: FloatArray, c: int) -> object:
+    """Fit CIPLS, which keeps a few vectors and works in one row after the other."""
+    return CIPLS(c).fit(X, Y[:, 0])
+
+
 def pca_in_batches(X: FloatArray, _Y: FloatArray, _c: int) -> object:
     """Fit IncrementalPCA of the sketch's rank, with about as many rows a batch as a sketch has room for."""
     return IncrementalPCA(SKETCH_SIZE, batch_size=CHUNK_ROWS).fit(X)
@@ -130,6 +135,7 @@ OTHERS = (
     Method(f"sketch, {CHUNK_ROWS} rows a call", partial(stream_and_solve, solver="sketch", chunk_rows=CHUNK_ROWS)),
     Method("gram, one call", partial(stream_and_solve, solver="gram")),
     Method("multipass fit", reread),
+    Method("CIPLS", recursion),
     Method(f"IncrementalPCA, batch_size={CHUNK_ROWS}", pca_in_batches, in_batches=True),
 )
 PCA_BY_DEFAULT = Method("IncrementalPCA, default batch_size", pca_by_default)
@@ -164,6 +170,7 @@ def speed_rows(plan: Plan, size: Size, dtype: np.dtype) -> Iterator[list[str]]:
     # Compiles the loops, and takes the page faults of the first use of memory.
     reread(X, Y, 1)
     SKETCH.fit(X, Y, 1)
+    recursion(X[:1000], Y[:1000], 1)
     times = take_turns(runs, plan.repeats, BUDGET_SECONDS) / counts
     for method, n, a_row in zip(methods, counts, times.T, strict=True):
         ratio = "1" if method is SKETCH else Spread.of(a_row / times[:, 0]).text(2, plan.repeats)
