@@ -30,8 +30,39 @@ class Solved:
         raise AttributeError(f"{self.name}_ is a result of fitting and cannot be set.")
 
 
+class FromFactors:
+    """What a solution has of its factors."""
+
+    factors: Factors
+
+    @property
+    def n_components(self) -> int:
+        """Components that the data has."""
+        return self.factors.n_components
+
+    @property
+    def x_weights(self) -> Float64Array:
+        """W."""
+        return self.factors.x_weights
+
+    @property
+    def x_loadings(self) -> Float64Array:
+        """P."""
+        return self.factors.x_loadings
+
+    @property
+    def x_rotations(self) -> Float64Array:
+        """R = W (P'W)^-1."""
+        return self.factors.x_rotations
+
+    @property
+    def y_loadings(self) -> Float64Array:
+        """Q."""
+        return self.factors.y_loadings
+
+
 @dataclass(frozen=True)
-class Solution:
+class Solution(FromFactors):
     """All there is to know about a fitted model. Scores, weights, loadings and rotations are those of scaled data."""
 
     factors: Factors
@@ -62,31 +93,6 @@ class Solution:
             retained_variance=1.0 - float(np.sum(gram.lost / scaling.x_scale**2)) / (x_total or 1.0),
             subspace_error=_subspace_error(moments, gram, scaling, factors, x_total, y_total),
         )
-
-    @property
-    def n_components(self) -> int:
-        """Components that the data has."""
-        return self.factors.n_components
-
-    @property
-    def x_weights(self) -> Float64Array:
-        """W."""
-        return self.factors.x_weights
-
-    @property
-    def x_loadings(self) -> Float64Array:
-        """P."""
-        return self.factors.x_loadings
-
-    @property
-    def x_rotations(self) -> Float64Array:
-        """R = W (P'W)^-1."""
-        return self.factors.x_rotations
-
-    @property
-    def y_loadings(self) -> Float64Array:
-        """Q."""
-        return self.factors.y_loadings
 
     @property
     def y_weights(self) -> Float64Array:

@@ -9,12 +9,13 @@ import numpy as np
 from scipy import linalg
 
 from .._types import Float64Array
+from ..estimators._solution import FromFactors
 from ..solvers import Factors
 from ._base import Stream
 
 
 @dataclass(frozen=True)
-class SideBySide:
+class SideBySide(FromFactors):
     """Factors of a model for each column of y, as one model in the units of the data, with its means."""
 
     factors: Factors
@@ -39,34 +40,9 @@ class SideBySide:
         return cls(factors, stream.x.mean, stream.y.mean, vip)
 
     @property
-    def n_components(self) -> int:
-        """Components that the rows have, of all columns of y."""
-        return self.factors.n_components
-
-    @property
-    def x_weights(self) -> Float64Array:
-        """W."""
-        return self.factors.x_weights
-
-    @property
-    def x_loadings(self) -> Float64Array:
-        """P."""
-        return self.factors.x_loadings
-
-    @property
-    def x_rotations(self) -> Float64Array:
-        """R."""
-        return self.factors.x_rotations
-
-    @property
     def projection(self) -> Float64Array:
         """R again."""
         return self.factors.x_rotations
-
-    @property
-    def y_loadings(self) -> Float64Array:
-        """Q."""
-        return self.factors.y_loadings
 
     @property
     def coef(self) -> Float64Array:
