@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from plstream import CIPLS, IPLS, IncrementalLDA
 
@@ -116,7 +117,9 @@ def test_classes_of_the_first_call_stay():
         (INTEGERS, 5, "a list of two labels or more"),
         (INTEGERS, ["0", "1"], "classes are text, but y holds integers"),
         (TEXT, [0, 1], "classes are integers, but y holds text"),
-        (TEXT, [None, "no", "yes"], "numbers, or labels that are all text"),
+        (TEXT, [None, "no", "yes"], "classes must hold numbers, or labels that are all text"),
+        (TEXT, ["no", "yes", np.nan], "classes must hold numbers, or labels that are all text"),
+        (INTEGERS, [0, 0], "a list of two labels or more"),
         (INTEGERS.astype(float), [0.0, 1.0, np.nan], "classes contain NaN"),
     ],
 )
@@ -127,14 +130,29 @@ def test_bad_classes(y, classes, message):
 
 def test_classes_in_any_form():
     expected = CIPLS(1).fit(X, TEXT).transform(X)
-    for classes in (["yes", "no"], {"no", "yes"}, np.array(["no", "yes"], dtype=object), ("yes", "no", "yes")):
-        np.testing.assert_array_equal(CIPLS(1).partial_fit(X, TEXT, classes=classes).transform(X), expected)
+    for classes in (
+        ["yes", "no"],
+        {"no", "yes"},
+        {"no": 1, "yes": 2}.keys(),
+        np.array(["no", "yes"], dtype=object),
+        ("yes", "no", "yes"),
+    ):
+        model = CIPLS(1).partial_fit(X[:10], TEXT[:10], classes=classes).partial_fit(X[10:], TEXT[10:], classes=classes)
+        np.testing.assert_allclose(model.transform(X), expected, atol=1e-12)
 
 
 def test_integers_of_any_type_are_the_same_labels():
     large = np.where(INTEGERS, 2**60 + 1, 2**60)
     model = CIPLS(1).partial_fit(X, large).partial_fit(X, large.astype(np.uint64))
     assert list(model.classes_) == [2**60, 2**60 + 1]
+
+
+@pytest.mark.parametrize("method", [CIPLS(1), IncrementalLDA()], ids=repr)
+@pytest.mark.parametrize(("first", "later"), [(np.uint8, 256), (np.uint8, -256), (np.int8, 2**32), (np.int64, 2**63)])
+def test_integers_that_do_not_fit_are_other_labels(method, first, later):
+    model = clone(method).partial_fit(X, INTEGERS.astype(first))
+    with pytest.raises(ValueError, match=f"Label {later} is not among the classes"):
+        model.partial_fit(X[:1], np.array([later]))
 
 
 def test_nullable_labels_of_data_frames():

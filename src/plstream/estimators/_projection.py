@@ -30,5 +30,7 @@ def centred_product(X: Rows, mean: Float64Array, matrix: Float64Array, dtype: An
         pass
     if not np.isfinite(product).all():
         require_finite("X", X)
+        if not np.isfinite(matrix).all():
+            raise ValueError("The model has coefficients that are not finite: scale the features and the responses.")
         raise ValueError(f"X has values so large that results are not finite in {np.dtype(dtype)}: scale the features.")
     return product

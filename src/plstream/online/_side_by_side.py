@@ -65,3 +65,15 @@ def _side_by_side(models: Sequence[Factors]) -> Factors:
         score_squares=np.hstack([model.score_squares for model in models]),
         n_components=sum(model.n_components for model in models),
     )
+
+
+def rotations(W: Float64Array, P: Float64Array) -> Float64Array:
+    """Return r_i = w_i - sum over j < i of (p_j.w_i) r_j, one a row.
+
+    They take a row to the scores w_i.(x - t_1 p_1 - ... - t_(i-1) p_(i-1)). R = W (P'W)^-1 does so only if P'W is unit
+    triangular, which that of running regressions is not.
+    """
+    R = W.copy()
+    for i in range(1, len(W)):
+        R[i] -= (P[:i] @ W[i]) @ R[:i]
+    return R

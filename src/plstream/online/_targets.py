@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -67,17 +68,24 @@ class Targets:
         kind = _KINDS[y.dtype.kind]
         if kind != self.kind:
             raise ValueError(f"Labels were {self.kind} in the first call, and now are {kind}: keep to one type.")
-        if y.dtype.kind in "iu" and self.classes.dtype.kind in "iu":
-            # Together, signed and unsigned integers would be compared as floats.
-            y = y.astype(self.classes.dtype, copy=False)
-        index = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
-        unknown = self.classes[index] != y
+        index = np.minimum(np.searchsorted(self.classes, self._as_class(y)), len(self.classes) - 1)
+        found = self.classes[index].astype(y.dtype)
+        # A number that has become another one to fit the type of the classes may have become that of a class.
+        unknown = (found != y) | (self.classes[index] != self._as_class(y))
+        if y.dtype.kind == "u" and self.classes.dtype.kind == "i":
+            unknown |= self.classes[index] < 0
         if unknown.any():
             raise ValueError(
                 f"Label {y[unknown][0]} is not among the classes of the first call: "
                 "pass all labels that will ever come as classes= in the first call."
             )
         return index[:, None].astype(np.float64)
+
+    def _as_class(self, y: Array) -> Array:
+        """Return labels in the type of the classes, if both are integers: else they would be compared as floats."""
+        assert self.classes is not None
+        both_integers = y.dtype.kind in "iu" and self.classes.dtype.kind in "iu"
+        return y.astype(self.classes.dtype, copy=False) if both_integers else y
 
     def columns(self, numbers: Float64Array) -> Float64Array:
         """Return the columns that a recursion learns: values as they are, and labels as -1 and +1."""
@@ -97,7 +105,7 @@ class Targets:
 
     def require_same(self, classes: Any) -> None:
         """Raise ValueError if classes are given again and differ."""
-        if classes is not None and (self.classes is None or not np.array_equal(np.unique(classes), self.classes)):
+        if classes is not None and (self.classes is None or not np.array_equal(_as_classes(classes), self.classes)):
             raise ValueError("classes differ from those of the first call: pass them once, or the same every time.")
 
     def _values(self, y: Array) -> Float64Array:
@@ -116,7 +124,7 @@ def as_target(y: Any, name: str) -> Array:
     target: Array = np.asarray(y)
     if target.dtype.kind == "O":
         # Data frames of nullable types come as objects, too, with a missing value of their own kind.
-        target = _of_objects(target)
+        target = _of_objects(target, "y")
     if target.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers or labels.")
     if target.dtype.kind not in _KINDS:
@@ -137,22 +145,30 @@ def require_label_vector(y: Array) -> None:
 
 
 def _known_classes(classes: Any, y: Array) -> Array:
-    known = np.asarray(list(classes) if isinstance(classes, set | frozenset) else classes)
-    if known.dtype.kind == "O":
-        known = _of_objects(known)
-    if known.ndim != 1 or len(known) < 2:
-        raise ValueError("classes must be a list of two labels or more.")
+    known = _as_classes(classes)
     if (known.dtype.kind in "US") != (y.dtype.kind in "US"):
         raise ValueError(
             f"classes are {_KINDS.get(known.dtype.kind, known.dtype)}, but y holds {_KINDS[y.dtype.kind]}: "
             "give both the same type."
         )
+    return known
+
+
+def _as_classes(classes: Any) -> Array:
+    """Return the labels in any collection in ascending order."""
+    if not isinstance(classes, Iterable) or isinstance(classes, str):
+        raise ValueError("classes must be a list of two labels or more.")  # noqa: TRY004
+    known = np.asarray(classes) if hasattr(classes, "dtype") else np.array(list(classes), dtype=object)
+    if known.dtype.kind == "O" and known.size:
+        known = _of_objects(known, "classes")
     if known.dtype.kind == "f" and np.isnan(known).any():
         raise ValueError("classes contain NaN, which is no label.")
+    if known.ndim != 1 or len(np.unique(known)) < 2:
+        raise ValueError("classes must be a list of two labels or more.")
     return np.unique(known)
 
 
-def _of_objects(y: Array) -> Array:
+def _of_objects(y: Array, name: str) -> Array:
     kinds = {_kind_of_object(label) for label in y.flat}
     if kinds == {"text"}:
         return y.astype(str)
@@ -161,7 +177,7 @@ def _of_objects(y: Array) -> Array:
     try:
         return y.astype(np.int64 if kinds <= {"bool", "integer"} else np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("y must hold numbers, or labels that are all text.") from None
+        raise ValueError(f"{name} must hold numbers, or labels that are all text.") from None
 
 
 def _kind_of_object(label: Any) -> str:

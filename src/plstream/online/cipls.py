@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol
 
@@ -14,11 +14,10 @@ from .._types import Array, Float64Array
 from ..estimators._base import validate_rows
 from ..estimators._projection import centred_product
 from ..estimators._solution import Solved
-from ..solvers import Factors, pls_factors
+from ..solvers import Factors
 from ._base import Stream, Supervised, Tile, for_each_column
-from ._centring import with_positive_peaks
 from ._memory import Copied
-from ._side_by_side import SideBySide
+from ._side_by_side import SideBySide, rotations
 
 
 class Variant(Protocol):
@@ -96,39 +95,43 @@ class Normalized(Copied):
         return for_each_column(run, len(self.cross), tile.U.size * self.squares.size)
 
     def factors(self) -> list[Factors]:
-        """Return the PLS factors that X'y and the known products of X'X lead to."""
+        """Return the PLS factors that the state amounts to."""
         return [self._factors(k) for k in range(len(self.cross))]
 
     def _factors(self, k: int) -> Factors:
-        known = _KnownActions(self.actions[k])
-        n_components = len(self.actions[k])
-        factors = pls_factors(
-            self.cross[k][:, None], known, n_components, x_squares=self.x_total, y_squares=self.y_total[k]
-        )
-        signs = np.zeros(n_components)
-        signs[: factors.n_components] = known.signs[: factors.n_components]
-        t_squares = self.t_squares[k]
+        """Follow the directions from X'y on as the recursion does with every row.
+
+        Rotations are those of the scores that the recursion forms. They would follow from the weights as W (P'W)^-1 if
+        these were exact; as it is, that would magnify what later components have of errors.
+        """
+        directions, loadings = np.zeros_like(self.actions[k]), np.zeros_like(self.actions[k])
+        w, found = self.cross[k], 0
+        least = 1e-12 * np.linalg.norm(w)
+        for i, (action, square) in enumerate(zip(self.actions[k], self.squares[k], strict=True)):
+            length = np.linalg.norm(w)
+            if length <= least or square <= 0:
+                break
+            directions[i], loadings[i], found = w / length, action / square, i + 1
+            w = w - length * loadings[i]
+        signs = _signs_of_peaks(directions)
+        t_squares = np.where(np.arange(len(signs)) < found, self.t_squares[k], 0.0)
         slopes = self.y_products[k] / np.where(t_squares > 0, t_squares, 1.0)
-        return replace(factors, y_loadings=(signs * slopes)[None], score_squares=np.abs(signs) * t_squares)
+        return Factors(
+            x_weights=_orthonormal(directions[:found] * signs[:found, None], len(signs)),
+            x_loadings=(loadings * signs[:, None]).T,
+            x_rotations=(rotations(directions, loadings) * signs[:, None]).T,
+            y_loadings=np.where(t_squares > 0, slopes * signs, 0.0)[None],
+            score_squares=t_squares,
+            n_components=found,
+        )
 
 
-class _KnownActions:
-    """The Gram action along the rotations that the solver asks for one after the other."""
-
-    rounding = 1e-12
-    variance_resolution = 1e-13
-
-    def __init__(self, actions: Float64Array) -> None:
-        self._actions = iter(actions)
-        self.signs: list[float] = []
-        """Those that the solver has given the rotations, which have none in the recursion."""
-
-    def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
-        action = next(self._actions)
-        product = float(action @ v)
-        sign = -1.0 if product < 0 else 1.0
-        self.signs.append(sign)
-        return sign * action, sign * product
+def _orthonormal(directions: Float64Array, n_columns: int) -> Float64Array:
+    """Return columns that span what the first rows do, each, and are near to them; further columns are zero."""
+    columns = np.zeros((directions.shape[1], n_columns))
+    Q, R = np.linalg.qr(directions.T)
+    columns[:, : len(directions)] = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
+    return columns
 
 
 @dataclass
@@ -185,11 +188,16 @@ def _as_factors(W: Float64Array, P: Float64Array, q: Float64Array, squares: Floa
     # The largest entry first: squares of it may overflow.
     W = W / np.maximum(np.abs(W).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     lengths = np.linalg.norm(W, axis=1, keepdims=True)
-    known = lengths[:, 0] > 0
-    unit = with_positive_peaks((W / np.where(lengths > 0, lengths, 1.0)).T)
-    signs = np.where(np.einsum("ij,ji->i", W, unit) < 0, -1.0, 1.0)
+    signs = _signs_of_peaks(W)
+    unit = (W * signs[:, None] / np.where(lengths > 0, lengths, 1.0)).T
     counts = np.where(squares > 0, squares, 1.0) * signs
-    return Factors(unit, (P / counts[:, None]).T, unit, (q / counts)[None], squares, int(known.sum()))
+    return Factors(unit, (P / counts[:, None]).T, unit, (q / counts)[None], squares, int(np.count_nonzero(lengths)))
+
+
+def _signs_of_peaks(vectors: Float64Array) -> Float64Array:
+    """Return the signs of the largest entries of the rows."""
+    peaks = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=1)[:, None], axis=1)[:, 0]
+    return np.where(peaks < 0, -1.0, 1.0)
 
 
 def _tends_to_pls(model: Any) -> bool:
@@ -236,10 +244,10 @@ class CIPLS(Supervised):
     Attributes
     ----------
     x_weights_, x_loadings_, x_rotations_ : ndarray of shape (n_features, n_components * n_columns)
-        Weights of unit length, loadings and rotations of X; the largest entry of each weight vector is positive. With
-        more than two classes or with several responses there is a model for each of them, and these are side by side.
-        Scores are ``(X - x_mean_) @ x_rotations_``. For "paper" and "released" rotations are the weights, as in the
-        authors' code, and loadings are divided by the sums of squares of the scores they were made with.
+        Weights, loadings and rotations of X. With more than two classes or with several responses there is a model for
+        each of them, and these are side by side. Scores are ``(X - x_mean_) @ x_rotations_``. For "normalized" weights
+        are orthonormal. For "paper" and "released" they have unit length, rotations are the weights, as in the authors'
+        code, and loadings are divided by the sums of squares of the scores they were made with.
     y_loadings_ : ndarray of shape (n_columns, n_components * n_columns)
         Loadings of y; zero where a component belongs to another column.
     coef_ : ndarray of shape (n_columns, n_features)

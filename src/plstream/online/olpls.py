@@ -15,7 +15,7 @@ from ..solvers import Factors
 from ._base import Stream, Supervised, Tile, for_each_column
 from ._centring import with_positive_peaks
 from ._memory import Copied
-from ._side_by_side import SideBySide
+from ._side_by_side import SideBySide, rotations
 
 
 @dataclass
@@ -200,15 +200,3 @@ def _as_factors(most: int, W: Float64Array, P: Float64Array, c: Float64Array, sq
         score_squares=squares,
         n_components=int(np.count_nonzero(W.any(axis=1))),
     )
-
-
-def rotations(W: Float64Array, P: Float64Array) -> Float64Array:
-    """Return r_i = w_i - sum over j < i of (p_j.w_i) r_j, one a row.
-
-    They take a row to the scores w_i.(x - t_1 p_1 - ... - t_(i-1) p_(i-1)). R = W (P'W)^-1 does so only if P'W is unit
-    triangular, which that of running regressions is not.
-    """
-    R = W.copy()
-    for i in range(1, len(W)):
-        R[i] -= (P[:i] @ W[i]) @ R[:i]
-    return R

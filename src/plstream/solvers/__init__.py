@@ -1,7 +1,7 @@
 """Solvers: PLS factors from a state, or from data that is read again."""
 
 from .multipass import Rereading
-from .pls import Condensed, Factors, GramAction, pls_factors, solve_pls
+from .pls import Condensed, Factors, GramAction, solve_pls
 from .scaling import Scaling, solve_scaled
 from .sensitivity import subspace_errors
 
@@ -11,7 +11,6 @@ __all__ = [
     "GramAction",
     "Rereading",
     "Scaling",
-    "pls_factors",
     "solve_pls",
     "solve_scaled",
     "subspace_errors",

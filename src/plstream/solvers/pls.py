@@ -123,19 +123,6 @@ def solve_pls(
     x_squares, y_squares : float
         Total sums of squares, to tell a small number from a rounding error.
     """
-    factors = pls_factors(cross, gram, n_components, x_squares=x_squares, y_squares=y_squares)
-    if factors.n_components < n_components:
-        warn_user(
-            f"X and y have only {factors.n_components} component(s) in common, fewer than the "
-            f"n_components={n_components} asked for: the rest are zero."
-        )
-    return factors
-
-
-def pls_factors(
-    cross: Float64Array, gram: GramAction, n_components: int, *, x_squares: float, y_squares: float
-) -> Factors:
-    """Do as :func:`solve_pls` does, without a warning."""
     m, q = cross.shape
     W, P, R = np.zeros((m, n_components)), np.zeros((m, n_components)), np.zeros((m, n_components))
     Q, squares = np.zeros((q, n_components)), np.zeros(n_components)
@@ -161,6 +148,11 @@ def pls_factors(
         noise += gram.variance_resolution * x_squares * np.linalg.norm(r) * np.linalg.norm(load)
         W[:, i], P[:, i], R[:, i], Q[:, i], squares[i] = w, p, r, load, tau
         found = i + 1
+    if found < n_components:
+        warn_user(
+            f"X and y have only {found} component(s) in common, fewer than the n_components={n_components} asked for: "
+            "the rest are zero."
+        )
     return Factors(W, P, R, Q, squares, found)
 
 

@@ -35,7 +35,9 @@ def cipls_normalized(
     y_products[i] and t_squares[i] are sums of products of scores with what is left of y, and with themselves. y_total
     is the sum of squares of y.
     """
-    c, m = P.shape
+    m = P.shape[1]
+    # There are no more components than features: what is left then is rounding errors.
+    c = min(P.shape)
     w, w_before = np.empty(m), np.empty(m)
     for k in range(len(U)):
         u, y = U[k], v[k]

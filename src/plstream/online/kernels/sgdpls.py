@@ -143,7 +143,7 @@ def stochastic_gradient(
         _scale_rows(covariance, 1 - share)
         if eta == 0:
             continue
-        if begun[0] < c:
+        if begun[0] < c and _has_part_outside(y, V, V_factor, begun[0]):
             _apply_factor(U_factor, U)
             _apply_factor(V_factor, V)
             scale_into(left, 1.0, x)
@@ -317,6 +317,13 @@ def _orthonormalise(U: Float64Array) -> None:
         for h in range(i + 1, len(U)):
             _, product = square_and_product(U[h], U[i])
             _add_multiple(U[h], -product, U[i])
+
+
+@compiled
+def _has_part_outside(y: Float64Array, V: Float64Array, V_factor: Float64Array, begun: int) -> bool:
+    """Return whether y may have a part in rows of V without a partner: if not, there is no need to look at x."""
+    parts = _product(V_factor, _product(V, y))[begun:]
+    return _square(parts) > (_NOTHING_LEFT / 10) ** 2 * _square(y)
 
 
 @compiled
