@@ -270,7 +270,8 @@ def memory_speed(plan: Plan) -> str:
     return f"""## 2. Speed of memory
 
 The same updates as bytes a second, counting 8 m (7 v + 1) bytes a row for m features: v is c = {N_COMPONENTS}, but for
-IPLS its number of principal components, and one for SGDPLS and LDA, which have one direction for one response. Beside
+IPLS its number of principal components, and one for SGDPLS and LDA, which have one direction for one response. That
+is a yardstick: really, CIPLS moves about 9 vectors a component, "paper" and "released" 6 and 7, CCIPCA 5. Beside
 them as many bytes of a triad, a[j] = b[j] + s c[j], counting 24 an element, of arrays that together are as large as the
 state of the method and a row. Median (least-largest) of {plan.repeats} rounds, in which a method and its triad take
 turns. The aim is 0.8 from 1,024 features on.
