@@ -467,3 +467,12 @@ def test_in_a_pipeline_and_a_grid_search():
     pipeline = make_pipeline(StandardScaler(), CIPLS(), LinearSVC())
     search = GridSearchCV(pipeline, {"cipls__n_components": [1, 3], "cipls__variant": ["normalized", "paper"]}, cv=3)
     assert search.fit(X, labels).best_score_ > 0.9
+
+
+@few_components
+def test_no_component_of_rounding_errors():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = rng.normal(size=200)
+    y -= np.column_stack([X, np.ones(200)]) @ np.linalg.lstsq(np.column_stack([X, np.ones(200)]), y, rcond=None)[0]
+    assert CIPLS(2).fit(X, y).n_components_ == 0

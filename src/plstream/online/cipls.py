@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -18,13 +18,6 @@ from ..solvers import Factors
 from ._base import Stream, Supervised, Tile, for_each_column
 from ._memory import Copied
 from ._side_by_side import SideBySide, rotations
-
-
-class Variant(Protocol):
-    """A recursion that has come to PLS factors, one for each column of y."""
-
-    def factors(self) -> list[Factors]:
-        """Return the factors in the units of the recursion."""
 
 
 @dataclass
@@ -106,7 +99,8 @@ class Normalized(Copied):
         """
         directions, loadings = np.zeros_like(self.actions[k]), np.zeros_like(self.actions[k])
         w, found = self.cross[k], 0
-        least = 1e-12 * np.linalg.norm(w)
+        # What is smaller is a rounding error, of a deflation or of X'y itself.
+        least = max(1e-12 * np.linalg.norm(w), 1e-14 * np.sqrt(self.x_total) * np.sqrt(self.y_total[k]))
         for i, (action, square) in enumerate(zip(self.actions[k], self.squares[k], strict=True)):
             length = np.linalg.norm(w)
             if length <= least or square <= 0:
