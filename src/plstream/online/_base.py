@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._types import Float64Array, FloatArray, Rows
@@ -169,7 +170,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return int(self._stream.n_rows)
 
     def _begin(self, n_features: int, n_columns: int) -> Any:
-        """Return the recursion, or the whole stream, before the first row."""
+        """Return the recursion before the first row."""
         raise NotImplementedError
 
     def _solve(self, stream: Any) -> Any:
@@ -300,6 +301,7 @@ class Supervised(OnlineMethod):
 
     target: str
     _targets: Targets
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"target": [StrOptions({"auto", "labels", "values"})]}
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:

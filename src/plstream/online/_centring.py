@@ -45,7 +45,7 @@ class RunningMean(Copied):
     offset : ndarray of shape (m,)
         Mean of the differences from it, times ``unit``.
     unit : float
-        A power of two: one unless ``fixed``, then about one over the first difference that is not zero (0.0 before).
+        A power of two: one if fixed, else about one over the first difference that is not zero, and zero before that.
     n_rows : int
         Rows so far.
     total : float

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import Array, Float64Array
 
-# What kinds of dtype are called; numbers of either kind may be values.
+# What the kinds of dtype are called.
 _KINDS = {
     "b": "truth values",
     "i": "integers",
@@ -19,7 +19,6 @@ _KINDS = {
     "f": "floats",
     "U": "text",
     "S": "text",
-    "O": "objects",
 }
 
 
@@ -68,12 +67,13 @@ class Targets:
         kind = _KINDS[y.dtype.kind]
         if kind != self.kind:
             raise ValueError(f"Labels were {self.kind} in the first call, and now are {kind}: keep to one type.")
-        index = np.minimum(np.searchsorted(self.classes, self._as_class(y)), len(self.classes) - 1)
-        found = self.classes[index].astype(y.dtype)
+        sought = self._as_class(y)
+        index = np.minimum(np.searchsorted(self.classes, sought), len(self.classes) - 1)
+        found = self.classes[index]
         # A number that has become another one to fit the type of the classes may have become that of a class.
-        unknown = (found != y) | (self.classes[index] != self._as_class(y))
-        if y.dtype.kind == "u" and self.classes.dtype.kind == "i":
-            unknown |= self.classes[index] < 0
+        unknown = (found != sought) | (found.astype(y.dtype) != y)
+        if y.dtype.kind == "u" and found.dtype.kind == "i":
+            unknown |= found < 0
         if unknown.any():
             raise ValueError(
                 f"Label {y[unknown][0]} is not among the classes of the first call: "

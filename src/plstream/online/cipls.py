@@ -302,10 +302,10 @@ class CIPLS(Supervised):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Supervised._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "variant": [StrOptions({"normalized", "paper", "released"})],
         "amnesic": [Interval(Real, 0, None, closed="left")],
-        "target": [StrOptions({"auto", "labels", "values"})],
     }
 
     x_weights_ = Solved("Weights of X.")

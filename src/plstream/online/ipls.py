@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg.blas import dgemm
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from .._types import Float64Array
 from ..estimators._solution import Solved
@@ -162,9 +162,9 @@ class IPLS(Supervised):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Supervised._parameter_constraints,
         **CCIPCA._parameter_constraints,
         "n_pca_components": [Interval(Integral, 1, None, closed="left")],
-        "target": [StrOptions({"auto", "labels", "values"})],
     }
 
     x_weights_ = Solved("Weights of X.")

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from .._types import Float64Array
 from ..estimators._solution import Solved
@@ -145,11 +145,11 @@ class OLPLS(Supervised):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Supervised._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "eta": [Interval(Real, 0, 1, closed="right")],
         "eta_loading": [Interval(Real, 0, 1, closed="neither")],
-        "target": [StrOptions({"auto", "labels", "values"})],
     }
 
     x_weights_ = Solved("Weights of X.")

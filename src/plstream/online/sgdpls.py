@@ -306,12 +306,12 @@ class SGDPLS(Supervised):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Supervised._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "algorithm": [StrOptions({"sgd", "msg", "incremental"})],
         "eta0": [Interval(Real, 0, None, closed="neither"), None],
         "n_steps": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
-        "target": [StrOptions({"auto", "labels", "values"})],
     }
 
     x_weights_ = Solved("Directions in X.")

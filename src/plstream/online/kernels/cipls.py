@@ -53,14 +53,13 @@ def cipls_normalized(
                 return i
             if products[0] <= least_direction or products[2] <= least_row:
                 break
-            before = old * residuals[i]
-            residuals[i] = before + new * products[2]
             # A component that begins has missed the rows so far. Of them no more is known than what they had in all.
-            spread = residuals[i + 1] / max(1, m - i - 1) if squares[i] > 0 else before / old / (m - i)
-            step = _step(products, squares[i], spread, residuals[i], old, new)
-            if step[0] <= 1e-24 * residuals[0]:
-                residuals[i] = before
+            spread = residuals[i + 1] / max(1, m - i - 1) if squares[i] > 0 else residuals[i] / (m - i)
+            residual = old * residuals[i] + new * products[2]
+            step = _step(products, squares[i], spread, residual, old, new)
+            if step[0] <= 1e-24 * max(residual, residuals[0]):
                 break
+            residuals[i] = residual
             if squares[i] == 0:
                 t_squares[i] = spread
             squares[i] = step[0]
