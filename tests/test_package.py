@@ -16,6 +16,7 @@ LAYERS = [
     "_types",
     "_warnings",
     "_compiled",
+    "memory",
     "parallel",
     "progress",
     "sources",
@@ -23,6 +24,7 @@ LAYERS = [
     "solvers",
     "estimators",
     "online",
+    "selection",
 ]
 
 

@@ -50,5 +50,7 @@ def test_bar_says_what_is_left():
     assert "50%, 2 s left" in stream.getvalue()
     bar(Step("read 1", 600, None, 3.0))
     assert "600 rows" in stream.getvalue()
+    bar(Step("ranks", 7, None, 3.0, "features"))
+    assert "ranks: 7 features, 2/s" in stream.getvalue()
     bar(Step("read 1", 1000, 1000, 4.0))
     assert stream.getvalue().endswith(" \r")

@@ -25,6 +25,7 @@ class Step:
     done: int
     total: int | None
     seconds: float
+    unit: str = "rows"
 
     @property
     def finished(self) -> bool:
@@ -47,7 +48,9 @@ def listening(listener: Listener | None) -> Iterator[None]:
         _listener.reset(token)
 
 
-def track(items: Iterable[Item], label: str, total: int | None, size: Callable[[Item], int]) -> Iterator[Item]:
+def track(
+    items: Iterable[Item], label: str, total: int | None, size: Callable[[Item], int], unit: str = "rows"
+) -> Iterator[Item]:
     """Yield the items, telling the listener after each how many units (``size`` of each) are done."""
     listener = _listener.get()
     if listener is None:
@@ -58,7 +61,7 @@ def track(items: Iterable[Item], label: str, total: int | None, size: Callable[[
     for item in items:
         yield item
         done += size(item)
-        listener(Step(label, done, total, time.monotonic() - start))
+        listener(Step(label, done, total, time.monotonic() - start, unit))
 
 
 class ProgressBar:
@@ -91,7 +94,7 @@ class ProgressBar:
 
     def _line(self, step: Step) -> str:
         rate = step.done / step.seconds if step.seconds > 0 else 0.0
-        line = f"{step.label}: {step.done:,} rows, {rate:,.0f}/s"
+        line = f"{step.label}: {step.done:,} {step.unit}, {rate:,.0f}/s"
         if not step.total:
             return line
         share = min(1.0, step.done / step.total)

@@ -1,0 +1,117 @@
+"""What all selectors share: a ranking by scores, of which the first features are kept."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from .._types import Array, Float64Array
+from .._warnings import warn_user
+from ..estimators._base import unchanged_on_failure
+
+# Scores that are closer than this share of the largest one differ by no more than rounding errors.
+_TIE = 1e-12
+
+
+class FeatureRanking(SelectorMixin, BaseEstimator):
+    """A selector that scores all features and keeps the best. Methods differ in :meth:`_score`."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_features_to_select": [
+            None,
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+        ]
+    }
+
+    n_features_to_select: int | float | None
+    scores_: Float64Array
+    ranking_: NDArray[np.intp]
+    support_: NDArray[np.bool_]
+
+    def fit(self, X: Any, y: Any = None) -> FeatureRanking:
+        """Score and rank the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,), default=None
+            Labels. A method that uses none ignores them.
+
+        Returns
+        -------
+        self : object
+            The fitted selector.
+        """
+        self._validate_params()
+        with unchanged_on_failure(self):
+            rows: Array = validate_data(self, X, dtype="numeric", ensure_min_samples=2)
+            classes = None
+            if self.__sklearn_tags__().target_tags.required:
+                classes = self._validate_labels(y, len(rows))
+            self.scores_ = self._score(rows, classes)
+            self.ranking_ = ranking_of(self.scores_)
+            self.support_ = self.ranking_ <= self._n_to_keep()
+        return self
+
+    def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
+        """Return the scores of the features; ``classes`` are the numbers of the classes, if the method uses labels."""
+        raise NotImplementedError
+
+    def _validate_labels(self, y: Any, n_rows: int) -> NDArray[np.intp]:
+        name = type(self).__name__
+        if y is None:
+            raise ValueError(f"{name} requires y to be passed, but the target y is None: pass the labels as y.")
+        labels = column_or_1d(y, warn=True)
+        if len(labels) != n_rows:
+            raise ValueError(f"X has {n_rows} rows but y has {len(labels)} labels: there must be one a row.")
+        check_classification_targets(labels)
+        self.classes_, classes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"{name} needs rows of at least two classes, and all have the label {self.classes_[0]!r}.")
+        tags = self.__sklearn_tags__().classifier_tags
+        if len(self.classes_) > 2 and tags is not None and not tags.multi_class:
+            raise ValueError(f"{name} is for two classes, and y has {len(self.classes_)}.")
+        return classes
+
+    def _n_to_keep(self) -> int:
+        """Return how many features to keep; half of them by default."""
+        wanted = 0.5 if self.n_features_to_select is None else self.n_features_to_select
+        return number_to_keep(wanted, len(self.scores_))
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self, "support_")
+        return self.support_
+
+
+def number_to_keep(n_features_to_select: Any, n_features: int) -> int:
+    """Return how many features a number or a fraction amounts to: the nearest number, halves up, and at least one."""
+    if not isinstance(n_features_to_select, Integral):
+        return max(1, int(np.floor(n_features_to_select * n_features + 0.5)))
+    if n_features_to_select > n_features:
+        warn_user(f"X has {n_features} features, fewer than n_features_to_select={n_features_to_select}: all are kept.")
+    return min(int(n_features_to_select), n_features)
+
+
+def ranking_of(scores: Float64Array) -> NDArray[np.intp]:
+    """Return the rank of every feature, 1 for the largest score.
+
+    Scores that differ by no more than rounding errors are ties, such as those of copies of a feature. Ties are ranked
+    in the order of the columns, so that a ranking does not depend on how sums happen to be rounded.
+    """
+    order = np.argsort(-scores, kind="stable")
+    drops = -np.diff(scores[order], prepend=scores[order[:1]])
+    group = np.cumsum(drops > _TIE * np.abs(scores).max(initial=0.0))
+    order = order[np.lexsort((order, group))]
+    ranking = np.empty(len(scores), dtype=np.intp)
+    ranking[order] = np.arange(1, len(scores) + 1)
+    return ranking
