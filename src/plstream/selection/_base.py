@@ -95,7 +95,7 @@ class FeatureRanking(SelectorMixin, BaseEstimator):
 
 def number_to_keep(n_features_to_select: Any, n_features: int) -> int:
     """Return how many features a number or a fraction amounts to: the nearest number, halves up, and at least one."""
-    if not isinstance(n_features_to_select, Integral):
+    if not isinstance(n_features_to_select, (int, np.integer)):
         return max(1, int(np.floor(n_features_to_select * n_features + 0.5)))
     if n_features_to_select > n_features:
         warn_user(f"X has {n_features} features, fewer than n_features_to_select={n_features_to_select}: all are kept.")

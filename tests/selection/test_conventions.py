@@ -1,0 +1,35 @@
+"""scikit-learn's own checks for every selector, and what they all have in common."""
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from plstream.selection import FeatureRanking
+from plstream.selection._base import number_to_keep, ranking_of
+
+SELECTORS: list[FeatureRanking] = []
+
+
+@parametrize_with_checks(SELECTORS)
+def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "n_features", "number"),
+    [(3, 10, 3), (0.25, 10, 3), (0.15, 10, 2), (0.01, 10, 1), (1.0, 7, 7), (np.int64(2), 5, 2), (0.1, 8192, 819)],
+)
+def test_number_to_keep(wanted, n_features, number):
+    assert number_to_keep(wanted, n_features) == number
+
+
+def test_more_than_there_are():
+    with pytest.warns(UserWarning, match="X has 4 features, fewer than n_features_to_select=9: all are kept"):
+        assert number_to_keep(9, 4) == 4
+
+
+def test_ranking_breaks_ties_by_column():
+    rounding = 1e-15 * np.array([3, 1, 2, 0, 5])
+    np.testing.assert_array_equal(ranking_of(np.array([0.5, 1.0, 0.5, 0.0, 1.0]) + rounding), [3, 1, 4, 5, 2])
+    np.testing.assert_array_equal(ranking_of(np.zeros(3)), [1, 2, 3])
+    np.testing.assert_array_equal(ranking_of(np.array([1e-300, 2e-300])), [2, 1])
