@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .estimators import IncrementalPLS
     from .online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
     from .progress import show_progress
+    from .selection import InfFS, InfFSS, InfFSU
 
 __version__ = "0.1.0"
 
@@ -20,6 +21,9 @@ __all__ = [
     "SGDPLS",
     "IncrementalLDA",
     "IncrementalPLS",
+    "InfFS",
+    "InfFSS",
+    "InfFSU",
     "show_progress",
 ]
 
@@ -30,6 +34,9 @@ _HOME = {
     "IPLS": "online",
     "IncrementalLDA": "online",
     "IncrementalPLS": "estimators",
+    "InfFS": "selection",
+    "InfFSS": "selection",
+    "InfFSU": "selection",
     "OLPLS": "online",
     "SGDPLS": "online",
     "show_progress": "progress",

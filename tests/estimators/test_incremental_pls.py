@@ -15,8 +15,8 @@ from sklearn.datasets import load_linnerud
 
 from plstream import IncrementalPLS
 from tests.oracles import dense_pls, regression_data, relative_error
+from tests.real_data import real_data
 
-SPECTRA = Path(__file__).parents[3] / "shared" / "data" / "spectra"
 SHARED_ATTRIBUTES = [
     "x_weights_",
     "x_loadings_",
@@ -88,7 +88,6 @@ def test_equals_r_on_linnerud(solver):
     assert relative_error(ours.ravel(), expected) < 1e-9
 
 
-@pytest.mark.skipif(not SPECTRA.exists(), reason="the gasoline spectra of R's package pls are not at hand")
 @pytest.mark.parametrize(
     ("key", "n_components", "scale"),
     [
@@ -99,15 +98,14 @@ def test_equals_r_on_linnerud(solver):
 )
 def test_equals_r_on_gasoline(solver, key, n_components, scale):
     expected = np.array(json.loads((Path(__file__).parents[1] / "data" / "r_pls.json").read_text())[key])
-    data = np.load(SPECTRA / "pls_gasoline.npz")
+    data = real_data("spectra/pls_gasoline.npz")
     model = IncrementalPLS(n_components, scale=scale, solver=solver, sketch_size=64).fit(data["NIR"], data["octane"])
     # R leaves X scaled in its coefficients, and y as it is.
     assert relative_error(model.coef_[0] * model.x_scale_, expected) < 1e-9
 
 
-@pytest.mark.skipif(not SPECTRA.exists(), reason="the spectra are not at hand")
 def test_many_components_of_ill_conditioned_spectra():
-    data = np.load(SPECTRA / "tecator.npz")
+    data = real_data("spectra/tecator.npz")
     X, y = data["X"], data["Y_water_fat_protein"][:, 1]
     theirs = PLSRegression(20, scale=False).fit(X, y)
     assert relative_error(IncrementalPLS(20, scale=False).fit(X, y).coef_, theirs.coef_) < 1e-8

@@ -1,8 +1,6 @@
 """IncrementalPLS by a sketch: its parameters, what it says of itself, and real data."""
 
-import os
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +9,8 @@ from sklearn.svm import LinearSVC
 
 from plstream import IncrementalPLS
 from tests.oracles import regression_data, relative_error
+from tests.real_data import real_data
 from tests.statistics.test_sketch import smallest_cosine, spectrum_data
-
-DATA = Path(os.environ.get("PLSTREAM_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def test_auto_depends_on_the_number_of_features():
@@ -213,11 +210,10 @@ def test_several_responses():
     assert relative_error(model.predict(X), exact.predict(X)) < 0.05
 
 
-@pytest.mark.skipif(not (DATA / "lfw").exists(), reason="the LFW features are not at hand")
 @pytest.mark.parametrize(("n_components", "bound"), [(2, 0.9999), (4, 0.999), (8, 0.99)])
 def test_faces(n_components, bound):
     """Pairs of faces, 8,192 features of VGG16: the subspace and the accuracy of a fit that reads again and again."""
-    data = np.load(DATA / "lfw" / "vgg16_conv5_64px.npz")
+    data = real_data("lfw/vgg16_conv5_64px.npz")
     pairs, y = data["pairs"], np.where(data["same"] > 0, 1.0, -1.0)
     X = np.abs(data["F"][pairs[:, 0]].astype(np.float32) - data["F"][pairs[:, 1]])
     held_out = data["fold"] == data["fold"].max()

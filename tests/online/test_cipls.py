@@ -1,8 +1,6 @@
 """CIPLS beside batch PLS, beside its formulas, and with data that is hard on it."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,10 +18,10 @@ from plstream.progress import listening
 
 from ..checks import fed
 from ..oracles import dense_pls, regression_data, relative_error
+from ..real_data import real_data
 from .principal import cosines
 from .recursions import gaussian_data, plain_normalized, plain_paper, plain_released
 
-DATA = Path(os.environ.get("PLSTREAM_DATA", Path(__file__).parents[3] / "shared" / "data"))
 CHUNKS = ([200], [1], [7], [1, 150, 49])
 
 variants = pytest.mark.parametrize("variant", ["normalized", "paper", "released"])
@@ -202,9 +200,8 @@ def test_low_rank(rank):
     assert np.isfinite(model.transform(X)).all()
 
 
-@pytest.mark.skipif(not (DATA / "lfw").exists(), reason="needs the features of LFW, see PLSTREAM_DATA")
 def test_face_verification():
-    data = np.load(DATA / "lfw" / "vgg16_conv5_64px.npz")
+    data = real_data("lfw/vgg16_conv5_64px.npz")
     features, pairs, same, folds = data["F"], data["pairs"], data["same"].astype(int), data["fold"]
     X = np.abs(features[pairs[:, 0]].astype(np.float32) - features[pairs[:, 1]].astype(np.float32))
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from plstream.selection import FeatureRanking
+from plstream import InfFS, InfFSS, InfFSU
 from plstream.selection._base import number_to_keep, ranking_of
 
-SELECTORS: list[FeatureRanking] = []
+SELECTORS = [InfFS(), InfFS(supervised=True), InfFS(variant="released", solver="krylov"), InfFSU(), InfFSS()]
 
 
 @parametrize_with_checks(SELECTORS)

@@ -1,5 +1,5 @@
 """Feature selection: scores of features, and selectors that keep the best of them."""
 
-from ._base import FeatureRanking
+from .inffs import InfFS, InfFSS, InfFSU
 
-__all__ = ["FeatureRanking"]
+__all__ = ["InfFS", "InfFSS", "InfFSU"]

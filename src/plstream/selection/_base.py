@@ -32,7 +32,7 @@ class FeatureRanking(SelectorMixin, BaseEstimator):
         ]
     }
 
-    n_features_to_select: int | float | None
+    n_features_to_select: float | str | None
     scores_: Float64Array
     ranking_: NDArray[np.intp]
     support_: NDArray[np.bool_]
@@ -77,7 +77,8 @@ class FeatureRanking(SelectorMixin, BaseEstimator):
         check_classification_targets(labels)
         self.classes_, classes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"{name} needs rows of at least two classes, and all have the label {self.classes_[0]!r}.")
+            label = self.classes_.tolist()[0]
+            raise ValueError(f"{name} needs rows of at least two classes, and all have the label {label!r}.")
         tags = self.__sklearn_tags__().classifier_tags
         if len(self.classes_) > 2 and tags is not None and not tags.multi_class:
             raise ValueError(f"{name} is for two classes, and y has {len(self.classes_)}.")

@@ -1,0 +1,149 @@
+"""What each feature is by itself: its ranks, its deviation, and how it differs between classes.
+
+Functions for blocks of features take them as rows, as :func:`~plstream.selection._columns.map_features` gives them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from .._types import Array, Float64Array
+from ._columns import map_features
+
+# What the code of infFS_S puts in for an empty bin.
+_EMPTY = 1e-5
+
+
+def normalised(values: Float64Array) -> Float64Array:
+    """Return the values moved and scaled to [0, 1]; zeros if they are all the same."""
+    least, largest = values.min(), values.max()
+    if least == largest:
+        return np.zeros_like(values)
+    unit = np.abs([least, largest]).max()
+    shifted = values / unit - least / unit
+    scaled: Float64Array = shifted / shifted.max()
+    return scaled
+
+
+def centred_ranks(features: Float64Array) -> NDArray[np.intp]:
+    """Return the ranks, ties by their average, times two and less their mean, so that they are whole numbers."""
+    n = features.shape[1]
+    ranks: NDArray[np.intp] = (2.0 * rankdata(features, axis=1) - (n + 1)).astype(np.intp)
+    return ranks
+
+
+def deviations(X: Array) -> Float64Array:
+    """Return the standard deviation of every feature, with n - 1 degrees of freedom."""
+    result = np.empty(X.shape[1])
+    for columns, values in map_features(_deviations, X, "deviations"):
+        result[columns] = values
+    return result
+
+
+def _deviations(features: Float64Array) -> Float64Array:
+    exponents = _to_common_size(features)
+    scaled: Float64Array = np.ldexp(features.std(axis=1, ddof=1), exponents)
+    return scaled
+
+
+def fisher(X: Array, classes: NDArray[np.intp], *, perfect: float | None = None) -> Float64Array:
+    """Return Fisher's criterion of every feature: the squared difference of two classes' means to their variances.
+
+    A feature that is constant in both classes, and differs between them, has a criterion without bound. It is given
+    that of the best of the others, or the squared difference divided by ``perfect``.
+    """
+    ratios, differences = np.empty(X.shape[1]), np.empty(X.shape[1])
+
+    def of(features: Float64Array) -> tuple[Float64Array, Float64Array]:
+        return _fisher(features, classes)
+
+    for columns, values in map_features(of, X, "Fisher's criterion"):
+        ratios[columns], differences[columns] = values
+    bounded = np.isfinite(ratios)
+    if perfect is not None:
+        with np.errstate(over="ignore"):
+            substitute = np.minimum(differences**2 / perfect, np.finfo(np.float64).max)
+        return np.where(bounded, ratios, substitute)
+    best = ratios.max(where=bounded, initial=0.0) or 1.0
+    return np.where(bounded, ratios, best)
+
+
+def _fisher(features: Float64Array, classes: NDArray[np.intp]) -> tuple[Float64Array, Float64Array]:
+    """Return the ratios, infinite where variances are zero and means differ, and the differences of the means."""
+    exponents = _to_common_size(features)
+    first, second = features[:, classes == 0], features[:, classes == 1]
+    variance = _variance(first) + _variance(second)
+    # The mean of numbers that are all the same may differ from them by a rounding error.
+    difference = np.where(variance == 0, second[:, 0] - first[:, 0], second.mean(axis=1) - first.mean(axis=1))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratios = np.where(difference == 0, 0.0, difference**2 / variance)
+    return ratios, np.ldexp(difference, exponents)
+
+
+def _variance(features: Float64Array) -> Float64Array:
+    """Return variances with n - 1 degrees of freedom; a single row varies by nothing, and so do equal ones."""
+    if features.shape[1] < 2:
+        return np.zeros(len(features))
+    shifted = features - features[:, :1]
+    variance: Float64Array = shifted.var(axis=1, ddof=1)
+    return variance
+
+
+def mutual_information(X: Array, classes: NDArray[np.intp]) -> Float64Array:
+    """Return 2 I / (H(x) + H(y)) of every feature, from histograms, as the code of infFS_S does.
+
+    Bins have equal widths. Empty ones are given a probability of 1e-5, and empty cells of the joint histogram a count
+    of 1e-5.
+    """
+    result = np.empty(X.shape[1])
+
+    def of(features: Float64Array) -> Float64Array:
+        return _mutual_information(features, classes)
+
+    for columns, values in map_features(of, X, "mutual information"):
+        result[columns] = values
+    return result
+
+
+def _mutual_information(features: Float64Array, classes: NDArray[np.intp]) -> Float64Array:
+    m, n = features.shape
+    n_bins = 20 if n > 200 else max(n // 10, 10)
+    _to_common_size(features)
+    cells = _bins(features, n_bins)
+    cells += n_bins * classes
+    n_cells = n_bins * (classes.max() + 1)
+    cells += n_cells * np.arange(m)[:, None]
+    counts = np.bincount(cells.ravel(), minlength=m * n_cells).reshape(m, -1, n_bins).astype(np.float64)
+    of_x, of_class = counts.sum(axis=1) / n, np.bincount(classes) / n
+    of_x[of_x == 0] = _EMPTY
+    counts[counts == 0] = _EMPTY
+    joint = counts / n
+    information = (joint * np.log(joint / of_x[:, None, :] / of_class[:, None])).sum(axis=(1, 2))
+    entropies = -(of_x * np.log(of_x)).sum(axis=1) - (of_class * np.log(of_class)).sum()
+    shares: Float64Array = 2.0 * information / entropies
+    return shares
+
+
+def _bins(features: Float64Array, n_bins: int) -> NDArray[np.intp]:
+    """Return the number of the bin of each value: of equal widths from the least to the largest, the last closed."""
+    least = features.min(axis=1, keepdims=True)
+    widths = (features.max(axis=1, keepdims=True) - least) / n_bins
+    bins: NDArray[np.intp] = ((features - least) / np.where(widths > 0, widths, 1.0)).astype(np.intp)
+    np.minimum(bins, n_bins - 1, out=bins)
+    # A value at the edge of a bin may have been put on its other side by rounding errors.
+    bins -= features < least + bins * widths
+    bins += (features >= least + (bins + 1) * widths) & (bins < n_bins - 1) & (widths > 0)
+    return bins
+
+
+def _to_common_size(features: Float64Array) -> NDArray[np.intc]:
+    """Divide each feature by a power of two, so that its squares neither overflow nor vanish; return the exponents.
+
+    Then subtract its first value, so that what is constant is exactly zero and a large mean costs no digits.
+    """
+    exponents: NDArray[np.intc] = np.frexp(np.abs(features).max(axis=1))[1]
+    np.ldexp(features, -exponents[:, None], out=features)
+    features -= features[:, :1].copy()
+    return exponents

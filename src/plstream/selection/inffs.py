@@ -1,0 +1,389 @@
+"""Infinite feature selection: features are ranked by all walks in a graph that joins every two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .._types import Array, Float64Array
+from ._base import FeatureRanking
+from ._edges import Edges, Independence, Largest, LowRank, Mixture
+from ._energy import energies
+from ._relevance import deviations, fisher, mutual_information, normalised
+
+# Of the code of infFS_U and infFS_S, for each feature: what is left out of the rate, so that sums of walks converge.
+_SLACK = 5e-6
+# With 200,000 features that would leave nothing.
+_LEAST_SHARE = 0.1
+# Of the code of infFS and infFS_S: what variances of zero are replaced by.
+_NO_VARIANCE = 10_000.0
+
+
+class InfFS(FeatureRanking):
+    """Infinite feature selection (infFS): features that vary much and are not like the others.
+
+    Every two features are joined by an edge with the weight ``alpha * s + (1 - alpha) * c``, where s is the larger of
+    their standard deviations, scaled to [0, 1] over all pairs, and c is one minus the absolute value of Spearman's
+    correlation. The score of a feature is the weight of all walks that begin with it, of any length, each longer by one
+    edge counting less by the factor ``r = factor / spectral radius``.
+
+    Labels are not used unless ``supervised=True``, whether passed or not. Then c is the product of the two features'
+    Fisher criteria, (difference of means)^2 / (sum of variances) of two classes, scaled to [0, 1] over all pairs.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        How many features to keep, or which share of them. None keeps half.
+    alpha : float, default=0.5
+        The weight of deviations, in [0, 1]; the rest is for correlations or criteria. It should be cross-validated.
+    supervised : bool, default=False
+        Whether to use labels, of two classes.
+    factor : float, default=0.9
+        How close walks come to having no bound, less than 1. With less, long walks count less: scores near zero rank
+        features by the sums of their edges, those near 1 by the main eigenvector of the graph.
+    variant : {"published", "released"}, default="published"
+        "released" is what the authors' code does: c is one minus the correlation, so that opposites are twice as far
+        apart as strangers; ``alpha`` is the weight of c; a constant feature counts as unlike all others, so that it may
+        come first; and in a supervised graph a feature that is constant in each class, but not the same, has its
+        squared difference of means divided by 10,000. By default such a feature is as good as the best of the others.
+    solver : {"auto", "dense", "krylov"}, default="auto"
+        "dense" holds all edges and solves with them: exact, for some thousand features. "krylov" needs their products
+        with a few vectors, and has the same answer to ten digits. "auto" is "dense" up to 256 features.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Energies of the features: the more, the better.
+    ranking_ : ndarray of shape (n_features,)
+        Ranks of the features, 1 for the best. Scores that are equal but for rounding errors are ranked by column.
+    support_ : ndarray of shape (n_features,)
+        Which features are kept.
+    classes_ : ndarray of shape (2,)
+        The labels, if they were used.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of features, if X has any that are all strings.
+
+    See Also
+    --------
+    InfFSU : The later method without labels.
+    InfFSS : The later method with labels.
+
+    Notes
+    -----
+    Scores are ``(I - rA)^-1 1 - 1`` for edges A. Correlations are products of ranks, formed a block at a time: that
+    takes time proportional to n m^2 and memory for the ranks, of two bytes a number. Blocks are kept as far as there is
+    room in the ``working_memory`` of scikit-learn's configuration, and formed again for each of some five to ten
+    products otherwise. A supervised graph takes no more than a few reads of X.
+
+    References
+    ----------
+    G. Roffo, S. Melzi and M. Cristani, "Infinite Feature Selection", IEEE International Conference on Computer Vision,
+    2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import InfFS
+    >>> X = np.random.default_rng(0).normal(size=(100, 4)) * [1, 2, 3, 4]
+    >>> X[:, 2] = X[:, 3] - X[:, 0]
+    >>> InfFS(n_features_to_select=2).fit(X).ranking_
+    array([4, 3, 2, 1])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **FeatureRanking._parameter_constraints,
+        "alpha": [Interval(Real, 0, 1, closed="both")],
+        "supervised": ["boolean"],
+        "factor": [Interval(Real, 0, 1, closed="neither")],
+        "variant": [StrOptions({"published", "released"})],
+        "solver": [StrOptions({"auto", "dense", "krylov"})],
+    }
+
+    def __init__(
+        self,
+        n_features_to_select: float | None = None,
+        *,
+        alpha: float = 0.5,
+        supervised: bool = False,
+        factor: float = 0.9,
+        variant: str = "published",
+        solver: str = "auto",
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.alpha = alpha
+        self.supervised = supervised
+        self.factor = factor
+        self.variant = variant
+        self.solver = solver
+
+    def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
+        released = self.variant == "released"
+        alpha = 1 - self.alpha if released else self.alpha
+        edges = _mixed(X, alpha, signed=released) if classes is None else self._supervised(X, classes, alpha)
+        row_sums = edges.product(np.ones(X.shape[1]))
+        return energies(edges, row_sums, self.factor, None, symmetric=True, solver=self.solver)
+
+    def _supervised(self, X: Array, classes: NDArray[np.intp], alpha: float) -> Edges:
+        criteria = fisher(X, classes, perfect=_NO_VARIANCE if self.variant == "released" else None)
+        return Mixture([(alpha, _spread(X)), (1 - alpha, _products(criteria))])
+
+    def __sklearn_tags__(self) -> Tags:
+        return _tags(super().__sklearn_tags__(), binary=self.supervised)
+
+
+class _Absorbing(FeatureRanking):
+    """Scores by walks that end by chance: the graph is scaled by its largest sum of a row, so that none exceeds one."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_features_to_select": [*FeatureRanking._parameter_constraints["n_features_to_select"], StrOptions({"bins"})],
+        "double_scaling": ["boolean"],
+        "solver": [StrOptions({"auto", "dense", "krylov"})],
+    }
+
+    double_scaling: bool
+    solver: str
+
+    def _energies(self, edges: Edges, m: int, *, symmetric: bool) -> Float64Array:
+        row_sums = edges.product(np.ones(m))
+        largest = float(row_sums.max())
+        bound = largest + _SLACK * m
+        if self.double_scaling:
+            bound *= largest
+        share = max(1 - _SLACK * m, _LEAST_SHARE)
+        return energies(edges, row_sums, share, bound, symmetric=symmetric, solver=self.solver)
+
+    def _n_to_keep(self) -> int:
+        if self.n_features_to_select != "bins":
+            return super()._n_to_keep()
+        counts = np.histogram(self.scores_, max(1, len(self.scores_) // 2))[0]
+        return max(1, int(np.sum(counts > counts.mean())))
+
+
+class InfFSU(_Absorbing):
+    """Unsupervised infinite feature selection of 2020 (infFS_U): features that vary much and are not like the others.
+
+    Edges are those of :class:`InfFS`: ``alpha * s + (1 - alpha) * c``. They are divided by the largest sum of a row, so
+    that they are the chances of a walk to go on, which at the end it does not. The score of a feature is how long walks
+    that begin with it are expected to be, less one. Labels are not used, whether passed or not.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float, "bins" or None, default=None
+        How many features to keep, or which share of them. None keeps half. "bins" is the rule of the authors' code: as
+        many as there are bins in a histogram of the scores, of half as many bins as features, with more features in
+        them than the average. It counts bins and not features: a heuristic, for those who need to reproduce it.
+    alpha : float, default=0.5
+        The weight of deviations, in [0, 1]; the rest is for correlations. It should be cross-validated.
+    double_scaling : bool, default=False
+        Whether to divide by the largest sum of a row twice, as the authors' code does. Walks of more than one edge then
+        count next to nothing, and features are ranked by the sums of their edges.
+    solver : {"auto", "dense", "krylov"}, default="auto"
+        As of :class:`InfFS`.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Energies of the features: the more, the better. The authors' code adds 1.
+    ranking_ : ndarray of shape (n_features,)
+        Ranks of the features, 1 for the best. Scores that are equal but for rounding errors are ranked by column.
+    support_ : ndarray of shape (n_features,)
+        Which features are kept.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of features, if X has any that are all strings.
+
+    See Also
+    --------
+    InfFS : The first method, and notes on time and memory, which are the same.
+
+    Notes
+    -----
+    Scores are ``(I - rA)^-1 1 - 1`` for edges A, with ``r = (1 - d) / (largest sum of a row + d)`` and d = 5e-6 m for m
+    features, which keeps r away from the point where sums have no bound. 1 - d is held at 0.1 from 180,000 features on,
+    where it would otherwise vanish and become negative.
+
+    References
+    ----------
+    G. Roffo, S. Melzi, U. Castellani, A. Vinciarelli and M. Cristani, "Infinite Feature Selection: A Graph-based
+    Feature Filtering Approach", IEEE Transactions on Pattern Analysis and Machine Intelligence, 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import InfFSU
+    >>> X = np.random.default_rng(0).normal(size=(100, 4)) * [1, 2, 3, 4]
+    >>> X[:, 2] = X[:, 3] + X[:, 0]
+    >>> InfFSU(n_features_to_select=0.5).fit_transform(X).shape
+    (100, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_Absorbing._parameter_constraints,
+        "alpha": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        n_features_to_select: float | str | None = None,
+        *,
+        alpha: float = 0.5,
+        double_scaling: bool = False,
+        solver: str = "auto",
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.alpha = alpha
+        self.double_scaling = double_scaling
+        self.solver = solver
+
+    def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
+        return self._energies(_mixed(X, self.alpha, signed=False), X.shape[1], symmetric=True)
+
+
+class InfFSS(_Absorbing):
+    """Supervised infinite feature selection of 2020 (infFS_S): features that tell two classes apart and vary much.
+
+    The edge from feature i to feature j weighs ``alpha_1 (g_j + h_i) / 2 + alpha_2 (g_j + s_ij) / 2 +
+    alpha_3 (s_ij + h_i) / 2``, with the mutual information g of a feature and the labels, Fisher's criterion h, and the
+    larger standard deviation s of the two, each scaled to [0, 1]. Walks are weighed as in :class:`InfFSU`.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float, "bins" or None, default=None
+        As of :class:`InfFSU`.
+    alpha : sequence of three floats, default=(1/3, 1/3, 1/3)
+        Weights of the three pairs, none negative, with a sum of one. They should be cross-validated.
+    symmetrise : bool, default=False
+        Whether to take the average of the edges in both directions. As the edges are, the ranking does not depend on
+        the mutual information at all, or next to it: it stands only at the far end of an edge, and adds the same to
+        all features. This is an extension that makes it count.
+    double_scaling : bool, default=False
+        As of :class:`InfFSU`. The authors' code does so. With it, as in that code, a feature that is constant in each
+        class, but not the same, has its squared difference of means divided by 10,000. By default such a feature is as
+        good as the best of the others.
+    solver : {"auto", "dense", "krylov"}, default="auto"
+        As of :class:`InfFS`. Products take O(m log m) here: there is no need for "dense".
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Energies of the features: the more, the better. The authors' code adds 1.
+    ranking_ : ndarray of shape (n_features,)
+        Ranks of the features, 1 for the best. Scores that are equal but for rounding errors are ranked by column.
+    support_ : ndarray of shape (n_features,)
+        Which features are kept.
+    classes_ : ndarray of shape (2,)
+        The labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of features, if X has any that are all strings.
+
+    See Also
+    --------
+    InfFSU : The method without labels.
+
+    Notes
+    -----
+    Mutual information is that of histograms of 20 bins (of a tenth of the rows, but 10 at least, up to 200 rows),
+    divided by the mean of the two entropies. Time is proportional to n m, and memory to m.
+
+    References
+    ----------
+    G. Roffo, S. Melzi, U. Castellani, A. Vinciarelli and M. Cristani, "Infinite Feature Selection: A Graph-based
+    Feature Filtering Approach", IEEE Transactions on Pattern Analysis and Machine Intelligence, 2020.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from plstream import InfFSS
+    >>> data = load_breast_cancer()
+    >>> selector = InfFSS(n_features_to_select=3).fit(data.data, data.target)
+    >>> print(*data.feature_names[selector.support_], sep=", ")
+    mean area, worst area, worst concave points
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_Absorbing._parameter_constraints,
+        "alpha": ["array-like"],
+        "symmetrise": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        n_features_to_select: float | str | None = None,
+        *,
+        alpha: Sequence[float] = (1 / 3, 1 / 3, 1 / 3),
+        symmetrise: bool = False,
+        double_scaling: bool = False,
+        solver: str = "auto",
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.alpha = alpha
+        self.symmetrise = symmetrise
+        self.double_scaling = double_scaling
+        self.solver = solver
+
+    def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
+        a1, a2, a3 = self._weights()
+        assert classes is not None
+        criteria = normalised(fisher(X, classes, perfect=_NO_VARIANCE if self.double_scaling else None))
+        information = normalised(mutual_information(X, classes))
+        ones = np.ones(X.shape[1])
+        left = np.column_stack([ones, criteria])
+        right = np.column_stack([(a1 + a2) / 2 * information, (a1 + a3) / 2 * ones])
+        if self.symmetrise:
+            left, right = np.hstack([left, right]) / 2, np.hstack([right, left])
+        edges = Mixture([(1.0, LowRank(left, right)), ((a2 + a3) / 2, _spread(X))])
+        return self._energies(edges, X.shape[1], symmetric=self.symmetrise)
+
+    def _weights(self) -> Float64Array:
+        weights = np.asarray(self.alpha, dtype=np.float64)
+        if weights.shape != (3,) or not (weights >= 0).all() or not np.isclose(weights.sum(), 1):
+            raise ValueError(f"alpha must be three numbers, none negative, with a sum of one, not {self.alpha!r}.")
+        return weights
+
+    def __sklearn_tags__(self) -> Tags:
+        return _tags(super().__sklearn_tags__(), binary=True)
+
+
+def _mixed(X: Array, alpha: float, *, signed: bool) -> Edges:
+    """Return the edges of deviations, with the weight alpha, and of correlations; what weighs nothing is not made."""
+    parts: list[tuple[float, Edges]] = [(alpha, _spread(X))]
+    if alpha < 1:
+        parts.append((1 - alpha, Independence(X, signed=signed)))
+    return Mixture(parts)
+
+
+def _spread(X: Array) -> Largest:
+    """Return the larger deviation of the two ends, scaled to [0, 1] over all pairs: the least is on the diagonal."""
+    return Largest(normalised(deviations(X)))
+
+
+def _products(criteria: Float64Array) -> LowRank:
+    """Return the products of criteria, scaled to [0, 1] over all pairs.
+
+    With the least one l and what the others have more, d, they are ``d_i d_j + l (d_i + d_j)`` before scaling: a sum
+    without differences, which would lose digits.
+    """
+    criteria = criteria / (criteria.max() or 1.0)
+    least, more = criteria.min(), criteria - criteria.min()
+    scale = more.max() * (more.max() + 2 * least) or 1.0
+    ones = np.ones_like(more)
+    return LowRank(np.column_stack([more, least * more, least * ones]) / scale, np.column_stack([more, ones, more]))
+
+
+def _tags(tags: Tags, *, binary: bool) -> Tags:
+    tags.target_tags.required = binary
+    if binary:
+        # Not a classifier, but the tag says that labels are of two classes.
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+    return tags
