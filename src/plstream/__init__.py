@@ -9,13 +9,14 @@ if TYPE_CHECKING:
     from .estimators import IncrementalPLS
     from .online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
     from .progress import show_progress
-    from .selection import InfFS, InfFSS, InfFSU
+    from .selection import ILFS, InfFS, InfFSS, InfFSU
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CCIPCA",
     "CIPLS",
+    "ILFS",
     "IPLS",
     "OLPLS",
     "SGDPLS",
@@ -31,6 +32,7 @@ __all__ = [
 _HOME = {
     "CCIPCA": "online",
     "CIPLS": "online",
+    "ILFS": "selection",
     "IPLS": "online",
     "IncrementalLDA": "online",
     "IncrementalPLS": "estimators",

@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from plstream import InfFS, InfFSS, InfFSU
+from plstream import ILFS, InfFS, InfFSS, InfFSU
 from plstream.selection._base import number_to_keep, ranking_of
 
-SELECTORS = [InfFS(), InfFS(supervised=True), InfFS(variant="released", solver="krylov"), InfFSU(), InfFSS()]
+SELECTORS = [
+    InfFS(),
+    InfFS(supervised=True),
+    InfFS(variant="released", solver="krylov"),
+    InfFSU(),
+    InfFSS(),
+    ILFS(),
+    ILFS(variant="A"),
+]
 
 
 @parametrize_with_checks(SELECTORS)
@@ -33,3 +41,6 @@ def test_ranking_breaks_ties_by_column():
     np.testing.assert_array_equal(ranking_of(np.array([0.5, 1.0, 0.5, 0.0, 1.0]) + rounding), [3, 1, 4, 5, 2])
     np.testing.assert_array_equal(ranking_of(np.zeros(3)), [1, 2, 3])
     np.testing.assert_array_equal(ranking_of(np.array([1e-300, 2e-300])), [2, 1])
+    np.testing.assert_array_equal(
+        ranking_of(np.array([-np.inf, 1.0, np.inf, 2.0, np.inf, -np.inf])), [5, 4, 1, 3, 2, 6]
+    )

@@ -59,13 +59,17 @@ class FeatureRanking(SelectorMixin, BaseEstimator):
             if self.__sklearn_tags__().target_tags.required:
                 classes = self._validate_labels(y, len(rows))
             self.scores_ = self._score(rows, classes)
-            self.ranking_ = ranking_of(self.scores_)
+            self.ranking_ = ranking_of(self._ranked_by())
             self.support_ = self.ranking_ <= self._n_to_keep()
         return self
 
     def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
         """Return the scores of the features; ``classes`` are the numbers of the classes, if the method uses labels."""
         raise NotImplementedError
+
+    def _ranked_by(self) -> Float64Array:
+        """Return what features are ranked by: their scores, unless a method can tell features of equal scores apart."""
+        return self.scores_
 
     def _validate_labels(self, y: Any, n_rows: int) -> NDArray[np.intp]:
         name = type(self).__name__
@@ -81,7 +85,7 @@ class FeatureRanking(SelectorMixin, BaseEstimator):
             raise ValueError(f"{name} needs rows of at least two classes, and all have the label {label!r}.")
         tags = self.__sklearn_tags__().classifier_tags
         if len(self.classes_) > 2 and tags is not None and not tags.multi_class:
-            raise ValueError(f"{name} is for two classes, and y has {len(self.classes_)}.")
+            raise ValueError(f"{self} is for two classes, and y has {len(self.classes_)}.")
         return classes
 
     def _n_to_keep(self) -> int:
@@ -110,8 +114,10 @@ def ranking_of(scores: Float64Array) -> NDArray[np.intp]:
     in the order of the columns, so that a ranking does not depend on how sums happen to be rounded.
     """
     order = np.argsort(-scores, kind="stable")
-    drops = -np.diff(scores[order], prepend=scores[order[:1]])
-    group = np.cumsum(drops > _TIE * np.abs(scores).max(initial=0.0))
+    # Equal infinities are ties too: their difference is NaN, which is no drop.
+    with np.errstate(invalid="ignore"):
+        drops = -np.diff(scores[order], prepend=scores[order[:1]])
+    group = np.cumsum(drops > _TIE * np.abs(scores[np.isfinite(scores)]).max(initial=0.0))
     order = order[np.lexsort((order, group))]
     ranking = np.empty(len(scores), dtype=np.intp)
     ranking[order] = np.arange(1, len(scores) + 1)

@@ -1,0 +1,338 @@
+"""Selectors side by side: how well what they keep predicts, how stable and how alike it is, and how long it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_regressor
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, indexable
+
+from .._types import Float64Array
+from ..progress import listening, track
+from ._base import number_to_keep, ranking_of
+
+Ranking = NDArray[np.intp]
+
+
+def overlap(first: Any, second: Any, k: int) -> float:
+    """Return the share of the best k features of one ranking that are among the best k of another.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n_features,)
+        Rankings: the rank of every feature, 1 for the best.
+    k : int
+        How many features of each.
+
+    Returns
+    -------
+    share : float
+        From 0 to 1. Rankings that have nothing to do with each other have about k/n_features in common.
+
+    Examples
+    --------
+    >>> from plstream.selection import overlap
+    >>> overlap([1, 2, 3, 4], [2, 4, 1, 3], k=2)
+    0.5
+    """
+    first, second = np.asarray(first), np.asarray(second)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise ValueError(f"Rankings must be of the same features, but have shapes {first.shape} and {second.shape}.")
+    if not 1 <= k <= len(first):
+        raise ValueError(f"k must be from 1 to the number of features, {len(first)}, not {k}.")
+    return float(np.count_nonzero((first <= k) & (second <= k)) / k)
+
+
+def stability(supports: Any) -> float:
+    """Return how alike sets of features are, corrected for chance: 1 if all are the same, about 0 if they are random.
+
+    Nogueira, Sechidis and Brown's measure. For M sets of d features it is 1 - mean_f s_f^2 / (k/d (1 - k/d)), with
+    s_f^2 = M/(M - 1) p_f (1 - p_f) the variance of being in a set, of a feature that is in a share p_f of them, and k
+    the mean size of the sets, which need not be equal. If they are, it is the mean of Kuncheva's index over all pairs.
+
+    Parameters
+    ----------
+    supports : array-like of bool of shape (n_sets, n_features)
+        Which features are in each of two or more sets.
+
+    Returns
+    -------
+    stability : float
+        From -1/(n_sets - 1) to 1. Sets of all features, or of none, are the same.
+
+    References
+    ----------
+    S. Nogueira, K. Sechidis and G. Brown, "On the stability of feature selection algorithms", Journal of Machine
+    Learning Research 18, 2018.
+
+    L. I. Kuncheva, "A stability index for feature selection", IASTED Artificial Intelligence and Applications, 2007.
+
+    Examples
+    --------
+    >>> from plstream.selection import stability
+    >>> stability([[True, True, False, False], [True, True, False, False]])
+    1.0
+    >>> stability([[True, True, False, False], [True, False, True, False]])
+    0.0
+    """
+    sets = np.asarray(supports)
+    if sets.ndim != 2 or len(sets) < 2 or not sets.shape[1]:
+        raise ValueError(f"supports must have shape (n_sets, n_features) with two sets or more, not {sets.shape}.")
+    if sets.dtype != np.bool_:
+        raise ValueError(f"supports must be of type bool, not {sets.dtype}: pass a mask of the features for each set.")
+    n_sets, shares = len(sets), sets.mean(axis=0)
+    share = shares.mean()
+    if share in {0.0, 1.0}:
+        return 1.0
+    variance = n_sets / (n_sets - 1) * np.mean(shares * (1 - shares))
+    return float(1 - variance / (share * (1 - share)))
+
+
+@dataclass(frozen=True)
+class SelectorComparison:
+    """What :func:`compare_selectors` has found.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The selectors.
+    keep : tuple of int or float
+        How many features were kept, as numbers or as fractions.
+    rankings : ndarray of shape (n_selectors, n_folds, n_features)
+        The rank of every feature, 1 for the best.
+    seconds : ndarray of shape (n_selectors, n_folds)
+        Time that ranking took.
+    scores : ndarray of shape (n_selectors, n_keep, n_folds) or None
+        Scores of the estimator on the test rows, if there was one.
+    scores_of_all : ndarray of shape (n_folds,) or None
+        The same without selection.
+    """
+
+    names: tuple[str, ...]
+    keep: tuple[float, ...]
+    rankings: Ranking
+    seconds: Float64Array
+    scores: Float64Array | None = None
+    scores_of_all: Float64Array | None = None
+
+    @property
+    def n_kept(self) -> tuple[int, ...]:
+        """How many features were kept, as numbers."""
+        return tuple(number_to_keep(share, self.rankings.shape[2]) for share in self.keep)
+
+    def stability(self) -> Float64Array:
+        """Return how alike the sets are that a selector keeps in the folds, of shape (n_selectors, n_keep)."""
+        return np.array([[stability(ranks <= k) for k in self.n_kept] for ranks in self.rankings])
+
+    def overlap(self) -> Float64Array:
+        """Return the share of features that two selectors both keep, the mean over folds.
+
+        Returns
+        -------
+        shares : ndarray of shape (n_keep, n_selectors, n_selectors)
+        """
+
+        def shared(first: Ranking, second: Ranking, k: int) -> float:
+            return float(np.mean([overlap(a, b, k) for a, b in zip(first, second, strict=True)]))
+
+        return np.array([[[shared(a, b, k) for b in self.rankings] for a in self.rankings] for k in self.n_kept])
+
+    def table(self) -> str:
+        """Return a table in Markdown: mean scores, their standard errors over the folds, and seconds of ranking.
+
+        The best of a column is bold, be it without selection. Without an estimator the table is of stabilities. Folds
+        share most of their training rows, so the standard errors are somewhat too small.
+        """
+        if self.scores is None or self.scores_of_all is None:
+            names, means, errors = list(self.names), self.stability(), None
+        else:
+            names = [*self.names, "all features"]
+            of_all = np.broadcast_to(self.scores_of_all, (1, *self.scores.shape[1:]))
+            values = np.concatenate([self.scores, of_all])
+            n_folds = values.shape[2]
+            means = values.mean(axis=2)
+            errors = values.std(axis=2, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else None
+        seconds = [f"{mean:.2g}" for mean in self.seconds.mean(axis=1)]
+        lines = [["selector", *map(_kept_in_words, self.keep), "seconds"]]
+        for name, cells, time_taken in zip_longest(names, _cells(means, errors), seconds, fillvalue=""):
+            lines.append([name, *cells, time_taken])
+        lines.insert(1, ["---"] * len(lines[0]))
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def compare_selectors(
+    selectors: Mapping[str, Any],
+    X: Any,
+    y: Any = None,
+    *,
+    cv: Any = 5,
+    groups: Any = None,
+    keep: Iterable[float] = (0.1, 0.15, 0.2, 0.5),
+    estimator: Any = None,
+    scoring: Any = None,
+) -> SelectorComparison:
+    """Rank the features by several selectors in the same folds, and score an estimator on the best of each ranking.
+
+    Every selector is fitted once a fold, on the training rows alone, and its ranking is cut wherever ``keep`` says. So
+    the test rows have no say in what is kept, and more numbers of features cost no more rankings.
+
+    Parameters
+    ----------
+    selectors : mapping of str to selector
+        Names, and selectors that have ``ranking_`` after ``fit``, or at least ``scores_``, as SelectKBest has. They are
+        cloned.
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,), default=None
+        Labels or values.
+    cv : int, splitter or iterable of pairs of indices, default=5
+        The folds, as scikit-learn takes them: a number makes stratified folds if y is labels.
+    groups : array-like of shape (n_samples,), default=None
+        Groups of rows, for splitters that keep them together.
+    keep : iterable of int or float, default=(0.1, 0.15, 0.2, 0.5)
+        How many features to keep, as numbers or as fractions.
+    estimator : estimator, default=None
+        What is fitted to the features that are kept, and to all of them. By default nothing is.
+    scoring : str or callable, default=None
+        What to score it by, as scikit-learn takes it. By default its own ``score``.
+
+    Returns
+    -------
+    comparison : SelectorComparison
+        Rankings, times and scores; stabilities, overlaps and a table of the scores.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.feature_selection import SelectKBest
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from plstream.selection import ILFS, compare_selectors
+    >>> X, y = load_wine(return_X_y=True)
+    >>> selectors = {"Fisher": SelectKBest(), "ILFS": ILFS()}
+    >>> found = compare_selectors(selectors, X, y, keep=(3, 0.5), estimator=GaussianNB())
+    >>> found.scores.mean(axis=2).round(2)
+    array([[0.92, 0.96],
+           [0.94, 0.94]])
+    >>> found.stability().round(2)
+    array([[1.  , 1.  ],
+           [0.65, 0.54]])
+    """
+    X, y, groups = indexable(X if hasattr(X, "shape") else np.asarray(X), y, groups)
+    if not selectors:
+        raise ValueError("selectors is empty: pass at least one selector with a name.")
+    keep = tuple(keep)
+    if not keep:
+        raise ValueError("keep is empty: say how many features to keep, as numbers or as fractions.")
+    n_kept = [_validated(share, X.shape[1]) for share in keep]
+    splitter = check_cv(cv, y, classifier=estimator is None or not is_regressor(estimator))
+    splits = list(splitter.split(X, y, groups))
+    scorer = None if estimator is None else check_scoring(estimator, scoring=scoring)
+
+    shape = len(selectors), len(splits)
+    rankings, seconds = np.empty((*shape, X.shape[1]), dtype=np.intp), np.empty(shape)
+    scores, scores_of_all = np.empty((shape[0], len(keep), shape[1])), np.empty(shape[1])
+
+    def fits() -> Iterator[None]:
+        for f, (train, test) in enumerate(splits):
+            fold = _Fold.of(X, y, train, test)
+            if scorer is not None:
+                scores_of_all[f] = fold.score(estimator, scorer)
+            for s, (name, selector) in enumerate(selectors.items()):
+                rankings[s, f], seconds[s, f] = fold.rank(name, selector)
+                if scorer is not None:
+                    scores[s, :, f] = [fold.score(estimator, scorer, rankings[s, f] <= k) for k in n_kept]
+                yield
+            # The rows of this fold go before those of the next come.
+            del fold
+
+    for _ in track(fits(), "comparing selectors", len(selectors) * len(splits), lambda _: 1, "fits"):
+        pass
+    if scorer is None:
+        return SelectorComparison(tuple(selectors), keep, rankings, seconds)
+    return SelectorComparison(tuple(selectors), keep, rankings, seconds, scores, scores_of_all)
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """Rows to fit to, and rows to score on."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+
+    @classmethod
+    def of(cls, X: Any, y: Any, train: Any, test: Any) -> _Fold:
+        return cls(*(None if a is None else _safe_indexing(a, rows) for rows in (train, test) for a in (X, y)))
+
+    def rank(self, name: str, selector: Any) -> tuple[Ranking, float]:
+        """Return the ranking by a selector and the seconds it took."""
+        start = time.perf_counter()
+        fitted = _fit(selector, self.X, self.y)
+        seconds = time.perf_counter() - start
+        return _ranking_by(name, fitted), seconds
+
+    def score(self, estimator: Any, scorer: Any, kept: NDArray[np.bool_] | None = None) -> float:
+        """Return the score of the estimator for the features that are kept, by default all."""
+        X, X_test = self.X, self.X_test
+        if kept is not None:
+            X, X_test = (_safe_indexing(rows, np.flatnonzero(kept), axis=1) for rows in (X, X_test))
+        return float(scorer(_fit(estimator, X, self.y), X_test, self.y_test))
+
+
+def _fit(estimator: Any, X: Any, y: Any) -> Any:
+    """Return a fitted clone, made in silence: the only progress shown is that of the comparison."""
+    with listening(None):
+        return clone(estimator).fit(X, y)
+
+
+def _ranking_by(name: str, selector: Any) -> Ranking:
+    """Return the ranking of a fitted selector, by its scores if it has none; scores of NaN come last."""
+    if hasattr(selector, "ranking_"):
+        ranking = np.asarray(selector.ranking_)
+        if not np.array_equal(np.sort(ranking), np.arange(1, len(ranking) + 1)):
+            raise ValueError(
+                f"The ranking of {name!r} does not order all features, as several share a rank: let it keep one "
+                "feature, if it orders only those that it leaves out."
+            )
+        return ranking
+    if not hasattr(selector, "scores_"):
+        raise ValueError(f"{name!r} has neither ranking_ nor scores_ after fit: it cannot be compared.")
+    scores = np.asarray(selector.scores_, dtype=np.float64)
+    return ranking_of(np.where(np.isnan(scores), -np.inf, scores))
+
+
+def _validated(keep: float, n_features: int) -> int:
+    whole = isinstance(keep, (int, np.integer))
+    if not (1 <= keep <= n_features if whole else 0 < keep <= 1):
+        raise ValueError(f"keep must be fractions or numbers of at most {n_features} features, and one is {keep!r}.")
+    return number_to_keep(keep, n_features)
+
+
+def _kept_in_words(keep: float) -> str:
+    return f"{keep} features" if isinstance(keep, (int, np.integer)) else f"{100 * keep:.3g} %"
+
+
+def _cells(means: Float64Array, errors: Float64Array | None) -> list[list[str]]:
+    """Return means and errors in words: three digits of the largest, and the best of every column bold."""
+    largest = np.abs(means[np.isfinite(means)]).max(initial=0.0) or 1.0
+    decimals = max(0, 2 - int(np.floor(np.log10(largest))))
+    cells = [[f"{mean:.{decimals}f}" for mean in row] for row in means]
+    if errors is not None:
+        cells = [
+            [f"{cell} ± {error:.{decimals}f}" for cell, error in zip(*row, strict=True)]
+            for row in zip(cells, errors, strict=True)
+        ]
+    best = means == np.fmax.reduce(means, axis=0)
+    return [
+        [f"**{cell}**" if bold else cell for cell, bold in zip(*row, strict=True)]
+        for row in zip(cells, best, strict=True)
+    ]
