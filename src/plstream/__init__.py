@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .estimators import IncrementalPLS
     from .online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
     from .progress import show_progress
+    from .selection import VIPSelector, vip_scores
 
 __version__ = "0.1.0"
 
@@ -20,7 +21,9 @@ __all__ = [
     "SGDPLS",
     "IncrementalLDA",
     "IncrementalPLS",
+    "VIPSelector",
     "show_progress",
+    "vip_scores",
 ]
 
 # Each name is imported when it is first used: `import plstream` costs no more than what is needed of it.
@@ -32,7 +35,9 @@ _HOME = {
     "IncrementalPLS": "estimators",
     "OLPLS": "online",
     "SGDPLS": "online",
+    "VIPSelector": "selection",
     "show_progress": "progress",
+    "vip_scores": "selection",
 }
 
 

@@ -1,5 +1,6 @@
 """Feature selection: scores of features, and selectors that keep the best of them."""
 
 from ._base import FeatureRanking
+from .vip import VIPSelector, vip_scores
 
-__all__ = ["FeatureRanking"]
+__all__ = ["FeatureRanking", "VIPSelector", "vip_scores"]

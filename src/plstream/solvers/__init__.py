@@ -1,5 +1,6 @@
 """Solvers: PLS factors from a state, or from data that is read again."""
 
+from .importance import column_lengths, importance
 from .multipass import Rereading
 from .pls import Condensed, Factors, GramAction, solve_pls
 from .scaling import Scaling, solve_scaled
@@ -11,6 +12,8 @@ __all__ = [
     "GramAction",
     "Rereading",
     "Scaling",
+    "column_lengths",
+    "importance",
     "solve_pls",
     "solve_scaled",
     "subspace_errors",
