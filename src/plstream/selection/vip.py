@@ -236,7 +236,7 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         if self.prefit:
             self.estimator_ = self._model()
         else:
-            self.estimator_ = self._taught(clone(self._model_to_fit()), "fit", X, y, params)
+            self.estimator_ = self._taught(self._fresh_model(), "fit", X, y, params)
         return self
 
     @available_if(_learns_in_parts)
@@ -259,7 +259,7 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         self : object
             The selector.
         """
-        model = self.estimator_ if hasattr(self, "estimator_") else clone(self._model_to_fit())
+        model = self.estimator_ if hasattr(self, "estimator_") else self._fresh_model()
         self.estimator_ = self._taught(model, "partial_fit", X, y, params)
         return self
 
@@ -311,9 +311,13 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
     def _model_to_fit(self) -> Any:
         return IncrementalPLS() if self.estimator is None else self.estimator
 
+    def _fresh_model(self) -> Any:
+        model = self._model_to_fit()
+        _pls_in(model)
+        return clone(model)
+
     def _taught(self, model: Any, method: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
         """Return the model after a call of its ``fit`` or ``partial_fit``."""
-        _pls_in(model)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None: pass it as y.")
         if get_config()["enable_metadata_routing"]:
