@@ -36,7 +36,8 @@ linnerud <- model(physiology ~ exercise, ncomp = 2)
 
 # Few figures: those of every so many wavelengths, and the ten largest, counted from zero.
 some <- function(x, step) {
-  paste0('{"every": ', step, ', "vip": ', numbers(x[seq(1, length(x), step)]), ', "largest": ', numbers(order(-x)[1:10] - 1), "}")
+  few <- numbers(x[seq(1, length(x), step)])
+  paste0('{"every": ', step, ', "vip": ', few, ', "largest": ', numbers(order(-x)[1:10] - 1), "}")
 }
 one <- function(object) vip(object, colSums(explained(object)))
 

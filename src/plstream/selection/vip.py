@@ -97,8 +97,8 @@ def vip_scores(estimator: Any, *, per_target: bool = False) -> Float64Array:
         solution = model._solution()
         return importance(solution.x_weights, solution.y_lengths, per_target=per_target)
     # PLSCanonical and CCA keep their scores too, but to themselves.
-    y_lengths = model.y_loadings_ * column_lengths(model._x_scores)
-    return importance(model.x_weights_, np.abs(y_lengths), per_target=per_target)
+    scores = model.x_scores_ if isinstance(model, PLSRegression) else model._x_scores
+    return importance(model.x_weights_, model.y_loadings_ * column_lengths(scores), per_target=per_target)
 
 
 def _pls_in(estimator: Any) -> Any:

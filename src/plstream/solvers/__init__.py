@@ -1,10 +1,10 @@
 """Solvers: PLS factors from a state, or from data that is read again."""
 
-from .importance import column_lengths, importance
 from .multipass import Rereading
 from .pls import Condensed, Factors, GramAction, solve_pls
 from .scaling import Scaling, solve_scaled
 from .sensitivity import subspace_errors
+from .vip import column_lengths, importance
 
 __all__ = [
     "Condensed",

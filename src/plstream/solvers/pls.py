@@ -85,9 +85,9 @@ class Factors:
 
     @property
     def y_lengths(self) -> Float64Array:
-        """Roots of the sums of squares that each component explains of each column of Y, of shape (q, c)."""
+        """Roots of the sums of squares that each component explains of each column of Y, (q, c), of any sign."""
         # Not squares: those of loadings have less room than what they are multiplied to.
-        lengths: Float64Array = np.abs(self.y_loadings) * np.sqrt(self.score_squares)
+        lengths: Float64Array = self.y_loadings * np.sqrt(self.score_squares)
         return lengths
 
     @property
