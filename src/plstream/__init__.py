@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .estimators import IncrementalPLS
     from .online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
     from .progress import show_progress
-    from .selection import ILFS, InfFS, InfFSS, InfFSU
+    from .selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector, vip_scores
 
 __version__ = "0.1.0"
 
@@ -25,7 +25,9 @@ __all__ = [
     "InfFS",
     "InfFSS",
     "InfFSU",
+    "VIPSelector",
     "show_progress",
+    "vip_scores",
 ]
 
 # Each name is imported when it is first used: `import plstream` costs no more than what is needed of it.
@@ -41,7 +43,9 @@ _HOME = {
     "InfFSU": "selection",
     "OLPLS": "online",
     "SGDPLS": "online",
+    "VIPSelector": "selection",
     "show_progress": "progress",
+    "vip_scores": "selection",
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from .._types import Float64Array
-from ..solvers import Condensed, Factors, Scaling, solve_scaled, subspace_errors
+from ..solvers import Condensed, Factors, Scaling, importance, solve_scaled, subspace_errors
 from ..statistics import Moments
 
 
@@ -59,6 +59,16 @@ class FromFactors:
     def y_loadings(self) -> Float64Array:
         """Q."""
         return self.factors.y_loadings
+
+    @property
+    def y_lengths(self) -> Float64Array:
+        """Roots of what each component explains of each column of y, in any unit."""
+        return self.factors.y_lengths
+
+    @property
+    def vip(self) -> Float64Array:
+        """Variable importance in projection."""
+        return importance(self.x_weights, self.y_lengths)
 
 
 @dataclass(frozen=True)
@@ -125,11 +135,6 @@ class Solution(FromFactors):
     def projection(self, n_components: int | None) -> Float64Array:
         """Return the matrix that takes centred, unscaled X to the first scores."""
         return self.factors.x_rotations[:, :n_components] / self.x_scale[:, None]
-
-    @property
-    def vip(self) -> Float64Array:
-        """Variable importance in projection."""
-        return self.factors.vip
 
     @property
     def x_explained_variance_ratio(self) -> Float64Array:

@@ -21,23 +21,26 @@ class SideBySide(FromFactors):
     factors: Factors
     x_mean: Float64Array
     y_mean: Float64Array
-    vip: Float64Array
-    """Variable importance in projection."""
+    factors_in_units: Factors
+    """The same in the units of the stream, in which squares are neither too large nor too small."""
 
     @classmethod
     def of(cls, stream: Stream, models: Sequence[Factors]) -> SideBySide:
         """Take the factors out of the units of the stream."""
-        factors = _side_by_side(models)
-        # Before the squares are in units in which they may be too large, or too small.
-        vip = factors.vip
+        in_units = _side_by_side(models)
         x_unit, y_unit = stream.x.unit or 1.0, stream.y.unit or 1.0
         with np.errstate(over="ignore", under="ignore"):
             factors = replace(
-                factors,
-                y_loadings=factors.y_loadings / y_unit * x_unit,
-                score_squares=factors.score_squares / x_unit / x_unit,
+                in_units,
+                y_loadings=in_units.y_loadings / y_unit * x_unit,
+                score_squares=in_units.score_squares / x_unit / x_unit,
             )
-        return cls(factors, stream.x.mean, stream.y.mean, vip)
+        return cls(factors, stream.x.mean, stream.y.mean, in_units)
+
+    @property
+    def y_lengths(self) -> Float64Array:
+        """Roots of what each component explains of each column of y, in the units of the stream."""
+        return self.factors_in_units.y_lengths
 
     @property
     def projection(self) -> Float64Array:

@@ -101,6 +101,9 @@ class OLPLS(Supervised):
         What takes centred rows to scores, deflation included.
     x_mean_ : ndarray of shape (n_features,)
         Means of the features, of all rows alike.
+    vip_ : ndarray of shape (n_features,)
+        Variable importance in projection, of all columns of y, for the rows not yet forgotten. The mean of its squares
+        is one.
     classes_ : ndarray of shape (n_classes,)
         The labels, if y holds labels.
     n_components_ : int
@@ -157,6 +160,7 @@ class OLPLS(Supervised):
     y_loadings_ = Solved("Loadings of y.")
     x_rotations_ = Solved("Rotations of X.")
     x_mean_ = Solved("Means of the features.")
+    vip_ = Solved("Variable importance in projection.")
     n_components_ = Solved("Components that the rows so far have.")
 
     def __init__(

@@ -3,5 +3,17 @@
 from .compare import SelectorComparison, compare_selectors, overlap, stability
 from .ilfs import ILFS
 from .inffs import InfFS, InfFSS, InfFSU
+from .vip import VIPSelector, vip_scores
 
-__all__ = ["ILFS", "InfFS", "InfFSS", "InfFSU", "SelectorComparison", "compare_selectors", "overlap", "stability"]
+__all__ = [
+    "ILFS",
+    "InfFS",
+    "InfFSS",
+    "InfFSU",
+    "SelectorComparison",
+    "VIPSelector",
+    "compare_selectors",
+    "overlap",
+    "stability",
+    "vip_scores",
+]

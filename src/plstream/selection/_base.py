@@ -18,19 +18,19 @@ from .._warnings import warn_user
 from ..estimators._base import unchanged_on_failure
 
 # Scores that are closer than this share of the largest one differ by no more than rounding errors.
-_TIE = 1e-12
+TIE = 1e-12
+# What n_features_to_select may be: a number, a share, or what the selector does by default.
+A_NUMBER_OR_SHARE: list[Any] = [
+    None,
+    Interval(Integral, 1, None, closed="left"),
+    Interval(Real, 0, 1, closed="right"),
+]
 
 
 class FeatureRanking(SelectorMixin, BaseEstimator):
     """A selector that scores all features and keeps the best. Methods differ in :meth:`_score`."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_features_to_select": [
-            None,
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="right"),
-        ]
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_features_to_select": A_NUMBER_OR_SHARE}
 
     n_features_to_select: float | str | None
     scores_: Float64Array
@@ -117,7 +117,7 @@ def ranking_of(scores: Float64Array) -> NDArray[np.intp]:
     # Equal infinities are ties too: their difference is NaN, which is no drop.
     with np.errstate(invalid="ignore"):
         drops = -np.diff(scores[order], prepend=scores[order[:1]])
-    group = np.cumsum(drops > _TIE * np.abs(scores[np.isfinite(scores)]).max(initial=0.0))
+    group = np.cumsum(drops > TIE * np.abs(scores[np.isfinite(scores)]).max(initial=0.0))
     order = order[np.lexsort((order, group))]
     ranking = np.empty(len(scores), dtype=np.intp)
     ranking[order] = np.arange(1, len(scores) + 1)

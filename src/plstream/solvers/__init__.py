@@ -4,6 +4,7 @@ from .multipass import Rereading
 from .pls import Condensed, Factors, GramAction, solve_pls
 from .scaling import Scaling, solve_scaled
 from .sensitivity import subspace_errors
+from .vip import column_lengths, importance
 
 __all__ = [
     "Condensed",
@@ -11,6 +12,8 @@ __all__ = [
     "GramAction",
     "Rereading",
     "Scaling",
+    "column_lengths",
+    "importance",
     "solve_pls",
     "solve_scaled",
     "subspace_errors",

@@ -84,22 +84,17 @@ class Factors:
         return explained
 
     @property
-    def y_explained(self) -> Float64Array:
-        """Sum of squares of Y that each component explains."""
-        # Roots first: the squares of loadings have less room than what they are multiplied to.
-        explained: Float64Array = np.square(self.y_loadings * np.sqrt(self.score_squares)).sum(axis=0)
-        return explained
+    def y_lengths(self) -> Float64Array:
+        """Roots of the sums of squares that each component explains of each column of Y, (q, c), of any sign."""
+        # Not squares: those of loadings have less room than what they are multiplied to.
+        lengths: Float64Array = self.y_loadings * np.sqrt(self.score_squares)
+        return lengths
 
     @property
-    def vip(self) -> Float64Array:
-        r"""Importance in projection, :math:`\sqrt{m \sum_i SS_i w_{ij}^2 / \sum_i SS_i}`; zero if none is explained."""
-        explained = self.y_explained
-        total = explained.sum()
-        if total == 0:
-            return np.zeros(len(self.x_weights))
-        shares = np.square(self.x_weights) @ (explained / total)
-        importance: Float64Array = np.sqrt(len(shares) * shares)
-        return importance
+    def y_explained(self) -> Float64Array:
+        """Sum of squares of Y that each component explains."""
+        explained: Float64Array = np.square(self.y_lengths).sum(axis=0)
+        return explained
 
 
 def solve_pls(

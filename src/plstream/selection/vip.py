@@ -1,0 +1,353 @@
+"""VIP: features by their importance in the projection of a PLS model."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
+from sklearn.cross_decomposition import CCA, PLSCanonical, PLSRegression
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._types import Array, Float64Array
+from ..estimators import IncrementalPLS
+from ..estimators._solution import Solved
+from ..solvers import column_lengths, importance
+from ._base import A_NUMBER_OR_SHARE, TIE, number_to_keep, ranking_of
+
+
+def vip_scores(estimator: Any, *, per_target: bool = False) -> Float64Array:
+    r"""Return the variable importance in projection (VIP) of every feature of a fitted PLS model.
+
+    .. math::
+        VIP_j = \sqrt{m \sum_i SS_i \frac{w_{ij}^2}{\|w_i\|^2} \Big/ \sum_i SS_i}, \quad
+        SS_i = \|q_i\|^2 \, t_i^T t_i
+
+    for m features, weights w, loadings q of y and scores t: the share of feature j in the weights, on average over the
+    components, each with the sum of squares of y that it explains. All of it is in the model: no data is read.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted :class:`IncrementalPLS`, :class:`CIPLS` or :class:`OLPLS`, or scikit-learn's ``PLSRegression``,
+        ``PLSCanonical`` or ``CCA``; or one of these in a ``FrozenEstimator``.
+    per_target : bool, default=False
+        Whether to return the importance for each column of y by itself, with :math:`SS_i = q_{ki}^2 \, t_i^T t_i` for
+        column k.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_features,), or (n_targets, n_features) if ``per_target``
+        The mean of the squares is one, for every target; or all are zero, if nothing of y is explained. Columns of y
+        are those of the model: two classes are one, more are one each.
+
+    See Also
+    --------
+    VIPSelector : Keeps the features with the largest scores.
+
+    Notes
+    -----
+    It is a rule of thumb that features with a score above one are important, for the mean of the squares is one.
+
+    The CIPLS paper prints the formula with :math:`w_{ij}/\|w_i\|^2`, not squared: a slip, for its sums can be negative.
+
+    With PLSCanonical and CCA, sums of squares are those that the components have in the predictions of the model,
+    :math:`T Q^T`, where q regresses y on scores of y. In PLS regression that is what they explain.
+
+    Components past the rank of the data are zero, and count nothing. scikit-learn may have such that are made of
+    rounding errors and not zero. They count with what they have in its predictions.
+
+    Say which ``variant`` scores of :class:`CIPLS` are from. In "paper" and "released" the last component has nearly all
+    of the weight, so that they are hardly more than the last column of ``x_weights_``.
+
+    References
+    ----------
+    I.-G. Chong and C.-H. Jun, "Performance of some variable selection methods when multicollinearity is present",
+    Chemometrics and Intelligent Laboratory Systems 78, 2005.
+
+    T. Mehmood, K. H. Liland, L. Snipen and S. Sæbø, "A review of variable selection methods in partial least squares
+    regression", Chemometrics and Intelligent Laboratory Systems 118, 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import IncrementalPLS, vip_scores
+    >>> X = np.random.default_rng(0).normal(size=(1000, 4))
+    >>> Y = np.column_stack([2 * X[:, 0], X[:, 1]])
+    >>> model = IncrementalPLS(n_components=2, scale=False).fit(X, Y)
+    >>> vip_scores(model).round(1)
+    array([1.8, 0.9, 0.1, 0. ])
+    >>> vip_scores(model, per_target=True).round(1)
+    array([[2. , 0.1, 0. , 0. ],
+           [0.1, 2. , 0.1, 0. ]])
+    """
+    model = _pls_in(estimator)
+    check_is_fitted(model)
+    if _is_ours(model):
+        solution = model._solution()
+        return importance(solution.x_weights, solution.y_lengths, per_target=per_target)
+    # PLSCanonical and CCA keep their scores too, but to themselves.
+    scores = model.x_scores_ if isinstance(model, PLSRegression) else model._x_scores
+    return importance(model.x_weights_, model.y_loadings_ * column_lengths(scores), per_target=per_target)
+
+
+def _pls_in(estimator: Any) -> Any:
+    """Return the model itself; raise TypeError if it is not one that has what VIP takes."""
+    model = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    if _is_ours(model) or isinstance(model, PLSRegression | PLSCanonical | CCA):
+        return model
+    name = model.__name__ + ", a class" if isinstance(model, type) else type(model).__name__
+    raise TypeError(
+        "VIP is that of IncrementalPLS, CIPLS and OLPLS, and of PLSRegression, PLSCanonical and CCA of scikit-learn, "
+        f"which hold weights, loadings of y and sums of squares of scores: it cannot be had from {name}."
+    )
+
+
+def _is_ours(model: Any) -> bool:
+    return isinstance(getattr(type(model), "vip_", None), Solved)
+
+
+def _learns_in_parts(selector: VIPSelector) -> bool:
+    model = selector._model_to_fit()
+    if selector.prefit or isinstance(model, FrozenEstimator):
+        raise AttributeError("A model that is fitted or frozen is used as it is: call its own partial_fit.")
+    if not hasattr(model, "partial_fit"):
+        raise AttributeError(f"{type(model).__name__} has no partial_fit: use fit, or a model that learns in parts.")
+    return True
+
+
+class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
+    """Keeps the features that are most important in the projection of a PLS model (VIP).
+
+    The scores follow from the model, see :func:`vip_scores`: one that is streamed need not see its data again. They are
+    read when they are asked for, so that ``partial_fit`` costs what the model's does.
+
+    Parameters
+    ----------
+    estimator : object, default=None
+        The PLS model: :class:`IncrementalPLS`, :class:`CIPLS` or :class:`OLPLS`, or scikit-learn's ``PLSRegression``,
+        ``PLSCanonical`` or ``CCA``. By default ``IncrementalPLS()``, of two components. Results of CIPLS are those of
+        its ``variant``.
+    n_features_to_select : int or float, default=None
+        How many features to keep, or, above 0 and up to 1, which share of them. By default those with scores of
+        ``threshold`` or more.
+    threshold : float, default=1.0
+        The least score of a feature to keep, if their number is not given. The mean of the squares of scores is one.
+    prefit : bool, default=False
+        Whether the estimator is fitted already. It is then used as it is, now and whenever it has learnt more, and
+        there is no need to call ``fit``. For use where estimators are cloned, as in a grid search, rather put it in a
+        ``FrozenEstimator``.
+
+    Attributes
+    ----------
+    estimator_ : object
+        The fitted model.
+    scores_ : ndarray of shape (n_features,)
+        VIP. The mean of its squares is one.
+    ranking_ : ndarray of shape (n_features,)
+        Ranks of the features, 1 for the largest score; equal ones in the order of the columns.
+    support_ : ndarray of shape (n_features,)
+        Which features are kept, by ``n_features_to_select`` and ``threshold`` as they are now.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of features, if X has any that are all strings.
+
+    See Also
+    --------
+    vip_scores : The scores, also for each target, and how they are defined.
+    sklearn.feature_selection.SelectFromModel : Keeps features by coefficients or importances of any model.
+
+    References
+    ----------
+    I.-G. Chong and C.-H. Jun, "Performance of some variable selection methods when multicollinearity is present",
+    Chemometrics and Intelligent Laboratory Systems 78, 2005.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import CIPLS, VIPSelector
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 8))
+    >>> y = X[:, 2] - X[:, 5] + 0.1 * rng.normal(size=2000)
+    >>> VIPSelector().fit(X, y).get_support(indices=True)
+    array([2, 5])
+
+    From a stream, of labels:
+
+    >>> labels = np.where(y > 0, "high", "low")
+    >>> selector = VIPSelector(CIPLS(), n_features_to_select=0.25)
+    >>> for start in range(0, 2000, 100):
+    ...     rows = slice(start, start + 100)
+    ...     selector = selector.partial_fit(X[rows], labels[rows], classes=["high", "low"])
+    >>> selector.transform(X).shape
+    (2000, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit"]), None],
+        "n_features_to_select": A_NUMBER_OR_SHARE,
+        "threshold": [Interval(Real, 0, None, closed="left")],
+        "prefit": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_features_to_select: float | None = None,
+        threshold: float = 1.0,
+        prefit: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.n_features_to_select = n_features_to_select
+        self.threshold = threshold
+        self.prefit = prefit
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit the model to X and y. With ``prefit`` nothing is done but to check that it is fitted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows; sparse if the model takes such.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Responses, or labels if the model takes such.
+        **params : dict
+            What else the ``fit`` of the model takes, such as ``sample_weight``. With metadata routing enabled, what it
+            requests.
+
+        Returns
+        -------
+        self : object
+            The selector.
+        """
+        if self.prefit:
+            self.estimator_ = self._model()
+        else:
+            self.estimator_ = self._taught(self._fresh_model(), "fit", X, y, params)
+        return self
+
+    @available_if(_learns_in_parts)
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Let the model learn from more rows. A call that fails leaves the selector as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The new rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their responses or labels.
+        **params : dict
+            What else the ``partial_fit`` of the model takes, such as ``sample_weight`` or ``classes``. With metadata
+            routing enabled, what it requests.
+
+        Returns
+        -------
+        self : object
+            The selector.
+        """
+        model = self.estimator_ if hasattr(self, "estimator_") else self._fresh_model()
+        self.estimator_ = self._taught(model, "partial_fit", X, y, params)
+        return self
+
+    @property
+    def scores_(self) -> Float64Array:
+        """Variable importance in projection."""
+        return vip_scores(self._model())
+
+    @property
+    def ranking_(self) -> NDArray[np.intp]:
+        """Ranks of the features, 1 for the largest score."""
+        return ranking_of(self.scores_)
+
+    @property
+    def support_(self) -> NDArray[np.bool_]:
+        """Which features are kept."""
+        self._validate_params()
+        scores = self.scores_
+        if self.n_features_to_select is not None:
+            return ranking_of(scores) <= number_to_keep(self.n_features_to_select, len(scores))
+        # A score that is the threshold but for rounding errors will do, as when there is but one feature.
+        enough: NDArray[np.bool_] = scores >= self.threshold - TIE * scores.max()
+        return enough
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return int(self._model().n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Names of the features, if they have any."""
+        names: Array = self._model().feature_names_in_
+        return names
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what is passed on to the model.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            All that the model requests.
+        """
+        mapping = MethodMapping()
+        for caller, callee in (("fit", "fit"), ("fit_transform", "fit"), ("partial_fit", "partial_fit")):
+            mapping.add(caller=caller, callee=callee)
+        return MetadataRouter(owner=type(self).__name__).add(estimator=self._model_to_fit(), method_mapping=mapping)
+
+    def _model_to_fit(self) -> Any:
+        return IncrementalPLS() if self.estimator is None else self.estimator
+
+    def _fresh_model(self) -> Any:
+        model = self._model_to_fit()
+        _pls_in(model)
+        return clone(model)
+
+    def _taught(self, model: Any, method: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
+        """Return the model after a call of its ``fit`` or ``partial_fit``."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None: pass it as y.")
+        if get_config()["enable_metadata_routing"]:
+            params = process_routing(self, method, **params)["estimator"][method]
+        return getattr(model, method)(X, y, **params)
+
+    def _model(self) -> Any:
+        """Return the fitted model; raise NotFittedError if there is none."""
+        if not self.prefit:
+            check_is_fitted(self, "estimator_")
+            return self.estimator_
+        try:
+            check_is_fitted(_pls_in(self._model_to_fit()))
+        except NotFittedError:
+            raise NotFittedError("With prefit=True the estimator must be fitted: pass one that is.") from None
+        return self.estimator
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        return self.support_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        try:
+            self._model()
+        except NotFittedError:
+            return False
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags, model_tags = super().__sklearn_tags__(), get_tags(self._model_to_fit())
+        tags.input_tags = model_tags.input_tags
+        tags.target_tags = model_tags.target_tags
+        tags.target_tags.required = True
+        return tags

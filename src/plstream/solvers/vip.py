@@ -1,0 +1,53 @@
+"""Variable importance in projection (VIP), from the factors of any PLS model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._types import Float64Array
+
+
+def importance(x_weights: Float64Array, y_lengths: Float64Array, *, per_target: bool = False) -> Float64Array:
+    r"""Return how important every feature is for what the components explain of y.
+
+    .. math::
+        VIP_j = \sqrt{m \sum_i SS_i \frac{w_{ij}^2}{\|w_i\|^2} \Big/ \sum_i SS_i}, \quad
+        SS_i = \sum_k SS_{ki}, \quad SS_{ki} = q_{ki}^2 \, t_i^T t_i
+
+    Parameters
+    ----------
+    x_weights : ndarray of shape (m, c)
+        Weights w, of any length.
+    y_lengths : ndarray of shape (q, c)
+        Roots of :math:`SS_{ki}`, in any unit and of any sign: their squares need not be numbers that float64 can hold.
+    per_target : bool, default=False
+        Whether to take each column of y by itself.
+
+    Returns
+    -------
+    vip : ndarray of shape (m,), or (q, m) if ``per_target``
+        The mean of the squares is one, or zero if nothing is explained.
+    """
+    squares = x_weights / _largest(x_weights)
+    squares *= squares
+    lengths = squares.sum(axis=0)
+    roots = y_lengths if per_target else column_lengths(y_lengths)[None]
+    explained = np.where(lengths > 0, roots, 0.0)
+    explained = np.square(explained / _largest(explained, axis=1))
+    # Relative to the largest, sums of squares are one or more, or zero.
+    shares = explained / np.maximum(explained.sum(axis=1, keepdims=True), 1.0) / np.maximum(lengths, 1.0)
+    vip: Float64Array = np.sqrt(len(x_weights) * (shares @ squares.T))
+    return vip if per_target else vip[0]
+
+
+def column_lengths(columns: Float64Array) -> Float64Array:
+    """Return the Euclidean lengths of columns whose squares may overflow, or vanish."""
+    largest = _largest(columns)
+    lengths: Float64Array = np.linalg.norm(columns / largest, axis=0) * largest[0]
+    return lengths
+
+
+def _largest(numbers: Float64Array, axis: int = 0) -> Float64Array:
+    """Return the largest magnitudes, or ones for zeros, to divide by."""
+    largest = np.abs(numbers).max(axis=axis, keepdims=True, initial=0.0)
+    return np.where(largest > 0, largest, 1.0)
