@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -96,6 +97,14 @@ class FeatureRanking(SelectorMixin, BaseEstimator):
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "support_")
         return self.support_
+
+
+def needs_labels(tags: Tags, *, multi_class: bool) -> Tags:
+    """Say that labels must be passed, and whether they may be of more than two classes."""
+    tags.target_tags.required = True
+    # Not a classifier, but this is the tag that tells.
+    tags.classifier_tags = ClassifierTags(multi_class=multi_class)
+    return tags
 
 
 def number_to_keep(n_features_to_select: Any, n_features: int) -> int:

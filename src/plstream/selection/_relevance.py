@@ -43,7 +43,7 @@ def deviations(X: Array) -> Float64Array:
 
 
 def _deviations(features: Float64Array) -> Float64Array:
-    exponents = _to_common_size(features)
+    exponents = to_common_size(features)
     scaled: Float64Array = np.ldexp(features.std(axis=1, ddof=1), exponents)
     return scaled
 
@@ -72,7 +72,7 @@ def fisher(X: Array, classes: NDArray[np.intp], *, perfect: float | None = None)
 
 def _fisher(features: Float64Array, classes: NDArray[np.intp]) -> tuple[Float64Array, Float64Array]:
     """Return the ratios, infinite where variances are zero and means differ, and the differences of the means."""
-    exponents = _to_common_size(features)
+    exponents = to_common_size(features)
     first, second = features[:, classes == 0], features[:, classes == 1]
     variance = _variance(first) + _variance(second)
     # The mean of numbers that are all the same may differ from them by a rounding error.
@@ -110,7 +110,7 @@ def mutual_information(X: Array, classes: NDArray[np.intp]) -> Float64Array:
 def _mutual_information(features: Float64Array, classes: NDArray[np.intp]) -> Float64Array:
     m, n = features.shape
     n_bins = 20 if n > 200 else max(n // 10, 10)
-    _to_common_size(features)
+    to_common_size(features)
     cells = _bins(features, n_bins)
     cells += n_bins * classes
     n_cells = n_bins * (classes.max() + 1)
@@ -138,7 +138,7 @@ def _bins(features: Float64Array, n_bins: int) -> NDArray[np.intp]:
     return bins
 
 
-def _to_common_size(features: Float64Array) -> NDArray[np.intc]:
+def to_common_size(features: Float64Array) -> NDArray[np.intc]:
     """Divide each feature by a power of two, so that its squares neither overflow nor vanish; return the exponents.
 
     Then subtract its first value, so that what is constant is exactly zero and a large mean costs no digits.

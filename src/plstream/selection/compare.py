@@ -276,9 +276,9 @@ class _Fold:
     def rank(self, name: str, selector: Any) -> tuple[Ranking, float]:
         """Return the ranking by a selector and the seconds it took."""
         start = time.perf_counter()
-        fitted = _fit(selector, self.X, self.y)
-        seconds = time.perf_counter() - start
-        return _ranking_by(name, fitted), seconds
+        # Scores may be computed when they are first asked for.
+        ranking = _ranking_by(name, _fit(selector, self.X, self.y))
+        return ranking, time.perf_counter() - start
 
     def score(self, estimator: Any, scorer: Any, kept: NDArray[np.bool_] | None = None) -> float:
         """Return the score of the estimator for the features that are kept, by default all."""

@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
-from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._types import Array, Float64Array
 from .._warnings import warn_user
-from ._base import FeatureRanking
+from ._base import FeatureRanking, needs_labels
 from ._columns import map_features
+from ._relevance import to_common_size
 
 # Differences below this share of what they are differences of are rounding errors.
 _ROUNDING = 1e-12
@@ -192,11 +193,7 @@ class ILFS(FeatureRanking):
         self.update_tokens = update_tokens
 
     def __sklearn_tags__(self) -> Tags:
-        """Labels are needed; variant A is for two classes."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.classifier_tags = ClassifierTags(multi_class=self.variant != "A")
-        return tags
+        return needs_labels(super().__sklearn_tags__(), multi_class=self.variant != "A")
 
     def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
         assert classes is not None
@@ -240,10 +237,7 @@ def distances_to_own_class(features: Float64Array, classes: NDArray[np.intp]) ->
     """
     n_rows = np.bincount(classes)
     features = features[:, np.argsort(classes, kind="stable")]
-    # A power of two, so that squares neither overflow nor vanish, and differences that have all digits for any mean.
-    exponents = np.frexp(np.abs(features).max(axis=1))[1]
-    features *= np.ldexp(1.0, -np.clip(exponents, -1000, 1000))[:, None]
-    features -= features[:, :1].copy()
+    to_common_size(features)
     means = np.add.reduceat(features, np.cumsum(n_rows) - n_rows, axis=1) / n_rows
     centre = means.mean(axis=1, keepdims=True)
     between = np.square(means - centre).sum(axis=1)

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._types import Array, Float64Array
-from ._base import FeatureRanking
+from ._base import FeatureRanking, needs_labels
 from ._edges import Edges, Independence, Largest, LowRank, Mixture
 from ._energy import energies
 from ._relevance import deviations, fisher, mutual_information, normalised
@@ -136,7 +136,8 @@ class InfFS(FeatureRanking):
         return Mixture([(alpha, _spread(X)), (1 - alpha, _products(criteria))])
 
     def __sklearn_tags__(self) -> Tags:
-        return _tags(super().__sklearn_tags__(), binary=self.supervised)
+        tags = super().__sklearn_tags__()
+        return needs_labels(tags, multi_class=False) if self.supervised else tags
 
 
 class _Absorbing(FeatureRanking):
@@ -352,7 +353,7 @@ class InfFSS(_Absorbing):
         return weights
 
     def __sklearn_tags__(self) -> Tags:
-        return _tags(super().__sklearn_tags__(), binary=True)
+        return needs_labels(super().__sklearn_tags__(), multi_class=False)
 
 
 def _mixed(X: Array, alpha: float, *, signed: bool) -> Edges:
@@ -379,11 +380,3 @@ def _products(criteria: Float64Array) -> LowRank:
     scale = more.max() * (more.max() + 2 * least) or 1.0
     ones = np.ones_like(more)
     return LowRank(np.column_stack([more, least * more, least * ones]) / scale, np.column_stack([more, ones, more]))
-
-
-def _tags(tags: Tags, *, binary: bool) -> Tags:
-    tags.target_tags.required = binary
-    if binary:
-        # Not a classifier, but the tag says that labels are of two classes.
-        tags.classifier_tags = ClassifierTags(multi_class=False)
-    return tags

@@ -26,7 +26,7 @@ from ..solvers import column_lengths, importance
 from ._base import A_NUMBER_OR_SHARE, TIE, number_to_keep, ranking_of
 
 
-def vip_scores(estimator: Any, *, per_target: bool = False) -> Float64Array:
+def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noqa: FBT001, FBT002
     r"""Return the variable importance in projection (VIP) of every feature of a fitted PLS model.
 
     .. math::
