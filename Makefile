@@ -51,6 +51,7 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/sketch_accuracy.py
 	$(BIN)/python benchmarks/online_speed.py
 	$(BIN)/python benchmarks/online_accuracy.py
+	$(BIN)/python benchmarks/selection.py
 
 docs: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --group docs

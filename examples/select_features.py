@@ -1,7 +1,7 @@
 """Keep the features that matter, while rows stream by, and compare the ways to choose them.
 
-The data is that of handwritten digits (bundled with scikit-learn), each pixel beside noise of the same size: half of the
-features are worth nothing. The question is whether a digit is even.
+The data is that of handwritten digits (bundled with scikit-learn), each pixel beside noise of the same size: half of
+the features are worth nothing. The question is whether a digit is even.
 
 Run as ``python examples/select_features.py [--keep 0.1 0.2 0.5]``.
 """

@@ -134,21 +134,11 @@ class ILFS(FeatureRanking):
     as the nearest token if pi is below 1/K, as with a feature that tells the classes apart exactly, and as the farthest
     otherwise. ("B" as released counts them as the farthest, and ranks the perfect feature last.)
 
-    *How well it works.* The scale of the distances, and so how far apart classes are, drops out of "B"; and as tokens
-    in the middle count for the first factor, features without any difference between classes are not always last. In
-    "A" the prior counts far rows as good, and a feature without near ones keeps a probability of 1; most
-    probabilities come out as 1 to rounding. Accuracies in % of a linear classifier with 10 % of the features, cross-
-    validated, for "B" also after 1,000 rounds, beside those with Fisher's F (scikit-learn's SelectKBest) and with
-    features at random:
-
-    =====================================  ======  ====  =======  =========  ====  =========  ======
-    rows                                   Fisher  "B"   B, 1000  B updated  "A"   A updated  random
-    =====================================  ======  ====  =======  =========  ====  =========  ======
-    6,000 pairs of faces, 512 features     92.2    91.3  90.3     92.1       92.0  92.1       90.0
-    the same, 2,048 features of VGG16      68.8    59.5  51.4     50.8       49.7  49.7       62.3
-    1,000 images, 2 classes, 512 features  94.4    93.2  93.2     73.4       93.0  51.9       88.8
-    5,000 images, 10 classes, 512          45.2    43.2  43.3     32.0       .     .          37.5
-    =====================================  ======  ====  =======  =========  ====  =========  ======
+    *How well it works.* Not reliably. The scale of the distances, and so how far apart classes are, drops out of "B"; and
+    as tokens in the middle count for the first factor, features without any difference between classes are not always
+    last. In "A" the prior counts far rows as good, a feature without near ones keeps a probability of 1, and most
+    probabilities come out as 1 to rounding. With ``update_tokens`` it can be better, and far worse. On features of face
+    pairs of which most are zero the default is worse than a choice at random: compare with :class:`VIPSelector`.
 
     References
     ----------
