@@ -134,8 +134,8 @@ class ILFS(FeatureRanking):
     as the nearest token if pi is below 1/K, as with a feature that tells the classes apart exactly, and as the farthest
     otherwise. ("B" as released counts them as the farthest, and ranks the perfect feature last.)
 
-    *How well it works.* Not reliably. The scale of the distances, and so how far apart classes are, drops out of "B". As
-    tokens in the middle count for the first factor, features without any difference between classes are not always
+    *How well it works.* Not reliably. The scale of the distances, and so how far apart classes are, drops out of "B".
+    As tokens in the middle count for the first factor, features without any difference between classes are not always
     last. In "A" the prior counts far rows as good, a feature without near ones keeps a probability of 1, and most
     probabilities come out as 1 to rounding. With ``update_tokens`` it can be better, and far worse. On features of face
     pairs of which most are zero the default is worse than a choice at random: compare with :class:`VIPSelector`.
