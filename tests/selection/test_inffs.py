@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import hadamard
 from scipy.stats import kendalltau, spearmanr
 from sklearn import config_context
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -159,7 +160,7 @@ REAL = {
     "gasoline": lambda: real_data("spectra/pls_gasoline.npz")["NIR"],
     "tecator": lambda: real_data("spectra/tecator.npz")["X"],
     "faces": lambda: real_data("lfw/facenet_embedding_512.npz")["F"][:1500],
-    "face network": lambda: real_data("lfw/vgg16_conv5_64px.npz")["F"][:600, :2400],
+    "face network": lambda: real_data("lfw/vgg16_conv5_64px.npz")["F"][:300, :1200],
     "digits": lambda: load_digits().data,
 }
 
@@ -169,11 +170,14 @@ REAL = {
 def test_products_are_as_good_as_all_edges(name, method, monkeypatch):
     X = REAL[name]()
     dense, kept = method(solver="dense").fit(X), method(solver="krylov").fit(X)
-    # With hardly any room, most edges are formed again for every product, and the others have half the digits.
-    monkeypatch.setattr(_edges, "_TILE", 100)
-    with config_context(working_memory=1):
-        formed_again = method(solver="krylov").fit(X)
-    for other in (kept, formed_again):
+    # With room for half of the tiles, the others are formed again for every product, and all are rounded.
+    monkeypatch.setattr(_edges, "_TILE", 60)
+    monkeypatch.setattr(_edges, "_room", lambda: X.shape[1] ** 2)
+    some_kept = method(solver="krylov").fit(X)
+    with config_context(working_memory=0):
+        monkeypatch.undo()
+        none_kept = method(solver="krylov").fit(X)
+    for other in (kept, some_kept, none_kept):
         np.testing.assert_allclose(other.scores_, dense.scores_, rtol=1e-9)
         drops = -np.diff(dense.scores_[np.argsort(other.ranking_)])
         assert drops.min() >= -1e-9 * dense.scores_.max()
@@ -229,8 +233,71 @@ def test_graph_in_two_separate_parts():
     blocks = LowRank(A, np.eye(5))
     expected = np.linalg.inv(np.eye(5) - 0.9 / 6 * A).sum(axis=1) - 1
     for solver in ("dense", "krylov"):
-        actual = energies(blocks, A.sum(axis=1), 0.9, None, symmetric=True, solver=solver)
+        actual = energies(blocks, 5, 0.9, None, symmetric=True, solver=solver)
         np.testing.assert_allclose(actual, expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("link", [1e-2, 1e-5])
+def test_graph_in_two_parts_that_are_hardly_joined(link):
+    """The spectral radius is known only after the space has grown to tell the parts apart."""
+    rng = np.random.default_rng(0)
+    A = np.full((60, 60), link)
+    for part in (slice(30), slice(30, None)):
+        B = rng.random((30, 30))
+        A[part, part] = B + B.T
+    expected = np.linalg.inv(np.eye(60) - 0.9 / np.linalg.eigvalsh(A).max() * A).sum(axis=1) - 1
+    actual = energies(LowRank(A, np.eye(60)), 60, 0.9, None, symmetric=True, solver="krylov")
+    np.testing.assert_allclose(actual, expected, atol=1e-10 * expected.max())
+
+
+@pytest.mark.parametrize("room", [0, 2000, 3000])
+def test_copies_are_ties_though_weights_are_rounded(room, monkeypatch):
+    monkeypatch.setattr(_edges, "_TILE", 16)
+    monkeypatch.setattr(_edges, "_room", lambda: room)
+    rng = np.random.default_rng(0)
+    patterns = np.array([rng.permutation(5) for _ in range(6)])
+    kinds = rng.integers(0, 6, 90)
+    selector = InfFS(solver="krylov").fit(patterns[kinds].T)
+    for kind in range(6):
+        ranks = selector.ranking_[kinds == kind]
+        np.testing.assert_array_equal(ranks, ranks.min() + np.arange(len(ranks)))
+    exact = InfFS(solver="dense").fit(patterns[kinds].T)
+    np.testing.assert_allclose(selector.scores_, exact.scores_, rtol=1e-9)
+
+
+def test_only_what_there_is_room_for_is_kept(monkeypatch):
+    monkeypatch.setattr(_edges, "_TILE", 10)
+    X = np.random.default_rng(0).normal(size=(20, 35))
+    for room, number, dtype in ((4900, 6, np.float64), (4899, 10, np.uint32), (1999, 4, np.uint32), (399, 0, None)):
+        monkeypatch.setattr(_edges, "_room", lambda room=room: room)
+        edges = Independence(X, signed=False)
+        edges.product(np.ones(35))
+        assert len(edges._kept) == min(number, 10)
+        assert {tile.dtype for tile in edges._kept.values()} == ({np.dtype(dtype)} if dtype else set())
+
+
+@pytest.mark.parametrize("solver", ["dense", "krylov"])
+def test_walks_without_bound_are_refused(solver):
+    """Features that are all alike have edges that sum to less than one: dividing twice makes them heavier."""
+    X = load_breast_cancer().data[:, [0, 2, 3]]
+    with pytest.raises(ValueError, match=r"no bound.*use double_scaling=False"):
+        InfFSU(alpha=0.1, double_scaling=True, solver=solver).fit(X)
+    assert (InfFSU(alpha=0.1, solver=solver).fit(X).scores_ > 0).all()
+
+
+@pytest.mark.parametrize("n", range(2, 12))
+def test_what_is_perfectly_correlated_has_no_edge(n):
+    X = np.column_stack([np.arange(n), np.arange(n) ** 3, -np.arange(n)])
+    for method in (InfFS(alpha=0), InfFSU(alpha=0), InfFSU(alpha=0, double_scaling=True)):
+        np.testing.assert_array_equal(method.fit(X).scores_, 0)
+
+
+def test_largest_numbers():
+    X = np.array([[1.7e308, 1, 2], [-1.7e308, 2, 1], [0, 1, 1], [1e308, 2, 3]])
+    y = np.array([0, 1, 0, 1])
+    for method in (InfFS(), InfFSU(), InfFSS(), InfFS(supervised=True, variant="released")):
+        assert np.isfinite(method.fit(X, y).scores_).all()
+        assert method.fit(X, y).scores_.max() > 0
 
 
 ALL = [InfFS(), InfFS(solver="krylov"), InfFS(supervised=True), InfFSU(), InfFSU(solver="krylov"), InfFSS()]
@@ -283,6 +350,9 @@ def test_layout_of_rows_does_not_matter(selector):
 
 def test_labels_never_switch_the_method():
     X, y = two_class_data()
+    switched = InfFS(supervised=True).fit(X, y).set_params(supervised=False).fit(X, y)
+    np.testing.assert_array_equal(switched.scores_, InfFS().fit(X).scores_)
+    assert not hasattr(switched, "classes_")
     for method in (InfFS(), InfFSU()):
         np.testing.assert_array_equal(method.fit(X).scores_, method.fit(X, y).scores_)
         np.testing.assert_array_equal(method.fit(X).scores_, method.fit(X, np.array(["text"] * len(X))).scores_)
@@ -305,6 +375,13 @@ def test_feature_constant_in_each_class():
     assert fisher(X, y, perfect=1e4)[10] == pytest.approx(1e-6)
     assert fisher(X[:, [10]], y)[0] == 1.0
     assert InfFSS().fit(X, y).ranking_[10] < InfFSS(double_scaling=True).fit(X, y).ranking_[10]
+    published, released = (InfFS(supervised=True, alpha=0.5, variant=v).fit(X, y) for v in ("published", "released"))
+    assert published.ranking_[10] < released.ranking_[10]
+    # Constants that cannot be added up without rounding errors.
+    X[:, 10] = np.where(y, 0.3, 0.1)
+    assert fisher(X, y, perfect=1e4)[10] == pytest.approx(4e-6, rel=1e-12)
+    X[:, 10] = 0.1
+    assert fisher(X, y)[10] == 0
 
 
 def test_class_of_one_row():
@@ -348,6 +425,8 @@ def histogram_information(x, y, bins):
 def test_mutual_information(n, bins):
     X, y = two_class_data(n=n)
     X[:, 8] = np.arange(n) % (bins + 1)
+    X[:, 10] = 0.1 * (np.arange(n) % (bins + 1))
+    X[:, 11] = 1e-160 * X[:, 10]
     varying = [j for j in range(X.shape[1]) if j != 9]
     expected = [histogram_information(X[:, j], y, bins) for j in varying]
     np.testing.assert_allclose(mutual_information(X, y)[varying], expected, rtol=1e-10)
@@ -365,9 +444,13 @@ def test_mutual_information_without_empty_cells():
 
 def test_deviations():
     X, _ = two_class_data()
-    np.testing.assert_allclose(deviations(X), X.std(axis=0, ddof=1), atol=1e-13)
-    assert deviations(X)[9] == 0
-    np.testing.assert_allclose(deviations(X * 1e300), deviations(X) * 1e300, rtol=1e-12)
+    std = X.std(axis=0, ddof=1)
+    std[9] = 0
+    for unit in (1.0, 1e300, 1e-290):
+        actual = deviations(X * unit)
+        np.testing.assert_allclose(actual / actual.max(), std / std.max(), rtol=1e-12)
+    first, second = deviations(np.array([[1.7e308, 1e308], [-1.7e308, 0]]))
+    assert first / second == pytest.approx(3.4)
 
 
 def test_rule_of_bins():
@@ -376,6 +459,9 @@ def test_rule_of_bins():
         counts, _ = np.histogram(method.fit(X, y).scores_, 6)
         assert method.support_.sum() == np.sum(counts > 2)
     assert InfFSU("bins").fit(X[:, :1]).support_.sum() == 1
+    # All scores are the same but for rounding errors.
+    for solver in ("dense", "krylov"):
+        assert InfFSU("bins", solver=solver).fit(hadamard(64)[:, 1:]).support_.sum() == 1
 
 
 def test_what_is_refused():
@@ -390,7 +476,9 @@ def test_what_is_refused():
             method.fit(X, ["a"] * len(X))
         with pytest.raises(ValueError, match="Unknown label type"):
             method.fit(X, X[:, 0])
-    for alpha in ((1, 0), (0.5, 0.6, -0.1), (1, 1, 1), 0.5):
+        with pytest.raises(ValueError, match="cannot be sorted"):
+            method.fit(X, np.array(["a", None] * (len(X) // 2), dtype=object))
+    for alpha in ((1, 0), (0.5, 0.6, -0.1), (1, 1, 1), 0.5, ["a", "b", "c"], (1, 0, [0])):
         with pytest.raises(ValueError, match="alpha"):
             InfFSS(alpha=alpha).fit(X, y)
     X[3, 2] = np.nan
@@ -398,18 +486,28 @@ def test_what_is_refused():
         with pytest.raises(ValueError, match="NaN"):
             method.fit(X, y)
         assert not hasattr(method, "n_features_in_")
+        scores = method.fit(X[:, 3:], y).scores_
+        with pytest.raises(ValueError, match="NaN"):
+            method.fit(X, y)
+        assert method.scores_ is scores
+        assert method.n_features_in_ == 9
+    with pytest.raises(ValueError, match=r"infinity .first in row 0, column 0"):
+        InfFS().fit(np.array([[1, 2], [3, 4]], dtype=np.longdouble) * np.longdouble("1e4000"))
 
 
 def test_what_does_not_fit_is_refused_at_once(monkeypatch):
-    monkeypatch.setattr("plstream.memory.available_bytes", lambda: 1 << 20)
     X, _ = two_class_data()
+    needed = 80 * 12 * 2 + 4 * 12**2 + 8 * 12 * (2 * 80 + 3 * 12)
     steps = []
-    with listening(steps.append), pytest.raises(MemoryError, match="A graph of 12 features by ranks of 80 rows needs"):
-        InfFS(alpha=0.5).fit(X)
-    assert "ranks" not in {step.label for step in steps}
-    monkeypatch.setattr("plstream.memory.available_bytes", lambda: 5 * 8 * 12**2)
-    with pytest.raises(MemoryError, match='solver="dense" with 13 features needs'):
-        InfFS(supervised=True, solver="dense").fit(np.random.default_rng(0).normal(size=(8, 13)), np.arange(8) % 2)
+    with listening(steps.append):
+        monkeypatch.setattr("plstream.memory.available_bytes", lambda: needed - 1)
+        with pytest.raises(MemoryError, match="A graph of 12 features by ranks of 80 rows needs"):
+            InfFS().fit(X)
+        monkeypatch.setattr("plstream.memory.available_bytes", lambda: needed)
+        with pytest.raises(MemoryError, match='solver="dense" with 30 features needs'):
+            InfFS(supervised=True, solver="dense").fit(np.ones((2, 30)), [0, 1])
+        assert {step.label for step in steps} <= {"deviations", "Fisher's criterion"}
+        InfFS(solver="krylov").fit(X)
 
 
 def test_progress_is_told():

@@ -1,7 +1,6 @@
 """VIP against plain loops, scikit-learn's scores, R and identities; and the selector that keeps the best features."""
 
 import json
-import os
 import pickle
 from itertools import pairwise
 from pathlib import Path
@@ -24,10 +23,9 @@ from sklearn.pipeline import make_pipeline
 from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalPLS, VIPSelector, vip_scores
 from plstream.solvers import importance
 from tests.oracles import dense_pls, regression_data
+from tests.real_data import real_data
 
 FIGURES = json.loads((Path(__file__).parents[1] / "data" / "r_vip.json").read_text())
-SPECTRA = Path(os.environ.get("PLSTREAM_DATA", Path(__file__).parents[3] / "shared" / "data")) / "spectra"
-needs_spectra = pytest.mark.skipif(not SPECTRA.exists(), reason="needs the spectra, see PLSTREAM_DATA")
 solvers = pytest.mark.parametrize("solver", ["multipass", "gram", "sketch"])
 scales = pytest.mark.parametrize("scale", [True, False])
 responses = pytest.mark.parametrize("q", [1, 3])
@@ -251,7 +249,6 @@ def test_equals_r_on_diabetes_and_linnerud(solver):
         assert_vip(model, (FIGURES[key], each))
 
 
-@needs_spectra
 @pytest.mark.parametrize(
     ("key", "n_components", "scale"),
     [
@@ -262,10 +259,10 @@ def test_equals_r_on_diabetes_and_linnerud(solver):
 )
 def test_equals_r_on_spectra(key, n_components, scale):
     if key.startswith("gasoline"):
-        data = np.load(SPECTRA / "pls_gasoline.npz")
+        data = real_data("spectra/pls_gasoline.npz")
         X, y = data["NIR"], data["octane"]
     else:
-        data = np.load(SPECTRA / "tecator.npz")
+        data = real_data("spectra/tecator.npz")
         X, y = data["X"], data["Y_water_fat_protein"][:, 1]
     expected = FIGURES[key]
     for model in (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,14 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from .._types import Array, Float64Array
 from .._warnings import warn_user
 from ..estimators._base import unchanged_on_failure
+from ..sources.blocks import require_finite
 
-# Scores that are closer than this share of the largest one differ by no more than rounding errors.
+# Scores that are closer than this share of them differ by no more than rounding errors, and so do those that are
+# closer than this share of the largest one.
 TIE = 1e-12
+_TIE_OF_LARGEST = 4e-15
+# What features are read as. What has more digits is converted to the first of them before it is checked.
+_DTYPES = [np.dtype(code) for code in "dfe?bhilqBHILQ"]
 # What n_features_to_select may be: a number, a share, or what the selector does by default.
 A_NUMBER_OR_SHARE: list[Any] = [
     None,
@@ -38,7 +43,7 @@ class FeatureRanking(SelectorMixin, BaseEstimator):
     ranking_: NDArray[np.intp]
     support_: NDArray[np.bool_]
 
-    def fit(self, X: Any, y: Any = None) -> FeatureRanking:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Score and rank the features.
 
         Parameters
@@ -55,10 +60,15 @@ class FeatureRanking(SelectorMixin, BaseEstimator):
         """
         self._validate_params()
         with unchanged_on_failure(self):
-            rows: Array = validate_data(self, X, dtype="numeric", ensure_min_samples=2)
+            # What is too large for float64 is found to be infinite.
+            with np.errstate(over="ignore"):
+                rows: Array = validate_data(self, X, dtype=_DTYPES, ensure_min_samples=2, ensure_all_finite=False)
+            require_finite("X", rows)
             classes = None
             if self.__sklearn_tags__().target_tags.required:
                 classes = self._validate_labels(y, len(rows))
+            elif hasattr(self, "classes_"):
+                del self.classes_
             self.scores_ = self._score(rows, classes)
             self.ranking_ = ranking_of(self._ranked_by())
             self.support_ = self.ranking_ <= self._n_to_keep()
@@ -79,14 +89,18 @@ class FeatureRanking(SelectorMixin, BaseEstimator):
         labels = column_or_1d(y, warn=True)
         if len(labels) != n_rows:
             raise ValueError(f"X has {n_rows} rows but y has {len(labels)} labels: there must be one a row.")
-        check_classification_targets(labels)
-        self.classes_, classes = np.unique(labels, return_inverse=True)
+        try:
+            check_classification_targets(labels)
+            self.classes_, classes = np.unique(labels, return_inverse=True)
+        except TypeError:
+            raise ValueError("y has labels that cannot be sorted, such as None beside text: use one kind.") from None
         if len(self.classes_) < 2:
             label = self.classes_.tolist()[0]
             raise ValueError(f"{name} needs rows of at least two classes, and all have the label {label!r}.")
         tags = self.__sklearn_tags__().classifier_tags
         if len(self.classes_) > 2 and tags is not None and not tags.multi_class:
-            raise ValueError(f"{self} is for two classes, and y has {len(self.classes_)}.")
+            own = " ".join(str(self).split())
+            raise ValueError(f"{own} is for two classes, and y has {len(self.classes_)}.")
         return classes
 
     def _n_to_keep(self) -> int:
@@ -110,7 +124,8 @@ def needs_labels(tags: Tags, *, multi_class: bool) -> Tags:
 def number_to_keep(n_features_to_select: Any, n_features: int) -> int:
     """Return how many features a number or a fraction amounts to: the nearest number, halves up, and at least one."""
     if not isinstance(n_features_to_select, (int, np.integer)):
-        return max(1, int(np.floor(n_features_to_select * n_features + 0.5)))
+        # To a millionth: 0.145 of 100 is a rounding error less than 14.5.
+        return max(1, int(np.floor(round(n_features_to_select * n_features, 6) + 0.5)))
     if n_features_to_select > n_features:
         warn_user(f"X has {n_features} features, fewer than n_features_to_select={n_features_to_select}: all are kept.")
     return min(int(n_features_to_select), n_features)
@@ -120,14 +135,20 @@ def ranking_of(scores: Float64Array) -> NDArray[np.intp]:
     """Return the rank of every feature, 1 for the largest score.
 
     Scores that differ by no more than rounding errors are ties, such as those of copies of a feature. Ties are ranked
-    in the order of the columns, so that a ranking does not depend on how sums happen to be rounded.
+    in the order of the columns, so that a ranking does not depend on how sums happen to be rounded. A score that is
+    tied with the next one is tied with all that this one is tied with.
     """
     order = np.argsort(-scores, kind="stable")
+    sizes = np.abs(np.where(np.isfinite(scores), scores, 0.0))
     # Equal infinities are ties too: their difference is NaN, which is no drop.
     with np.errstate(invalid="ignore"):
         drops = -np.diff(scores[order], prepend=scores[order[:1]])
-    group = np.cumsum(drops > TIE * np.abs(scores[np.isfinite(scores)]).max(initial=0.0))
-    order = order[np.lexsort((order, group))]
-    ranking = np.empty(len(scores), dtype=np.intp)
-    ranking[order] = np.arange(1, len(scores) + 1)
+    group = np.cumsum(drops > TIE * sizes[order] + _TIE_OF_LARGEST * sizes.max(initial=0.0))
+    return ranks(order[np.lexsort((order, group))])
+
+
+def ranks(order: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the rank of every feature in the order of features from the best on."""
+    ranking = np.empty_like(order)
+    ranking[order] = np.arange(1, len(order) + 1)
     return ranking

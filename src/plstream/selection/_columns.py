@@ -14,6 +14,8 @@ from ..progress import track
 Result = TypeVar("Result")
 
 _BLOCK_BYTES = 8 << 20
+# With few rows, what is computed of a feature takes more memory than the feature.
+_LEAST_ROWS = 256
 
 
 def map_features(function: Callable[[Float64Array], Result], X: Array, label: str) -> Iterator[tuple[slice, Result]]:
@@ -22,7 +24,7 @@ def map_features(function: Callable[[Float64Array], Result], X: Array, label: st
     The function is given the columns of a block as the rows of an array of its own, which it may change.
     """
     n, m = X.shape
-    width = max(1, _BLOCK_BYTES // (8 * n))
+    width = max(1, _BLOCK_BYTES // (8 * max(n, _LEAST_ROWS)))
     blocks = [slice(start, min(start + width, m)) for start in range(0, m, width)]
 
     def run(columns: slice) -> tuple[slice, Result]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,12 @@ from ._relevance import centred_ranks
 
 _TILE = 1024
 _TILE_ROWS = 4096
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+
+
+def _room() -> int:
+    """Return the bytes that may be kept to save time."""
+    return int(get_config()["working_memory"]) << 20
 
 
 class Edges(Protocol):
@@ -50,8 +57,10 @@ class Mixture:
 
     def dense(self) -> Float64Array:
         """Return A."""
-        edges: Float64Array = np.sum([weight * edges.dense() for weight, edges in self.parts], axis=0)
-        return edges
+        total, *others = (weight * edges.dense() for weight, edges in self.parts if weight)
+        for edges in others:
+            total += edges
+        return total
 
 
 class Largest:
@@ -93,35 +102,14 @@ class LowRank:
         return edges
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """A tile that is kept: as it is, or as whole multiples of a unit in half the room.
-
-    Single precision would take as much room and have fewer digits, of which weights close to one, such as most are, can
-    use but 24 bits.
-    """
-
-    numbers: Array
-    unit: float
-
-    @classmethod
-    def of(cls, weights: Float64Array, *, compact: bool) -> _Kept:
-        if not compact:
-            return cls(weights, 1.0)
-        unit = float(weights.max() or 1.0) / np.iinfo(np.uint32).max
-        return cls(np.rint(weights / unit).astype(np.uint32), unit)
-
-    @property
-    def weights(self) -> Float64Array:
-        return self.numbers if self.unit == 1.0 else self.numbers * self.unit
-
-
 class Independence:
     """One minus Spearman's correlation, or minus its absolute value.
 
     Correlations are products of tiles of ranks. They are formed anew for every product with a vector, except for those
     that there is room to keep: as many as fit in the ``working_memory`` of scikit-learn's configuration, 1 GiB unless
-    told otherwise. Ranks are whole numbers, and so their products are exact.
+    told otherwise. If not all do, weights are rounded to multiples of a unit, 2^-31, so that more of them fit, and so
+    that all passes see the same ones. (Single precision would take as much room for fewer digits.) Ranks are whole
+    numbers, and so are their products: exact as long as they are below 2^53, which 300,000 rows are sure to be.
 
     Parameters
     ----------
@@ -133,30 +121,38 @@ class Independence:
     """
 
     def __init__(self, X: Array, *, signed: bool) -> None:
-        n, m = X.shape
-        dtype = np.dtype(np.int16 if n <= 1 << 15 else np.int32)
-        room = int(get_config()["working_memory"]) << 20
-        tile_bytes = 8 * (2 * _TILE * min(n, _TILE_ROWS) + 3 * _TILE**2)
-        require_memory(
-            n * m * dtype.itemsize + min(room, 4 * m * m) + blas_threads() * tile_bytes,
-            f"A graph of {m:,} features by ranks of {n:,} rows",
-        )
         self.signed = signed
-        self.ranks = np.empty((m, n), dtype=dtype)
-        lengths = np.empty(m)
-        for columns, ranks in map_features(centred_ranks, X, "ranks"):
-            self.ranks[columns], lengths[columns] = ranks, np.linalg.norm(ranks, axis=1)
-        self._varies = lengths > 0
-        self._inverse_lengths = np.where(self._varies, 1.0 / np.where(self._varies, lengths, 1.0), 0.0)
-        self._compact = 4 * m * m > room
+        self._X = X
+        self._n_features = X.shape[1]
+        room = _room()
+        rounded = 4 * self._n_features**2 > room
+        self._unit = (2.0**-30 if signed else 2.0**-31) if rounded else None
         # The same ones every time, whichever thread comes first: results are the same to the last digit.
-        self._to_keep = set(self._tiles()[: room // (_TILE**2 * (4 if self._compact else 8))])
-        self._kept: dict[tuple[int, int], _Kept] = {}
+        self._to_keep = set(self._tiles()[: room // (_TILE**2 * (4 if rounded else 8))])
+        self._kept: dict[tuple[int, int], Array] = {}
         self._passes = count(1)
+        self._require_memory(room)
+
+    @cached_property
+    def ranks(self) -> NDArray[np.signedinteger[Any]]:
+        """Centred ranks, a feature a row."""
+        n, m = self._X.shape
+        ranks = np.empty((m, n), dtype=self._rank_dtype())
+        for columns, values in map_features(centred_ranks, self._X, "ranks"):
+            ranks[columns] = values
+        return ranks
+
+    @cached_property
+    def _inverse_lengths(self) -> Float64Array:
+        """One over the lengths of the ranks, or zero for a constant feature."""
+        lengths = np.array([np.linalg.norm(ranks.astype(np.float64)) for ranks in self.ranks])
+        return np.where(lengths > 0, 1.0 / np.where(lengths > 0, lengths, 1.0), 0.0)
 
     def product(self, v: Float64Array) -> Float64Array:
         """Return A v, from each tile above the diagonal and its mirror image."""
         result = np.zeros_like(v)
+        # Before threads ask for them.
+        _ = self._inverse_lengths
         tiles = self._tiles()
 
         def run(tile: tuple[int, int]) -> tuple[tuple[int, int], Float64Array, Float64Array]:
@@ -174,24 +170,40 @@ class Independence:
 
     def dense(self) -> Float64Array:
         """Return A."""
-        everything = slice(0, len(self.ranks))
+        everything = slice(0, self._n_features)
         return self._weights(everything, everything)
 
+    def _rank_dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.int16 if self._X.shape[0] <= 1 << 15 else np.int32)
+
+    def _require_memory(self, room: int) -> None:
+        n, m = self._X.shape
+        side = min(m, _TILE)
+        tile_bytes = 8 * side * (2 * min(n, _TILE_ROWS) + 3 * side)
+        require_memory(
+            n * m * self._rank_dtype().itemsize
+            + min(room, 4 * m * m)
+            + min(blas_threads(), len(self._tiles())) * tile_bytes,
+            f"A graph of {m:,} features by ranks of {n:,} rows",
+        )
+
     def _tiles(self) -> list[tuple[int, int]]:
-        starts = range(0, len(self.ranks), _TILE)
+        starts = range(0, self._n_features, _TILE)
         return [(i, j) for i in starts for j in starts if i <= j]
 
     def _span(self, start: int) -> slice:
-        return slice(start, min(start + _TILE, len(self.ranks)))
+        return slice(start, min(start + _TILE, self._n_features))
 
     def _tile(self, tile: tuple[int, int]) -> Float64Array:
         """Return the weights of a tile, and keep them if there is room."""
-        if tile in self._kept:
-            return self._kept[tile].weights
-        weights = self._weights(*map(self._span, tile))
-        if tile in self._to_keep:
-            self._kept[tile] = _Kept.of(weights, compact=self._compact)
-        return weights
+        kept = self._kept.get(tile)
+        if kept is None:
+            kept = self._weights(*map(self._span, tile))
+            if self._unit is not None:
+                kept = np.rint(kept / self._unit).astype(np.uint32)
+            if tile in self._to_keep:
+                self._kept[tile] = kept
+        return kept if self._unit is None else kept * self._unit
 
     def _weights(self, rows: slice, columns: slice) -> Float64Array:
         products = np.zeros((rows.stop - rows.start, columns.stop - columns.start))
@@ -201,7 +213,7 @@ class Independence:
             products += np.dot(left.astype(np.float64), right.T.astype(np.float64))
         products *= self._inverse_lengths[rows, None]
         products *= self._inverse_lengths[columns]
-        return self._from_correlations(products, self._varies[rows], self._varies[columns])
+        return self._from_correlations(products, self._inverse_lengths[rows] > 0, self._inverse_lengths[columns] > 0)
 
     def _from_correlations(
         self, correlations: Float64Array, rows_vary: NDArray[np.bool_], columns_vary: NDArray[np.bool_]
@@ -209,8 +221,8 @@ class Independence:
         if not self.signed:
             np.abs(correlations, out=correlations)
         weights = np.subtract(1.0, correlations, out=correlations)
-        # A correlation may be larger than one by a rounding error.
-        np.maximum(weights, 0.0, out=weights)
+        # A correlation of one may be off by a rounding error, to either side.
+        weights[weights < _ROUNDING] = 0.0
         if not self.signed:
             weights[~rows_vary] = 0.0
             weights[:, ~columns_vary] = 0.0

@@ -6,6 +6,9 @@ converges if r times the spectral radius of A is less than one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from scipy import linalg
 
@@ -13,46 +16,72 @@ from .._types import Float64Array
 from ..memory import require_memory
 from ._edges import Edges
 
-# Relative, of the energies: what is kept of large graphs has no more digits.
+# Of the length of the vector of energies.
 _TOLERANCE = 1e-12
 DENSE_FEATURES = 256
+# Sums of edges that are as good as zero: one over them would overflow.
+_NOTHING = 1e-300
 
 
 def energies(
-    edges: Edges, row_sums: Float64Array, share: float, bound: float | None, *, symmetric: bool, solver: str
+    edges: Edges, m: int, share: float, bound: Callable[[float], float] | None, *, symmetric: bool, solver: str
 ) -> Float64Array:
-    """Return the energies at the rate ``share / bound``.
+    """Return the energies of m features at the rate ``share / bound``.
 
     Parameters
     ----------
     edges : Edges
         A.
-    row_sums : ndarray of shape (m,)
-        A 1.
+    m : int
+        Number of features.
     share : float
         What the spectral radius of A times the rate is, or is at most.
-    bound : float or None
-        The spectral radius, or a larger number. None stands for the spectral radius, for symmetric edges.
+    bound : callable or None
+        Gives a number that should be larger than the spectral radius, from the largest sum of a row. None stands for
+        the spectral radius itself, for symmetric edges.
     symmetric : bool
         Whether A is.
     solver : {"auto", "dense", "krylov"}
         "dense" solves with all edges, "krylov" with products alone.
     """
-    if not row_sums.any():
-        return np.zeros(len(row_sums))
-    if solver == "dense" or (solver == "auto" and len(row_sums) <= DENSE_FEATURES):
-        return _dense(edges, row_sums, share, bound, symmetric=symmetric)
-    return _krylov(edges, row_sums, share, bound, symmetric=symmetric)
+    if solver == "dense" or (solver == "auto" and m <= DENSE_FEATURES):
+        require_memory(5 * 8 * m * m, f'solver="dense" with {m:,} features')
+        A = edges.dense()
+        row_sums, solve = A.sum(axis=1), partial(_dense, A)
+    else:
+        row_sums, solve = edges.product(np.ones(m)), partial(_krylov, edges)
+    largest = float(row_sums.max())
+    if largest < _NOTHING:
+        return np.zeros(m)
+    known_bound = None if bound is None else bound(largest)
+    result = solve(row_sums, share, known_bound, symmetric=symmetric)
+    # The spectral radius is no larger than the largest sum of a row. If the rate times it were one or more, walks would
+    # have no bound, and some energies would come out negative: (1 - rate radius) u'e = rate radius u'1 for the left
+    # eigenvector u, which has no negative entries.
+    if known_bound is not None and share * largest >= known_bound and result.min() < 0:
+        raise _no_bound()
+    return np.maximum(result, 0.0)
 
 
-def _dense(edges: Edges, row_sums: Float64Array, share: float, bound: float | None, *, symmetric: bool) -> Float64Array:
+def _no_bound() -> ValueError:
+    return ValueError(
+        "The sum of all walks has no bound, as edges are light and the rate is high: use double_scaling=False."
+    )
+
+
+def _dense(
+    A: Float64Array, row_sums: Float64Array, share: float, bound: float | None, *, symmetric: bool
+) -> Float64Array:
     m = len(row_sums)
-    require_memory(5 * 8 * m * m, f'solver="dense" with {m:,} features')
-    A = edges.dense()
     if bound is None:
         bound = float(linalg.eigvalsh(A, subset_by_index=[m - 1, m - 1])[0])
     rate = share / bound
-    solution: Float64Array = linalg.solve(np.eye(m) - rate * A, rate * row_sums, assume_a="pos" if symmetric else "gen")
+    try:
+        solution: Float64Array = linalg.solve(
+            np.eye(m) - rate * A, rate * row_sums, assume_a="pos" if symmetric else "gen"
+        )
+    except linalg.LinAlgError:
+        raise _no_bound() from None
     return solution
 
 
@@ -83,7 +112,7 @@ def _krylov(
         solution = linalg.solve(np.eye(k) - rate * local, rate * length * local[:, 0])
         residual = rate * beyond * abs(solution[-1] + (length if k == 1 else 0.0))
         converged = residual <= _TOLERANCE * np.linalg.norm(solution) and radius_error <= _TOLERANCE * radius
-        if converged or k == m or beyond <= np.finfo(np.float64).eps * np.linalg.norm(H):
+        if converged or k == m:
             result: Float64Array = solution @ np.array(basis)
             return result
         basis.append(product / beyond)

@@ -35,17 +35,19 @@ def centred_ranks(features: Float64Array) -> NDArray[np.intp]:
 
 
 def deviations(X: Array) -> Float64Array:
-    """Return the standard deviation of every feature, with n - 1 degrees of freedom."""
-    result = np.empty(X.shape[1])
+    """Return the standard deviation of every feature, with n - 1 degrees of freedom, in a unit that fits them all."""
+    numbers, exponents = np.empty(X.shape[1]), np.empty(X.shape[1], dtype=np.intc)
     for columns, values in map_features(_deviations, X, "deviations"):
-        result[columns] = values
-    return result
+        numbers[columns], exponents[columns] = values
+    # Relative to the largest: twice the largest number there is would be none.
+    in_unit: Float64Array = np.ldexp(numbers, exponents - exponents.max())
+    return in_unit
 
 
-def _deviations(features: Float64Array) -> Float64Array:
+def _deviations(features: Float64Array) -> tuple[Float64Array, NDArray[np.intc]]:
+    """Return standard deviations as numbers times powers of two, whose exponents are returned too."""
     exponents = to_common_size(features)
-    scaled: Float64Array = np.ldexp(features.std(axis=1, ddof=1), exponents)
-    return scaled
+    return features.std(axis=1, ddof=1), exponents
 
 
 def fisher(X: Array, classes: NDArray[np.intp], *, perfect: float | None = None) -> Float64Array:
@@ -55,6 +57,7 @@ def fisher(X: Array, classes: NDArray[np.intp], *, perfect: float | None = None)
     that of the best of the others, or the squared difference divided by ``perfect``.
     """
     ratios, differences = np.empty(X.shape[1]), np.empty(X.shape[1])
+    at_most = np.sqrt(np.finfo(np.float64).max)
 
     def of(features: Float64Array) -> tuple[Float64Array, Float64Array]:
         return _fisher(features, classes)
@@ -63,9 +66,7 @@ def fisher(X: Array, classes: NDArray[np.intp], *, perfect: float | None = None)
         ratios[columns], differences[columns] = values
     bounded = np.isfinite(ratios)
     if perfect is not None:
-        with np.errstate(over="ignore"):
-            substitute = np.minimum(differences**2 / perfect, np.finfo(np.float64).max)
-        return np.where(bounded, ratios, substitute)
+        return np.where(bounded, ratios, np.clip(differences, -at_most, at_most) ** 2 / perfect)
     best = ratios.max(where=bounded, initial=0.0) or 1.0
     return np.where(bounded, ratios, best)
 
@@ -79,7 +80,7 @@ def _fisher(features: Float64Array, classes: NDArray[np.intp]) -> tuple[Float64A
     difference = np.where(variance == 0, second[:, 0] - first[:, 0], second.mean(axis=1) - first.mean(axis=1))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.where(difference == 0, 0.0, difference**2 / variance)
-    return ratios, np.ldexp(difference, exponents)
+        return ratios, np.ldexp(difference, exponents)
 
 
 def _variance(features: Float64Array) -> Float64Array:

@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing, indexable
 
 from .._types import Float64Array
 from ..progress import listening, track
-from ._base import number_to_keep, ranking_of
+from ._base import number_to_keep, ranks
 
 Ranking = NDArray[np.intp]
 
@@ -44,6 +44,8 @@ def overlap(first: Any, second: Any, k: int) -> float:
     0.5
     """
     first, second = np.asarray(first), np.asarray(second)
+    if not isinstance(k, (int, np.integer)):
+        raise TypeError(f"k must be a whole number, not {k!r}.")
     if first.ndim != 1 or first.shape != second.shape:
         raise ValueError(f"Rankings must be of the same features, but have shapes {first.shape} and {second.shape}.")
     if not 1 <= k <= len(first):
@@ -96,7 +98,7 @@ def stability(supports: Any) -> float:
     return float(1 - variance / (share * (1 - share)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SelectorComparison:
     """What :func:`compare_selectors` has found.
 
@@ -130,6 +132,8 @@ class SelectorComparison:
 
     def stability(self) -> Float64Array:
         """Return how alike the sets are that a selector keeps in the folds, of shape (n_selectors, n_keep)."""
+        if self.rankings.shape[1] < 2:
+            raise ValueError("Stability is that between folds, and there is only one.")
         return np.array([[stability(ranks <= k) for k in self.n_kept] for ranks in self.rankings])
 
     def overlap(self) -> Float64Array:
@@ -163,7 +167,8 @@ class SelectorComparison:
         seconds = [f"{mean:.2g}" for mean in self.seconds.mean(axis=1)]
         lines = [["selector", *map(_kept_in_words, self.keep), "seconds"]]
         for name, cells, time_taken in zip_longest(names, _cells(means, errors), seconds, fillvalue=""):
-            lines.append([name, *cells, time_taken])
+            # A bar would begin a new column.
+            lines.append([name.replace("|", "/"), *cells, time_taken])
         lines.insert(1, ["---"] * len(lines[0]))
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -175,7 +180,7 @@ def compare_selectors(
     *,
     cv: Any = 5,
     groups: Any = None,
-    keep: Iterable[float] = (0.1, 0.15, 0.2, 0.5),
+    keep: Any = (0.1, 0.15, 0.2, 0.5),
     estimator: Any = None,
     scoring: Any = None,
 ) -> SelectorComparison:
@@ -197,7 +202,7 @@ def compare_selectors(
         The folds, as scikit-learn takes them: a number makes stratified folds if y is labels.
     groups : array-like of shape (n_samples,), default=None
         Groups of rows, for splitters that keep them together.
-    keep : iterable of int or float, default=(0.1, 0.15, 0.2, 0.5)
+    keep : int, float or iterable of them, default=(0.1, 0.15, 0.2, 0.5)
         How many features to keep, as numbers or as fractions.
     estimator : estimator, default=None
         What is fitted to the features that are kept, and to all of them. By default nothing is.
@@ -226,14 +231,15 @@ def compare_selectors(
            [0.65, 0.54]])
     """
     X, y, groups = indexable(X if hasattr(X, "shape") else np.asarray(X), y, groups)
-    if not selectors:
-        raise ValueError("selectors is empty: pass at least one selector with a name.")
-    keep = tuple(keep)
+    _require_arguments(selectors, X, scoring)
+    keep = tuple(keep) if isinstance(keep, Iterable) and not isinstance(keep, str) else (keep,)
     if not keep:
         raise ValueError("keep is empty: say how many features to keep, as numbers or as fractions.")
     n_kept = [_validated(share, X.shape[1]) for share in keep]
-    splitter = check_cv(cv, y, classifier=estimator is None or not is_regressor(estimator))
+    splitter = check_cv(cv, y, classifier=_is_classification(y, estimator))
     splits = list(splitter.split(X, y, groups))
+    if not splits:
+        raise ValueError("cv has no folds: pass a number of folds, a splitter or pairs of indices.")
     scorer = None if estimator is None else check_scoring(estimator, scoring=scoring)
 
     shape = len(selectors), len(splits)
@@ -296,8 +302,9 @@ def _fit(estimator: Any, X: Any, y: Any) -> Any:
 
 def _ranking_by(name: str, selector: Any) -> Ranking:
     """Return the ranking of a fitted selector, by its scores if it has none; scores of NaN come last."""
-    if hasattr(selector, "ranking_"):
-        ranking = np.asarray(selector.ranking_)
+    found = getattr(selector, "ranking_", None)
+    if found is not None:
+        ranking = np.asarray(found)
         if not np.array_equal(np.sort(ranking), np.arange(1, len(ranking) + 1)):
             raise ValueError(
                 f"The ranking of {name!r} does not order all features, as several share a rank: let it keep one "
@@ -306,19 +313,39 @@ def _ranking_by(name: str, selector: Any) -> Ranking:
         return ranking
     if not hasattr(selector, "scores_"):
         raise ValueError(f"{name!r} has neither ranking_ nor scores_ after fit: it cannot be compared.")
-    scores = np.asarray(selector.scores_, dtype=np.float64)
-    return ranking_of(np.where(np.isnan(scores), -np.inf, scores))
+    # As they are, however close: what is a rounding error in scores that are not ours, we do not know.
+    return ranks(np.argsort(-np.asarray(selector.scores_, dtype=np.float64), kind="stable"))
 
 
-def _validated(keep: float, n_features: int) -> int:
+def _require_arguments(selectors: Any, X: Any, scoring: Any) -> None:
+    """Raise ValueError for what would fail only after a while."""
+    if len(X.shape) != 2:
+        raise ValueError(f"X must have two dimensions, rows and features, not {len(X.shape)}.")
+    if not isinstance(selectors, Mapping) or not selectors or not all(isinstance(name, str) for name in selectors):
+        raise ValueError("selectors must be a mapping of names to selectors, with at least one of them.")
+    if scoring is not None and not (isinstance(scoring, str) or callable(scoring)):
+        raise ValueError(f"scoring must be one name or one callable, not {scoring!r}.")
+
+
+def _is_classification(y: Any, estimator: Any) -> bool:
+    """Return whether folds should have equal shares of classes: floats are values, unless they are to be classified."""
+    if estimator is not None:
+        return not is_regressor(estimator)
+    return y is not None and np.asarray(y).dtype.kind != "f"
+
+
+def _validated(keep: Any, n_features: int) -> int:
     whole = isinstance(keep, (int, np.integer))
-    if not (1 <= keep <= n_features if whole else 0 < keep <= 1):
+    number = keep if isinstance(keep, (int, float, np.integer, np.floating)) else 0
+    if not (1 <= number <= n_features if whole else 0 < number <= 1):
         raise ValueError(f"keep must be fractions or numbers of at most {n_features} features, and one is {keep!r}.")
     return number_to_keep(keep, n_features)
 
 
 def _kept_in_words(keep: float) -> str:
-    return f"{keep} features" if isinstance(keep, (int, np.integer)) else f"{100 * keep:.3g} %"
+    if isinstance(keep, (int, np.integer)):
+        return "1 feature" if keep == 1 else f"{keep} features"
+    return f"{100 * keep:.3g} %"
 
 
 def _cells(means: Float64Array, errors: Float64Array | None) -> list[list[str]]:

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._types import Array, Float64Array
 from .._warnings import warn_user
+from ..progress import track
 from ._base import FeatureRanking, needs_labels
 from ._columns import map_features
 from ._relevance import to_common_size
@@ -136,9 +137,11 @@ class ILFS(FeatureRanking):
 
     *How well it works.* Not reliably. The scale of the distances, and so how far apart classes are, drops out of "B".
     As tokens in the middle count for the first factor, features without any difference between classes are not always
-    last. In "A" the prior counts far rows as good, a feature without near ones keeps a probability of 1, and most
-    probabilities come out as 1 to rounding. With ``update_tokens`` it can be better, and far worse. On features of face
-    pairs of which most are zero the default is worse than a choice at random: compare with :class:`VIPSelector`.
+    last. In "A" the prior counts far rows as good: a feature without near ones keeps a probability of 1, and one
+    without far ones, such as separates the classes best of all, begins and ends with a probability of 0, and is ranked
+    with the constants. Most others come out as 1 to rounding. With ``update_tokens`` it can be better, and far worse.
+    On features of face pairs of which most are zero the default is worse than a choice at random: compare with
+    :class:`VIPSelector`.
 
     References
     ----------
@@ -213,7 +216,7 @@ class ILFS(FeatureRanking):
                 "the ranking, use update_tokens=False."
             )
         self.probabilities_: Float64Array = expit(self.log_odds_)
-        return energies(self.probabilities_, variant.factor(self.probabilities_))
+        return rank_one_energies(self.probabilities_, variant.factor(self.probabilities_))
 
     def _ranked_by(self) -> Float64Array:
         return self.log_odds_
@@ -272,18 +275,24 @@ def fit_factors(
     slope = np.linspace(5000.0, 1.0, counts.shape[1])
     given = np.stack([slope, slope[::-1]]) / slope.sum()
     log_odds: Float64Array = logit(prior)
-    for _ in range(n_iter):
+    for _ in track(range(n_iter), "EM", n_iter, lambda _: 1, "rounds"):
         shares = expit(np.stack([log_odds, -log_odds]))
         ratios = counts / (shares.T @ given)
         explained = ratios @ given.T
         log_odds = log_odds + np.log(explained[:, 0] / explained[:, 1])
         if update_tokens:
-            given = given * (shares @ ratios)
-            given = np.maximum(given / given.sum(axis=1, keepdims=True), _LEAST_PROBABILITY)
+            given = _shared_out(given * (shares @ ratios), given)
     return log_odds, given
 
 
-def energies(p: Float64Array, factor: float) -> Float64Array:
+def _shared_out(explained: Float64Array, before: Float64Array) -> Float64Array:
+    """Return the tokens that each factor explains as probabilities; a factor that explains none has those of before."""
+    totals = explained.sum(axis=1, keepdims=True)
+    shares = np.maximum(explained / np.where(totals > 0, totals, 1.0), _LEAST_PROBABILITY)
+    return np.where(totals > 0, shares, before)
+
+
+def rank_one_energies(p: Float64Array, factor: float) -> Float64Array:
     """Return e = ((I - r A)^-1 - I) 1 for A = p p' and r = factor/(p'p), or p itself if that matrix is singular.
 
     A has rank one, so e = r/(1 - factor) (sum p) p, which is the same for every multiple of p.

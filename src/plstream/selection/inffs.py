@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._types import Array, Float64Array
-from ._base import FeatureRanking, needs_labels
+from ._base import TIE, FeatureRanking, needs_labels
 from ._edges import Edges, Independence, Largest, LowRank, Mixture
 from ._energy import energies
 from ._relevance import deviations, fisher, mutual_information, normalised
@@ -23,6 +23,9 @@ _SLACK = 5e-6
 _LEAST_SHARE = 0.1
 # Of the code of infFS and infFS_S: what variances of zero are replaced by.
 _NO_VARIANCE = 10_000.0
+
+_SHARE = [Interval(Real, 0, 1, closed="both")]
+_SOLVERS = [StrOptions({"auto", "dense", "krylov"})]
 
 
 class InfFS(FeatureRanking):
@@ -45,16 +48,16 @@ class InfFS(FeatureRanking):
     supervised : bool, default=False
         Whether to use labels, of two classes.
     factor : float, default=0.9
-        How close walks come to having no bound, less than 1. With less, long walks count less: scores near zero rank
-        features by the sums of their edges, those near 1 by the main eigenvector of the graph.
+        How close walks come to having no bound, less than 1. With less, long walks count less: near zero features are
+        ranked by the sums of their edges, near 1 by the main eigenvector of the graph.
     variant : {"published", "released"}, default="published"
         "released" is what the authors' code does: c is one minus the correlation, so that opposites are twice as far
         apart as strangers; ``alpha`` is the weight of c; a constant feature counts as unlike all others, so that it may
         come first; and in a supervised graph a feature that is constant in each class, but not the same, has its
         squared difference of means divided by 10,000. By default such a feature is as good as the best of the others.
     solver : {"auto", "dense", "krylov"}, default="auto"
-        "dense" holds all edges and solves with them: exact, for some thousand features. "krylov" needs their products
-        with a few vectors, and has the same answer to ten digits. "auto" is "dense" up to 256 features.
+        "dense" holds all edges and solves with them, for some thousand features. "krylov" needs their products with a
+        few vectors, and has the same answer to ten digits of the largest score. "auto" is "dense" up to 256 features.
 
     Attributes
     ----------
@@ -79,9 +82,9 @@ class InfFS(FeatureRanking):
     Notes
     -----
     Scores are ``(I - rA)^-1 1 - 1`` for edges A. Correlations are products of ranks, formed a block at a time: that
-    takes time proportional to n m^2 and memory for the ranks, of two bytes a number. Blocks are kept as far as there is
-    room in the ``working_memory`` of scikit-learn's configuration, and formed again for each of some five to ten
-    products otherwise. A supervised graph takes no more than a few reads of X.
+    takes time proportional to n m^2 and memory for the ranks, of two bytes a number (four from 32,769 rows on). Blocks
+    are kept as far as there is room in the ``working_memory`` of scikit-learn's configuration, and formed again for
+    each of some five to ten products otherwise. A supervised graph takes no more than a few reads of X.
 
     References
     ----------
@@ -100,11 +103,11 @@ class InfFS(FeatureRanking):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **FeatureRanking._parameter_constraints,
-        "alpha": [Interval(Real, 0, 1, closed="both")],
+        "alpha": _SHARE,
         "supervised": ["boolean"],
         "factor": [Interval(Real, 0, 1, closed="neither")],
         "variant": [StrOptions({"published", "released"})],
-        "solver": [StrOptions({"auto", "dense", "krylov"})],
+        "solver": _SOLVERS,
     }
 
     def __init__(
@@ -128,8 +131,7 @@ class InfFS(FeatureRanking):
         released = self.variant == "released"
         alpha = 1 - self.alpha if released else self.alpha
         edges = _mixed(X, alpha, signed=released) if classes is None else self._supervised(X, classes, alpha)
-        row_sums = edges.product(np.ones(X.shape[1]))
-        return energies(edges, row_sums, self.factor, None, symmetric=True, solver=self.solver)
+        return energies(edges, X.shape[1], self.factor, None, symmetric=True, solver=self.solver)
 
     def _supervised(self, X: Array, classes: NDArray[np.intp], alpha: float) -> Edges:
         criteria = fisher(X, classes, perfect=_NO_VARIANCE if self.variant == "released" else None)
@@ -146,24 +148,26 @@ class _Absorbing(FeatureRanking):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_features_to_select": [*FeatureRanking._parameter_constraints["n_features_to_select"], StrOptions({"bins"})],
         "double_scaling": ["boolean"],
-        "solver": [StrOptions({"auto", "dense", "krylov"})],
+        "solver": _SOLVERS,
     }
 
     double_scaling: bool
     solver: str
 
     def _energies(self, edges: Edges, m: int, *, symmetric: bool) -> Float64Array:
-        row_sums = edges.product(np.ones(m))
-        largest = float(row_sums.max())
-        bound = largest + _SLACK * m
-        if self.double_scaling:
-            bound *= largest
+        def bound(largest_sum: float) -> float:
+            once = largest_sum + _SLACK * m
+            return once * largest_sum if self.double_scaling else once
+
         share = max(1 - _SLACK * m, _LEAST_SHARE)
-        return energies(edges, row_sums, share, bound, symmetric=symmetric, solver=self.solver)
+        return energies(edges, m, share, bound, symmetric=symmetric, solver=self.solver)
 
     def _n_to_keep(self) -> int:
         if self.n_features_to_select != "bins":
             return super()._n_to_keep()
+        if np.ptp(self.scores_) <= TIE * self.scores_.max():
+            # They all are in one bin.
+            return 1
         counts = np.histogram(self.scores_, max(1, len(self.scores_) // 2))[0]
         return max(1, int(np.sum(counts > counts.mean())))
 
@@ -184,8 +188,9 @@ class InfFSU(_Absorbing):
     alpha : float, default=0.5
         The weight of deviations, in [0, 1]; the rest is for correlations. It should be cross-validated.
     double_scaling : bool, default=False
-        Whether to divide by the largest sum of a row twice, as the authors' code does. Walks of more than one edge then
-        count next to nothing, and features are ranked by the sums of their edges.
+        Whether to divide by the largest sum of a row twice, as the authors' code does. With many features walks of more
+        than one edge then count next to nothing, and features are ranked by the sums of their edges. With few, all much
+        alike, the largest sum may be below one, and walks may have no bound: that is an error.
     solver : {"auto", "dense", "krylov"}, default="auto"
         As of :class:`InfFS`.
 
@@ -229,7 +234,7 @@ class InfFSU(_Absorbing):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_Absorbing._parameter_constraints,
-        "alpha": [Interval(Real, 0, 1, closed="both")],
+        "alpha": _SHARE,
     }
 
     def __init__(
@@ -347,7 +352,10 @@ class InfFSS(_Absorbing):
         return self._energies(edges, X.shape[1], symmetric=self.symmetrise)
 
     def _weights(self) -> Float64Array:
-        weights = np.asarray(self.alpha, dtype=np.float64)
+        try:
+            weights = np.asarray(self.alpha, dtype=np.float64)
+        except (TypeError, ValueError):
+            weights = np.empty(0)
         if weights.shape != (3,) or not (weights >= 0).all() or not np.isclose(weights.sum(), 1):
             raise ValueError(f"alpha must be three numbers, none negative, with a sum of one, not {self.alpha!r}.")
         return weights
@@ -358,9 +366,11 @@ class InfFSS(_Absorbing):
 
 def _mixed(X: Array, alpha: float, *, signed: bool) -> Edges:
     """Return the edges of deviations, with the weight alpha, and of correlations; what weighs nothing is not made."""
-    parts: list[tuple[float, Edges]] = [(alpha, _spread(X))]
+    parts: list[tuple[float, Edges]] = []
     if alpha < 1:
         parts.append((1 - alpha, Independence(X, signed=signed)))
+    if alpha > 0:
+        parts.append((alpha, _spread(X)))
     return Mixture(parts)
 
 

@@ -68,7 +68,7 @@ def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noq
     rounding errors and not zero. They count with what they have in its predictions.
 
     Say which ``variant`` scores of :class:`CIPLS` are from. In "paper" and "released" the last component has nearly all
-    of the weight, so that they are hardly more than the last column of ``x_weights_``.
+    of the weight, so that they are hardly more than the last column of ``x_weights_`` (that of each class).
 
     References
     ----------
@@ -103,7 +103,9 @@ def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noq
 
 def _pls_in(estimator: Any) -> Any:
     """Return the model itself; raise TypeError if it is not one that has what VIP takes."""
-    model = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    model = estimator
+    while isinstance(model, FrozenEstimator):
+        model = model.estimator
     if _is_ours(model) or isinstance(model, PLSRegression | PLSCanonical | CCA):
         return model
     name = model.__name__ + ", a class" if isinstance(model, type) else type(model).__name__
@@ -151,7 +153,7 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : object
-        The fitted model.
+        The fitted model, after ``fit`` or ``partial_fit``.
     scores_ : ndarray of shape (n_features,)
         VIP. The mean of its squares is one.
     ranking_ : ndarray of shape (n_features,)
@@ -243,6 +245,9 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Let the model learn from more rows. A call that fails leaves the selector as it was.
+
+        After ``fit`` it goes on only if the model keeps a streaming state: IncrementalPLS does so if it is told to, by
+        ``solver="gram"`` or ``solver="sketch"``.
 
         Parameters
         ----------
@@ -341,7 +346,8 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         try:
             self._model()
-        except NotFittedError:
+        except (NotFittedError, TypeError):
+            # The latter if the model is none that has what it takes.
             return False
         return True
 

@@ -31,8 +31,8 @@ def importance(x_weights: Float64Array, y_lengths: Float64Array, *, per_target: 
     squares = x_weights / _largest(x_weights)
     squares *= squares
     lengths = squares.sum(axis=0)
-    roots = y_lengths if per_target else column_lengths(y_lengths)[None]
-    explained = np.where(lengths > 0, roots, 0.0)
+    y_lengths = y_lengths / _largest(y_lengths, axis=None)
+    explained = y_lengths if per_target else column_lengths(y_lengths)[None]
     explained = np.square(explained / _largest(explained, axis=1))
     # Relative to the largest, sums of squares are one or more, or zero.
     shares = explained / np.maximum(explained.sum(axis=1, keepdims=True), 1.0) / np.maximum(lengths, 1.0)
@@ -47,7 +47,7 @@ def column_lengths(columns: Float64Array) -> Float64Array:
     return lengths
 
 
-def _largest(numbers: Float64Array, axis: int = 0) -> Float64Array:
+def _largest(numbers: Float64Array, axis: int | None = 0) -> Float64Array:
     """Return the largest magnitudes, or ones for zeros, to divide by."""
     largest = np.abs(numbers).max(axis=axis, keepdims=True, initial=0.0)
     return np.where(largest > 0, largest, 1.0)
