@@ -107,6 +107,7 @@ def test_a_call_that_fails_leaves_the_selector_as_it_was(selector):
 
 @pytest.mark.parametrize("selector", [InfFSS(), ILFS(), VIPSelector(IncrementalPLS(1)), VIPSelector(PLSRegression(1))])
 def test_number_of_features_by_grid_search(selector):
+    pytest.importorskip("pandas")
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     search = GridSearchCV(
         Pipeline([("select", selector), ("classify", GaussianNB())]),
