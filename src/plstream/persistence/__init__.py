@@ -2,5 +2,6 @@
 
 from .files import replacing
 from .modelfile import ModelFileError, load, save
+from .onnx import export_onnx
 
-__all__ = ["ModelFileError", "load", "replacing", "save"]
+__all__ = ["ModelFileError", "export_onnx", "load", "replacing", "save"]
