@@ -145,7 +145,7 @@ def originals(folder):
     """Return the files of all models, after a few rows and after a fit."""
     path, contents = folder / "original.plstream", []
     for case in CASES:
-        X, y = data(case.target, n=40)
+        X, y = data(case.target, n=40, m=7)
         models = [fitted(case, X, y), *([learn(case.model, X[:9], y[:9])] if case.streams else [])]
         for model in models:
             save(model, path)

@@ -29,7 +29,7 @@ def parts(path):
     """Return the parts of a file of a small model."""
 
     def parts_of(model, target="value", n=20):
-        X, y = data(target)
+        X, y = data(target, m=7)
         save(learn(clone(model), X[:n], y[:n]), path)
         return take_apart(path.read_bytes())
 
@@ -111,6 +111,8 @@ EDITS = [
     (["model", "parameters", "n_components"], {"float": 3}, "not a number"),
     (["model", "parameters", "n_components"], {"numpy": "object", "value": 3}, "type that is not known"),
     (["model", "parameters", "n_components"], 2**70, "not a value"),
+    (["model", "parameters", "n_components"], {"numpy": "float32", "value": 1e300}, "not fit"),
+    (["model", "parameters", "n_components"], {"numpy": "uint8", "value": -1}, "not fit"),
     (["model", "parameters", "whatever"], 2, "has 'whatever', which is not known"),
     (["model", "output"], "html", "not one of default, pandas, polars"),
     (["model", "fields"], None, "no part of the model"),
@@ -185,7 +187,7 @@ def test_numbers_that_cannot_be(path, parts):
 
 
 def test_truth_values_are_zero_or_one(path):
-    X, y = data("many")
+    X, y = data("many", m=7)
     save(ILFS().fit(X, y), path)
     document, tensors = take_apart(path.read_bytes())
     tensors["model.support_"][2] = b"\x02" * 7

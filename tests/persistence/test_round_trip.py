@@ -151,7 +151,7 @@ def test_parameters_set_in_mid_stream(through_file):
 
 def test_feature_names_and_output(through_file):
     pandas = pytest.importorskip("pandas")
-    X, y = data()
+    X, y = data(m=7)
     frame = pandas.DataFrame(X, columns=["a", "", "ü\U0001f600", "\x00", 'q"', "f" * 300, "\n"])
     model = IncrementalPLS().set_output(transform="pandas").fit(frame, y)
     twin = through_file(model)

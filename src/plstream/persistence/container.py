@@ -43,11 +43,18 @@ def write_container(
     """Write a JSON document and arrays, or nothing at all."""
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     metadata = {"plstream": text, "sha256": sha256(text.encode()).hexdigest()}
-    content = to_safetensors(tensors.arrays, metadata=metadata)
+    content = to_safetensors(tensors.arrays, metadata=metadata) if tensors.arrays else _without_arrays(metadata)
     if struct.unpack("<Q", content[:8])[0] > LONGEST_HEADER:
         raise ValueError("The model has more names and labels than a model file can hold: use shorter ones.")
     with replacing(path, overwrite=overwrite) as file:
         file.write(content)
+
+
+def _without_arrays(metadata: dict[str, str]) -> bytes:
+    """Return what safetensors writes if there are no arrays; release 0.4 makes no valid JSON of that."""
+    header = json.dumps({"__metadata__": metadata}).encode()
+    header += b" " * (-len(header) % 8)
+    return struct.pack("<Q", len(header)) + header
 
 
 def hash_of(arrays: Iterable[Array]) -> str:

@@ -125,11 +125,14 @@ def _entries(type_name: str, values: list[Any]) -> Array:
     python_type = {"b": bool, "i": int, "u": int, "f": float, "U": str, "S": str}[dtype.kind]
     if not all(type(entry) is python_type for entry in entries):
         raise UnfitError(f"has entries that are not of type {type_name}")
+    if dtype.kind in "iu" and not all(np.iinfo(dtype).min <= entry <= np.iinfo(dtype).max for entry in entries):
+        raise UnfitError(f"has entries that do not fit type {type_name}")
     try:
         if dtype.kind == "S":
             entries = [entry.encode("latin-1") for entry in entries]
-        array: Array = np.array(entries, dtype=dtype)
-    except (ValueError, OverflowError):
+        with np.errstate(over="ignore"):
+            array: Array = np.array(entries, dtype=dtype)
+    except ValueError:
         raise UnfitError(f"has entries that are not of type {type_name}") from None
     kept = array.tolist()
     # What was cut off, or rounded, was not written by to_json.

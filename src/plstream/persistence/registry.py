@@ -380,37 +380,22 @@ def _solver_of(stream: Any) -> str:
     return "multipass" if stream is None else str(stream.fields["state"].record.cls.__name__).lower()
 
 
-def _online(
-    cls: Any,
-    recursions: tuple[str, ...],
-    solution: str,
-    *,
-    sizes: dict[str, str],
-    names: dict[str, str] | None = None,
-    more: dict[str, Kind] | None = None,
-) -> None:
-    """Enter an online method, with the names of what it is made of, and the parameters that are sizes."""
-    names = names or {}
-    recursion = OneOf(*recursions, **names)
-    is_supervised = cls is not CCIPCA
-    fields: dict[str, Kind] = {
-        **_FEATURES,
-        "_begun_with": FirstParameters(cls._parameter_constraints, **sizes),
-        "_stream": OneOf("Stream", *(name for name in recursions if name not in _RECURSIONS)),
-        "_solved": Maybe(OneOf(solution, **names)),
-        **({"_targets": OneOf("Targets")} if is_supervised else {}),
-        **(more or {}),
-    }
+def _online(cls: Any, recursions: tuple[str, ...], solution: str, more: dict[str, Kind], **sizes: str) -> None:
+    """Enter an online method, with the classes that it is made of, and the parameters that are sizes."""
     Record(
         cls,
-        fields,
+        {
+            **_FEATURES,
+            "_begun_with": FirstParameters(cls._parameter_constraints, **sizes),
+            "_stream": OneOf("Stream", *(name for name in recursions if name not in _RECURSIONS)),
+            "_solved": Maybe(OneOf(solution)),
+            **more,
+        },
         optional=_NO_NAMES,
         parameters={},
         take=_without_repetitions,
         finish=_repeat_targets,
-        rules={
-            "the state is that of the method": lambda its: _recursion_of(its["_stream"]) in recursion.classes,
-        },
+        rules={"the state is that of the method": lambda its: _recursion_of(its["_stream"]) in recursions},
     )
 
 
@@ -445,17 +430,19 @@ Record(
     take=lambda stream: {name: value for name, value in vars(stream).items() if name != "targets"},
     build=lambda _, fields: Stream(**fields, targets=None),
 )
-_online(CIPLS, ("Normalized", "Literal"), "SideBySide", sizes={"n_components": "c"}, more={"_any_unit": Truth()})
-_online(OLPLS, ("Ascent",), "SideBySide", sizes={"n_components": "c"})
-_online(CCIPCA, ("PrincipalDirections",), "PrincipalComponents", sizes={"n_components": "L"})
-_online(IPLS, ("Covariances",), "Weights", sizes={"n_components": "c"})
+_TARGETS: dict[str, Kind] = {"_targets": OneOf("Targets")}
+_online(CIPLS, ("Normalized", "Literal"), "SideBySide", _TARGETS | {"_any_unit": Truth()}, n_components="c")
+_online(OLPLS, ("Ascent",), "SideBySide", _TARGETS, n_components="c")
+_online(CCIPCA, ("PrincipalDirections",), "PrincipalComponents", {}, n_components="L")
+_online(IPLS, ("Covariances",), "Weights", _TARGETS, n_components="c")
 _online(
     SGDPLS,
     ("IncrementalSVD", "MatrixGradient", "StochasticGradient"),
     "CrossCovarianceSVD",
-    sizes={"n_components": "s"},
+    _TARGETS,
+    n_components="s",
 )
-_online(IncrementalLDA, ("WithinScatter", "IndicatorRegression"), "Discriminants", sizes={})
+_online(IncrementalLDA, ("WithinScatter", "IndicatorRegression"), "Discriminants", _TARGETS)
 
 _RANKING: dict[str, Kind] = {
     **_FEATURES,
