@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 
 from plstream import load, save
 from plstream.persistence import ModelFileError
@@ -146,7 +147,7 @@ def originals(folder):
     path, contents = folder / "original.plstream", []
     for case in CASES:
         X, y = data(case.target, n=40, m=7)
-        models = [fitted(case, X, y), *([learn(case.model, X[:9], y[:9])] if case.streams else [])]
+        models = [fitted(case, X, y), *([learn(clone(case.model), X[:9], y[:9])] if case.streams else [])]
         for model in models:
             save(model, path)
             contents.append(path.read_bytes())

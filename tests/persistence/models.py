@@ -1,5 +1,6 @@
 """Every estimator of the library in every state worth a file, and how two of them are compared."""
 
+import re
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,8 @@ class Case:
     streams: bool = True
 
     def __str__(self):
-        name = f"{self.model}-{self.target}"
+        # Without the address of a RandomState: tests have the same name in all processes.
+        name = re.sub(r" at 0x\w+", "", f"{self.model}-{self.target}")
         return "".join(name.split())
 
 
