@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 
-.PHONY: help run test test-lowest lint bench docs clean
+.PHONY: help run test test-lowest lint fuzz bench docs clean
 help:
 	@echo "make run          fit a file larger than the memory allowed, and see that the result is exact"
 	@echo "make test         run all tests"
 	@echo "make test-lowest  run the tests with the lowest supported releases (Python 3.11 or 3.12)"
 	@echo "make lint         check style and types"
+	@echo "make fuzz         load 20,000 model files with random changes"
 	@echo "make bench        time, memory and accuracy beside scikit-learn, ikpls and NumPy"
 	@echo "make docs         build the documentation"
 
@@ -44,6 +45,9 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+fuzz: $(VENV)/dev
+	$(BIN)/python -m tests.persistence.fuzz 20000 $(or $(SEED),0)
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/exact.py

@@ -25,6 +25,7 @@ LAYERS = [
     "estimators",
     "online",
     "selection",
+    "persistence",
 ]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .estimators import IncrementalPLS
     from .online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
+    from .persistence import load, save
     from .progress import show_progress
     from .selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector, vip_scores
 
@@ -26,6 +27,8 @@ __all__ = [
     "InfFSS",
     "InfFSU",
     "VIPSelector",
+    "load",
+    "save",
     "show_progress",
     "vip_scores",
 ]
@@ -44,6 +47,8 @@ _HOME = {
     "OLPLS": "online",
     "SGDPLS": "online",
     "VIPSelector": "selection",
+    "load": "persistence",
+    "save": "persistence",
     "show_progress": "progress",
     "vip_scores": "selection",
 }

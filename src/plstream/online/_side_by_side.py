@@ -21,8 +21,8 @@ class SideBySide(FromFactors):
     factors: Factors
     x_mean: Float64Array
     y_mean: Float64Array
-    factors_in_units: Factors
-    """The same in the units of the stream, in which squares are neither too large nor too small."""
+    y_lengths_in_units: Float64Array
+    """What components explain, in the units of the stream, in which squares are neither too large nor too small."""
 
     @classmethod
     def of(cls, stream: Stream, models: Sequence[Factors]) -> SideBySide:
@@ -35,12 +35,12 @@ class SideBySide(FromFactors):
                 y_loadings=in_units.y_loadings / y_unit * x_unit,
                 score_squares=in_units.score_squares / x_unit / x_unit,
             )
-        return cls(factors, stream.x.mean, stream.y.mean, in_units)
+        return cls(factors, stream.x.mean, stream.y.mean, in_units.y_lengths)
 
     @property
     def y_lengths(self) -> Float64Array:
         """Roots of what each component explains of each column of y, in the units of the stream."""
-        return self.factors_in_units.y_lengths
+        return self.y_lengths_in_units
 
     @property
     def projection(self) -> Float64Array:

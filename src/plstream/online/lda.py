@@ -196,11 +196,16 @@ class Discriminants:
         """The scalings."""
         return self.scalings
 
+    @property
+    def odds(self) -> Float64Array:
+        """What is added to the products of scores with the centres, for the largest sum to be the most likely class."""
+        with np.errstate(divide="ignore"):
+            odds: Float64Array = np.log(self.priors) - np.square(self.centres).sum(axis=1) / 2
+        return odds
+
     def nearest(self, scores: Float64Array) -> Array:
         """Return the most likely classes, by number."""
-        with np.errstate(divide="ignore"):
-            odds = np.log(self.priors) - np.square(self.centres).sum(axis=1) / 2
-        index: Array = np.argmax(scores @ self.centres.T + odds, axis=1)
+        index: Array = np.argmax(scores @ self.centres.T + self.odds, axis=1)
         return index
 
 

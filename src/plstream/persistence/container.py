@@ -1,0 +1,189 @@
+"""The container of a model: a safetensors file with one JSON text in its metadata, and hashes of all.
+
+The file is eight bytes with the length of a header, the header, which is JSON, and the bytes of the arrays. The header
+says of every array its type, shape and place. All of it is checked before memory is taken for arrays: whatever a file
+says of itself, no more is read than the file has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import struct
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from io import BufferedReader
+from math import prod
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save as to_safetensors
+
+from .._types import Array
+from ..online._memory import aligned_empty
+from .files import replacing
+from .kinds import TYPES, MismatchError, Stored, Tensors, require_keys
+
+# What the package safetensors reads, too.
+LONGEST_HEADER = 100_000_000
+MOST_TENSORS = 100_000
+_MOST_DIMENSIONS = 3
+# A part of an array that stays in cache while it is hashed and looked at.
+_PART_BYTES = 1 << 20
+
+
+class NotAModelError(ValueError):
+    """A file that is something else."""
+
+
+def write_container(
+    path: str | os.PathLike[str], document: dict[str, Any], tensors: Tensors, *, overwrite: bool
+) -> None:
+    """Write a JSON document and arrays, or nothing at all."""
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    metadata = {"plstream": text, "sha256": sha256(text.encode()).hexdigest()}
+    content = to_safetensors(tensors.arrays, metadata=metadata) if tensors.arrays else _without_arrays(metadata)
+    if struct.unpack("<Q", content[:8])[0] > LONGEST_HEADER:
+        raise ValueError("The model has more names and labels than a model file can hold: use shorter ones.")
+    with replacing(path, overwrite=overwrite) as file:
+        file.write(content)
+
+
+def _without_arrays(metadata: dict[str, str]) -> bytes:
+    """Return what safetensors writes if there are no arrays; release 0.4 makes no valid JSON of that."""
+    header = json.dumps({"__metadata__": metadata}).encode()
+    header += b" " * (-len(header) % 8)
+    return struct.pack("<Q", len(header)) + header
+
+
+def hash_of(arrays: Iterable[Array]) -> str:
+    """Return the hash of the bytes of contiguous arrays, one after the other."""
+    digest = sha256()
+    for array in arrays:
+        for part in _parts(array):
+            digest.update(part.view(np.uint8).data)
+    return digest.hexdigest()
+
+
+class Container:
+    """A model file that is open to be read.
+
+    Attributes
+    ----------
+    document : dict
+        The JSON text, whose hash is right.
+    tensors : Tensors
+        Types and shapes of the arrays, all of which the file has.
+    """
+
+    def __init__(self, file: BufferedReader) -> None:
+        self._file = file
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise NotAModelError
+        header = self._read_header(status.st_size)
+        metadata = header.pop("__metadata__", None)
+        if not isinstance(metadata, dict) or "plstream" not in metadata:
+            raise NotAModelError
+        require_keys(metadata, {"plstream", "sha256"}, "the header")
+        text = metadata["plstream"]
+        if not isinstance(text, str) or metadata["sha256"] != sha256(text.encode(errors="replace")).hexdigest():
+            raise MismatchError("the text that describes the model does not match its hash")
+        self.document = _strict_json(text)
+        self._places = _places(header, status.st_size - self._start)
+        self.tensors = Tensors({name: (type_name, shape) for name, (type_name, shape, _) in self._places.items()})
+
+    def read(self, stored: list[Stored], expected_hash: Any) -> None:
+        """Read arrays, and check their numbers and the hash of all."""
+        digest = sha256()
+        for entry in stored:
+            type_name, shape, offset = self._places[entry.where]
+            contents = _empty(type_name, shape)
+            self._file.seek(self._start + offset)
+            for part in _parts(contents):
+                part_bytes = part.view(np.uint8)
+                if self._file.readinto(part_bytes.data) != part_bytes.nbytes:
+                    raise MismatchError("the file became shorter while it was read")
+                digest.update(part_bytes.data)
+                entry.kind.check_part(part, entry.where)
+            entry.contents = contents
+        if digest.hexdigest() != expected_hash:
+            raise MismatchError("the arrays do not match their hash")
+
+    def _read_header(self, n_bytes: int) -> dict[str, Any]:
+        first = self._file.read(8)
+        length = struct.unpack("<Q", first)[0] if len(first) == 8 else 0
+        if not 2 <= length <= min(LONGEST_HEADER, n_bytes - 8):
+            raise NotAModelError
+        self._start = 8 + length
+        try:
+            header = _strict_json(self._file.read(length).decode())
+        except (UnicodeDecodeError, MismatchError):
+            raise NotAModelError from None
+        if not isinstance(header, dict):
+            raise NotAModelError
+        return header
+
+
+def _strict_json(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise MismatchError("the text that describes the model is not strict JSON") from None
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        raise ValueError("a key is there twice")
+    return entries
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _places(header: dict[str, Any], n_bytes: int) -> dict[str, tuple[str, tuple[int, ...], int]]:
+    """Return type, shape and offset of every array; raise MismatchError unless they fill the file."""
+    if len(header) > MOST_TENSORS:
+        raise MismatchError(f"there are more than {MOST_TENSORS} arrays")
+    places, spans = {}, []
+    for name, entry in header.items():
+        require_keys(entry, {"dtype", "shape", "data_offsets"}, "the header")
+        type_name, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+        if not isinstance(type_name, str) or type_name not in TYPES:
+            raise MismatchError("an array has a type that is not known")
+        if not _are_sizes(shape, range(_MOST_DIMENSIONS + 1)) or not _are_sizes(offsets, range(2, 3)):
+            raise MismatchError("an array has no shape, or no place in the file")
+        start, stop = offsets
+        if stop - start != prod(shape) * TYPES[type_name].itemsize or stop > n_bytes:
+            raise MismatchError("an array is larger than the file, or of another size than its place in it")
+        places[name] = type_name, tuple(shape), start
+        spans.append((start, stop))
+    end = 0
+    for start, stop in sorted(spans):
+        if start != end:
+            raise MismatchError("arrays overlap, or there is something between them")
+        end = stop
+    if end != n_bytes:
+        raise MismatchError("the file is longer or shorter than its arrays")
+    return places
+
+
+def _are_sizes(numbers: Any, lengths: range) -> bool:
+    is_list = isinstance(numbers, list) and len(numbers) in lengths
+    return is_list and all(type(number) is int and 0 <= number < 2**48 for number in numbers)
+
+
+def _empty(type_name: str, shape: tuple[int, ...]) -> Array:
+    """Return memory for an array, as the compiled loops want it."""
+    dtype = TYPES[type_name]
+    return aligned_empty(shape) if dtype == np.float64 else np.empty(shape, dtype)
+
+
+def _parts(array: Array) -> Iterator[Array]:
+    flat = array.reshape(-1)
+    step = _PART_BYTES // flat.itemsize
+    for start in range(0, flat.size, step):
+        yield flat[start : start + step]

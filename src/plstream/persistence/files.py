@@ -1,0 +1,117 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+# What file systems say that have no hard links, or no folders that can be flushed.
+_NOT_SUPPORTED = {errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[BinaryIO]:
+    """Write a file that takes its place, under its name, only when it is complete and on the disk.
+
+    The file is written under another name in the same folder. If anything fails, a full disk or an interrupt included,
+    it is removed, and what had the name before is as it was.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where the file is to be. A link is followed.
+    overwrite : bool, default=True
+        Whether a file that is there already is replaced. If not, FileExistsError is raised, also if it came to be there
+        in the meantime.
+
+    Yields
+    ------
+    file : file object
+        To write bytes to. ``file.name`` is the path that it has for now, for what writes to paths.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from plstream.persistence.files import replacing
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "scores.csv")
+    ...     with replacing(path) as file:
+    ...         written = file.write(b"1,2")
+    ...         early = path.exists()
+    ...     path.read_bytes(), early
+    (b'1,2', False)
+    """
+    target = Path(os.path.realpath(path))
+    if not overwrite and target.exists():
+        raise _exists(path)
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EISDIR if target.is_dir() else errno.EINVAL, "Not a regular file", str(path))
+    # Short, for the name of the target may be as long as a name can be.
+    temporary = target.with_name(f".plstream-{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            yield file
+        _flush(temporary)
+        _put_in_place(temporary, target, overwrite=overwrite)
+    except OSError as error:
+        if error.errno is not None and error.filename in {None, str(temporary)}:
+            # It says which file the caller knows.
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    _flush_folder(target.parent)
+
+
+def _flush(path: Path) -> None:
+    """Have a file on the disk, whoever has written it."""
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
+    if overwrite:
+        temporary.replace(target)
+        return
+    try:
+        # Unlike a rename it fails if there is such a file.
+        os.link(temporary, target)
+    except FileExistsError:
+        raise _exists(target) from None
+    except OSError as error:
+        if error.errno not in _NOT_SUPPORTED:
+            raise
+        # No links here: an empty file takes the name, which fails if it is taken.
+        target.open("xb").close()
+        temporary.replace(target)
+
+
+def _exists(path: str | os.PathLike[str]) -> FileExistsError:
+    return FileExistsError(errno.EEXIST, "There is such a file, and it is not to be overwritten", str(path))
+
+
+def _flush_folder(folder: Path) -> None:
+    """Have the new name on the disk, where folders can be flushed."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NOT_SUPPORTED:
+            raise
+    finally:
+        os.close(descriptor)

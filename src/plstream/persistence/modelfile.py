@@ -1,0 +1,165 @@
+"""Models in files: ``save`` and ``load``."""
+
+from __future__ import annotations
+
+import os
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import plstream
+
+from .container import Container, NotAModelError, hash_of, write_container
+from .kinds import MismatchError, Sizes, Tensors, require_keys
+from .records import Parsed, arrays_in, build, check_rules
+from .registry import MODEL
+
+FORMAT = 1
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model, is damaged, or was written by a later version."""
+
+
+def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
+    """Write a model to a file, all of it: :func:`load` returns one that goes on as if nothing had happened.
+
+    The file takes its place only when it is complete. Until then, and if anything fails, what was there is as it was.
+
+    Parameters
+    ----------
+    model : estimator
+        Any estimator of this library, fitted or not.
+    path : str or path-like
+        Where to write it. By convention names end in ``.plstream``.
+    overwrite : bool, default=True
+        Whether to replace a file that is there already. If not, FileExistsError is raised.
+
+    See Also
+    --------
+    load : Reads it.
+
+    Notes
+    -----
+    The file is data: a safetensors file with the arrays of the model, and with all else as JSON in its metadata. What a
+    model was given as a parameter must be a number, text, a tuple, a list, None or a ``RandomState``; and a model
+    within a ``VIPSelector`` one of this library.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from plstream import CIPLS, load, save
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> model = CIPLS().partial_fit(X[:100], X[:100, 0])
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, Path(folder, "model.plstream"))
+    ...     twin = load(Path(folder, "model.plstream"))
+    >>> scores = model.partial_fit(X[100:], X[100:, 0]).transform(X)
+    >>> bool(np.array_equal(twin.partial_fit(X[100:], X[100:, 0]).transform(X), scores))
+    True
+    """
+    if type(model).__name__ not in MODEL.classes or not type(model).__module__.startswith("plstream."):
+        name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__qualname__}"
+        raise TypeError(f"Only estimators of plstream can be saved, and this is {name}: pass one of those.")
+    tensors = Tensors()
+    try:
+        document = _document_of(model, tensors)
+    except MismatchError as error:
+        raise ValueError(f"The model cannot be saved, for {error}, which a model file cannot hold.") from None
+    write_container(path, document, tensors, overwrite=overwrite)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model from a file that :func:`save` has written.
+
+    Nothing in the file is ever run. All of it is checked before anything is made of it: hashes, classes, fields, types,
+    shapes and numbers; what is not known is refused.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    model : estimator
+        As it was: the same parameters, results and state, to the last bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model, is damaged, or was written by a later version. It is a ValueError.
+
+    See Also
+    --------
+    save : Writes it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from plstream import IncrementalPLS, load, save
+    >>> with TemporaryDirectory() as folder:
+    ...     save(IncrementalPLS(3), Path(folder, "model.plstream"))
+    ...     load(Path(folder, "model.plstream"))
+    IncrementalPLS(n_components=3)
+    """
+    with Path(path).open("rb") as file:
+        try:
+            container = Container(file)
+            tree = _checked(container.document, container.tensors)
+            container.read([*arrays_in(tree)], container.document["tensors"])
+            check_rules(tree)
+            return build(tree)
+        except NotAModelError:
+            raise ModelFileError(
+                f"{str(path)!r} is not a model file: pass one that plstream.save has written."
+            ) from None
+        except _LaterFormatError as error:
+            raise ModelFileError(
+                f"{str(path)!r} was written by a later version (format {error}): upgrade plstream."
+            ) from None
+        except MismatchError as error:
+            raise ModelFileError(
+                f"{str(path)!r} is damaged or was not written by plstream: {error}. Save the model again."
+            ) from None
+        except MemoryError:
+            raise ModelFileError(f"{str(path)!r} holds a model that takes more memory than there is.") from None
+
+
+class _LaterFormatError(ValueError):
+    """A format that is not known yet."""
+
+
+def _document_of(model: Any, tensors: Tensors) -> dict[str, Any]:
+    """Return the JSON document of a model that load will accept, and put its arrays with the tensors."""
+    document = {
+        "format": FORMAT,
+        "plstream": plstream.__version__,
+        "model": MODEL.write(model, tensors, "model"),
+        "tensors": "",
+    }
+    tree = _checked(document, Tensors(copy(tensors.shapes)))
+    stored = [*arrays_in(tree)]
+    for entry in stored:
+        entry.contents = tensors.arrays[entry.where]
+        entry.kind.check_part(entry.contents, entry.where)
+    check_rules(tree)
+    document["tensors"] = hash_of(tensors.arrays[entry.where] for entry in stored)
+    return document
+
+
+def _checked(document: Any, tensors: Tensors) -> Parsed:
+    """Return what a document says, after all checks that need no arrays."""
+    number = document.get("format") if isinstance(document, dict) else None
+    if type(number) is int and number > FORMAT:
+        raise _LaterFormatError(number)
+    require_keys(document, {"format", "plstream", "model", "tensors"}, "the file")
+    if type(number) is not int or number != FORMAT or not isinstance(document["plstream"], str):
+        raise MismatchError("the file does not say which format it has")
+    tree = MODEL.check(document["model"], tensors, Sizes(), "model")
+    if tensors.shapes:
+        raise MismatchError("there is an array that is no part of the model")
+    return tree

@@ -1,0 +1,490 @@
+"""Every class that a model file may name, with all of its fields: a file that has anything else is refused.
+
+Symbols in shapes have one value in a model: m features, q columns of y, c components for each of these, k classes, s
+scores, L principal components, r the rank that is kept, w rows that wait.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from ..estimators import IncrementalPLS
+from ..estimators._solution import Solution
+from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
+from ..online._base import Stream
+from ..online._centring import RunningMean
+from ..online._side_by_side import SideBySide
+from ..online._targets import Targets
+from ..online.ccipca import PrincipalComponents, PrincipalDirections
+from ..online.cipls import Literal, Normalized
+from ..online.ipls import Covariances, Weights
+from ..online.lda import Discriminants, IndicatorRegression, WithinScatter
+from ..online.olpls import Ascent
+from ..online.sgdpls import CrossCovarianceSVD, IncrementalSVD, MatrixGradient, StochasticGradient
+from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector
+from ..solvers import Factors
+from ..statistics import Buffered, Gram, Sketch
+from .kinds import (
+    LARGEST_COMPONENTS,
+    Count,
+    Entries,
+    FeatureNames,
+    FloatType,
+    Kind,
+    Labels,
+    Maybe,
+    Number,
+    Numbers,
+    Several,
+    Text,
+    Truth,
+)
+from .records import FirstParameters, OneOf, ParameterOr, Record, from_state
+
+# Rows that a sketch may hold; memory is taken for them when a stream goes on.
+_LARGEST_SKETCH = 1 << 25
+
+
+def _solved(*shape: int | str, least: float = -np.inf) -> Numbers:
+    """Numbers of a solution, in either order; where units are extreme, some are infinite."""
+    return Numbers(*shape, least=least, finite=False, any_order=True)
+
+
+# States of IncrementalPLS.
+
+MOMENTS: dict[str, Kind] = {
+    "forgetting": Number(0, 1),
+    "n_rows": Count(),
+    "weight": Number(0),
+    "typical_weight": Number(0),
+    "x_origin": Numbers("m"),
+    "x_offset": Numbers("m"),
+    "y_origin": Numbers("q"),
+    "y_offset": Numbers("q"),
+    "cross": Numbers("m", "q", any_order=True),
+    "x_squares": Numbers("m", least=0),
+    "y_squares": Numbers("q", least=0),
+}
+Record(Gram, MOMENTS | {"upper": Numbers("m", "m", any_order=True)})
+Record(
+    Sketch,
+    MOMENTS
+    | {
+        "size": Count(1, _LARGEST_SKETCH),
+        "n_components": Count(1, LARGEST_COMPONENTS),
+        "scale": Truth(),
+        "pieces": Several(Numbers(None, "m", types=("F64", "F32"), any_order=True)),
+        "unit": Numbers("m", least=0),
+        "residual": Numbers("m", least=0),
+        "lost": Numbers("m", least=0),
+        "loudest": Numbers("m", least=0),
+        "quiet": Numbers("m", types=("BOOL",)),
+        "dtype": FloatType("float32", "float64"),
+        "_least": Number(0),
+    },
+    rules={
+        "all rows have one type": lambda its: all(piece.array.dtype == its["dtype"] for piece in its["pieces"]),
+        "a sketch of size n has at most 3n + 1 rows": lambda its: (
+            sum(piece.shape[0] for piece in its["pieces"]) <= 3 * its["size"] + 1
+        ),
+    },
+)
+Record(
+    Buffered,
+    {
+        "state": OneOf("Gram", "Sketch"),
+        "block_rows": Count(1, _LARGEST_SKETCH),
+        "n_waiting": Count(size="w"),
+        "_peaks": Several(Number(0), 2),
+        "_X": Numbers("w", "m", types=("F64", "F32")),
+        "_Y": Numbers("w", "q"),
+        "_weight": Numbers("w", least=0),
+    },
+    rules={
+        "fewer rows wait than make a block": lambda its: its["n_waiting"] < its["block_rows"],
+        "blocks have 1024 rows, or those of the sketch": lambda its: (
+            its["block_rows"] == its["state"].fields.get("size", 1024)
+        ),
+    },
+    # Of the rows in its buffer, only those that wait.
+    take=lambda stream: stream.__getstate__(),
+    build=from_state,
+)
+
+
+# Recursions of the online methods.
+
+Record(
+    RunningMean,
+    {
+        "origin": Numbers("n"),
+        "offset": Numbers("n"),
+        "unit": Number(0),
+        "n_rows": Count(),
+        "total": Number(0, finite=False),
+    },
+)
+Record(
+    Targets,
+    {
+        "classes": Maybe(Labels()),
+        "kind": Text("values", "truth values", "integers", "floats", "text"),
+        "is_vector": Truth(),
+        "n_columns": Count(1, size="q"),
+    },
+    rules={
+        "there are labels or values": lambda its: (its["classes"] is None) == (its["kind"] == "values"),
+        "there is one column for two classes, else one for each": lambda its: (
+            its["classes"] is None or its["n_columns"] == (len(its["classes"]) if len(its["classes"]) > 2 else 1)
+        ),
+        "a vector has one column": lambda its: (
+            its["classes"] is not None or not its["is_vector"] or its["n_columns"] == 1
+        ),
+    },
+)
+Record(
+    Normalized,
+    {
+        "cross": Numbers("q", "m"),
+        "actions": Numbers("q", "c", "m"),
+        "squares": Numbers("q", "c"),
+        "residuals": Numbers("q", "c+1"),
+        "y_products": Numbers("q", "c"),
+        "t_squares": Numbers("q", "c"),
+        "amnesic": Number(0),
+        "x_total": Number(0),
+        "y_total": Numbers("q"),
+    },
+)
+Record(
+    Literal,
+    {
+        "W": Numbers("q", "c", "m"),
+        "P": Numbers("q", "c", "m"),
+        "Q": Numbers("q", "c"),
+        "squares": Numbers("q", "c", least=0, finite=False),
+        "released": Truth(),
+    },
+)
+Record(
+    PrincipalDirections,
+    {
+        "V": Numbers("L", "m"),
+        "squares": Numbers("L", least=0),
+        "ages": Numbers("L", least=0),
+        "row_squares": Numbers(2, least=0),
+        "amnesic": Numbers(4, least=0),
+    },
+)
+Record(
+    Covariances,
+    {
+        "cross": Numbers("q", "m"),
+        "x_square": Number(0),
+        "y_squares": Numbers("q"),
+        "principal": OneOf("PrincipalDirections"),
+    },
+)
+Record(
+    Ascent,
+    {
+        "S": Numbers("q", "c", "m"),
+        "W": Numbers("q", "c", "m"),
+        "P": Numbers("q", "c", "m"),
+        "C": Numbers("q", "c"),
+        "T": Numbers("q", "c"),
+        "forgetting": Number(0, 1),
+        "eta": Number(0, 1),
+        "eta_loading": Number(0, 1),
+    },
+)
+Record(IncrementalSVD, {"U": Numbers("r", "m"), "s": Numbers("r", least=0), "V": Numbers("r", "q")})
+_LAST_ROW: dict[str, Kind] = {
+    "previous_x": Numbers("m"),
+    "previous_y": Numbers("q"),
+    "totals": Numbers(3),
+    "eta0": Number(0),
+    "n_steps": Count(1, LARGEST_COMPONENTS),
+}
+Record(
+    MatrixGradient,
+    {
+        "U": Numbers("r", "m"),
+        "s": Numbers("r", least=0),
+        "V": Numbers("r", "q"),
+        "covariance": Numbers("r", "r"),
+        "n_components": Count(1, LARGEST_COMPONENTS),
+        **_LAST_ROW,
+    },
+    rules={"there are no more components than rows": lambda its: its["n_components"] <= len(its["s"])},
+)
+Record(
+    StochasticGradient,
+    {
+        "U": Numbers("c", "m"),
+        "U_factor": Numbers("c", "c"),
+        "V": Numbers("c", "q"),
+        "V_factor": Numbers("c", "c"),
+        "begun": Numbers(1, types=("I64",), least=0),
+        "covariance": Numbers("c", "c"),
+        **_LAST_ROW,
+    },
+    # Compiled loops take it for the number of rows that there are.
+    rules={"no more rows have begun than there are": lambda its: its["begun"][0] <= len(its["U"])},
+)
+Record(
+    WithinScatter,
+    {
+        "origin": Numbers("m"),
+        "unit": Number(0),
+        "counts": Numbers("k", least=0, most=2.0**53),
+        "offsets": Numbers("k", "m"),
+        "lower": Numbers("m", "m", any_order=True),
+    },
+)
+Record(
+    IndicatorRegression,
+    {
+        "B": Numbers("q", "m"),
+        "A": Numbers("q", "m"),
+        "C": Numbers("q", "m"),
+        "squares": Numbers("m", least=0),
+        "length": Numbers(1, least=0),
+        "eta": Number(0, 1),
+    },
+)
+_RECURSIONS = (
+    "Normalized",
+    "Literal",
+    "PrincipalDirections",
+    "Covariances",
+    "Ascent",
+    "IncrementalSVD",
+    "MatrixGradient",
+    "StochasticGradient",
+    "IndicatorRegression",
+)
+
+# Solutions.
+
+Record(
+    Factors,
+    {
+        "x_weights": _solved("m", "s"),
+        "x_loadings": _solved("m", "s"),
+        "x_rotations": _solved("m", "s"),
+        "y_loadings": _solved("q", "s"),
+        "score_squares": _solved("s"),
+        "n_components": Count(),
+    },
+)
+Record(
+    Solution,
+    {
+        "factors": OneOf("Factors"),
+        "x_mean": Numbers("m"),
+        "y_mean": Numbers("q"),
+        "x_scale": Numbers("m", least=0),
+        "y_scale": Numbers("q", least=0),
+        "x_total": Number(0, finite=False),
+        "y_total": Number(0, finite=False),
+        "retained_variance": Number(finite=False),
+        "subspace_error": Numbers("s", anything=True),
+    },
+)
+Record(
+    SideBySide,
+    {
+        "factors": OneOf("Factors", s="q*c"),
+        "x_mean": Numbers("m"),
+        "y_mean": Numbers("q"),
+        "y_lengths_in_units": _solved("q", "q*c"),
+    },
+)
+Record(
+    PrincipalComponents,
+    {
+        "x_mean": Numbers("m"),
+        "components": _solved("L", "m"),
+        "explained_variance": _solved("L", least=0),
+        "explained_variance_ratio": _solved("L", least=0),
+        "n_components": Count(),
+    },
+)
+Record(
+    Weights,
+    {
+        "x_mean": Numbers("m"),
+        "x_weights": _solved("m", "q*c"),
+        "pca_components": _solved("L", "m"),
+        "pca_explained_variance": _solved("L", least=0),
+    },
+)
+Record(
+    CrossCovarianceSVD,
+    {
+        "x_mean": Numbers("m"),
+        "y_mean": Numbers("q"),
+        "x_weights": _solved("m", "s"),
+        "y_weights": _solved("q", "s"),
+        "singular_values": _solved("s", least=0),
+        "n_components": Count(),
+    },
+)
+Record(
+    Discriminants,
+    {
+        "solver": Text("scatter", "covariance-free"),
+        "x_mean": Numbers("m"),
+        "means": _solved("k", "m"),
+        "priors": Numbers("k", least=0, most=1),
+        "scalings": _solved("m", "s"),
+        "explained_variance_ratio": _solved("s"),
+        "directions": _solved("m", "all"),
+        "centres": _solved("k", "all"),
+    },
+)
+
+# Estimators.
+
+_FEATURES: dict[str, Kind] = {"n_features_in_": Count(size="m"), "feature_names_in_": FeatureNames()}
+_NO_NAMES = frozenset({"feature_names_in_"})
+
+Record(
+    IncrementalPLS,
+    _FEATURES
+    | {
+        "_y_is_vector": Truth(),
+        "_n_targets": Count(1, size="q"),
+        "_solve_with": Entries(n_components=Count(1, LARGEST_COMPONENTS, size="s"), scale=Truth()),
+        "_stream": Maybe(OneOf("Buffered")),
+        "_solved": Maybe(OneOf("Solution")),
+        "_n_rows": Count(),
+        "solver_": Text("multipass", "gram", "sketch"),
+    },
+    optional=_NO_NAMES | {"_n_rows"},
+    parameters={},
+    rules={
+        "there is a stream or a solution": lambda its: its["_stream"] is not None or its["_solved"] is not None,
+        "the solver is that of the state": lambda its: its["solver_"] == _solver_of(its["_stream"]),
+        "rows are counted once": lambda its: (its["_stream"] is None) == ("_n_rows" in its),
+        "a vector has one column": lambda its: not its["_y_is_vector"] or its["_n_targets"] == 1,
+    },
+)
+
+
+def _solver_of(stream: Any) -> str:
+    return "multipass" if stream is None else str(stream.fields["state"].record.cls.__name__).lower()
+
+
+def _online(cls: Any, recursions: tuple[str, ...], solution: str, more: dict[str, Kind], **sizes: str) -> None:
+    """Enter an online method, with the classes that it is made of, and the parameters that are sizes."""
+    Record(
+        cls,
+        {
+            **_FEATURES,
+            "_begun_with": FirstParameters(cls._parameter_constraints, **sizes),
+            "_stream": OneOf("Stream", *(name for name in recursions if name not in _RECURSIONS)),
+            "_solved": Maybe(OneOf(solution)),
+            **more,
+        },
+        optional=_NO_NAMES,
+        parameters={},
+        take=_without_repetitions,
+        finish=_repeat_targets,
+        rules={"the state is that of the method": lambda its: _recursion_of(its["_stream"]) in recursions},
+    )
+
+
+def _recursion_of(stream: Any) -> str:
+    inner = stream.fields.get("recursion", stream)
+    return str(inner.record.cls.__name__)
+
+
+def _without_repetitions(model: Any) -> dict[str, Any]:
+    """Return the attributes of an online method, without classes, which are those of its targets."""
+    return {name: value for name, value in vars(model).items() if name != "classes_"}
+
+
+def _repeat_targets(model: Any) -> None:
+    """Put the targets where else they are looked up."""
+    targets = vars(model).get("_targets")
+    if targets is not None:
+        if targets.classes is not None:
+            model.classes_ = targets.classes
+        if isinstance(model._stream, Stream):
+            model._stream.targets = targets
+
+
+Record(
+    Stream,
+    {
+        "x": OneOf("RunningMean", n="m"),
+        "y": OneOf("RunningMean", n="q"),
+        "recursion": OneOf(*_RECURSIONS),
+        "advice": Text(),
+    },
+    take=lambda stream: {name: value for name, value in vars(stream).items() if name != "targets"},
+    build=lambda _, fields: Stream(**fields, targets=None),
+)
+_TARGETS: dict[str, Kind] = {"_targets": OneOf("Targets")}
+_online(CIPLS, ("Normalized", "Literal"), "SideBySide", _TARGETS | {"_any_unit": Truth()}, n_components="c")
+_online(OLPLS, ("Ascent",), "SideBySide", _TARGETS, n_components="c")
+_online(CCIPCA, ("PrincipalDirections",), "PrincipalComponents", {}, n_components="L")
+_online(IPLS, ("Covariances",), "Weights", _TARGETS, n_components="c")
+_online(
+    SGDPLS,
+    ("IncrementalSVD", "MatrixGradient", "StochasticGradient"),
+    "CrossCovarianceSVD",
+    _TARGETS,
+    n_components="s",
+)
+_online(IncrementalLDA, ("WithinScatter", "IndicatorRegression"), "Discriminants", _TARGETS)
+
+_RANKING: dict[str, Kind] = {
+    **_FEATURES,
+    "scores_": Numbers("m", finite=False),
+    "ranking_": Numbers("m", types=("I64",), least=1),
+    "support_": Numbers("m", types=("BOOL",)),
+    "classes_": Labels(),
+}
+_FACTORS: dict[str, Kind] = {
+    "log_odds_": Numbers("m", finite=False),
+    "probabilities_": Numbers("m", least=0, most=1),
+    "token_probabilities_": Numbers(2, "t", least=0, most=1, any_order=True),
+}
+
+
+def _is_ranking(its: dict[str, Any]) -> bool:
+    ranking = its["ranking_"]
+    return np.array_equal(np.sort(ranking), np.arange(1, len(ranking) + 1))
+
+
+def _keeps_the_first(its: dict[str, Any]) -> bool:
+    return np.array_equal(its["support_"], its["ranking_"] <= np.count_nonzero(its["support_"]))
+
+
+for _selector, _more in ((InfFS, {}), (InfFSU, {}), (InfFSS, {}), (ILFS, _FACTORS)):
+    Record(
+        _selector,
+        _RANKING | _more,
+        optional=_NO_NAMES | {"classes_"},
+        parameters={},
+        rules={"ranks are 1, 2, ...": _is_ranking, "the first features are kept": _keeps_the_first},
+    )
+
+_WITH_VIP = ("IncrementalPLS", "CIPLS", "OLPLS")
+Record(FrozenEstimator, {}, parameters={"estimator": OneOf(*_WITH_VIP)})
+Record(
+    VIPSelector,
+    {"estimator_": ParameterOr("estimator", OneOf(*_WITH_VIP, "FrozenEstimator"))},
+    parameters={"estimator": Maybe(OneOf(*_WITH_VIP, "FrozenEstimator"))},
+)
+
+MODEL = OneOf(
+    *("IncrementalPLS", "CIPLS", "CCIPCA", "IPLS", "OLPLS", "SGDPLS", "IncrementalLDA"),
+    *("InfFS", "InfFSU", "InfFSS", "ILFS", "VIPSelector"),
+)
