@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
     from .progress import show_progress
     from .selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector, vip_scores
+    from .sources import open_source
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "InfFSS",
     "InfFSU",
     "VIPSelector",
+    "open_source",
     "show_progress",
     "vip_scores",
 ]
@@ -44,6 +46,7 @@ _HOME = {
     "OLPLS": "online",
     "SGDPLS": "online",
     "VIPSelector": "selection",
+    "open_source": "sources",
     "show_progress": "progress",
     "vip_scores": "selection",
 }
