@@ -47,9 +47,13 @@ class SourceRows:
         self.n_rows = source.n_rows
         self.n_columns = source.n_columns
         self.n_targets = source.n_targets
-        self.compiled = self.n_rows is None or 8 * self.n_rows * self.n_columns > SMALL_BYTES
         self._blocks: Iterator[Piece] | None = None
         self._first: Piece | None = None
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the rows are too many to be held in memory."""
+        return self.n_rows is None or 8 * self.n_rows * self.n_columns > SMALL_BYTES
 
     @property
     def first_y(self) -> Array | None:

@@ -42,8 +42,9 @@ class Source(Protocol):
     dense: bool
     """Whether no block is sparse."""
 
-    compiled: bool
-    """Whether compiled loops are to be used, as for data that is dense and large."""
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled loops are to be used, as for data that is dense and large."""
 
     under_way: int | None
     """Blocks that may be worked on at a time, if memory is taken for them."""

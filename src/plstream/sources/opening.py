@@ -101,7 +101,7 @@ class _Opener:
             found = [Path(name) for name in glob.glob(str(path), recursive=True)]  # noqa: PTH207
             return self._parts(str(path), found, key)
         if require_readable(path):
-            return self._stream(path.open("rb"), str(path), self._format(path))
+            return self._stream(path, str(path), self._format(path))
         if path.is_dir() and self._format(path) != "zarr":
             hidden = ("_", ".")
             found = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(hidden)]
@@ -150,7 +150,7 @@ class _Opener:
 
         return ZarrTable(path, key)
 
-    def _stream(self, file: IO[bytes], where: str, name: str | None = None) -> Table:
+    def _stream(self, file: Path | IO[bytes], where: str, name: str | None = None) -> Table:
         name = self.format or name
         if name is None:
             raise DataError(f"Pass format= for {where}: one of {', '.join(_STREAM_FORMATS)}.")

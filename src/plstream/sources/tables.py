@@ -229,9 +229,10 @@ class IpcStreamTable(ArrowTable):
     def __init__(self, file: Path | IO[bytes], where: str) -> None:
         self.where = where
         self._pa = needed("pyarrow", f"Reading {where}")
-        self._file = file
-        self.rereadable = isinstance(file, Path)
-        self.path = file if isinstance(file, Path) else None
+        self.rereadable = isinstance(file, Path) and not file.is_fifo()
+        self.path = file if isinstance(file, Path) and self.rereadable else None
+        self._is_own = isinstance(file, Path) and not self.rereadable
+        self._file: Any = file.open("rb") if isinstance(file, Path) and self._is_own else file
         with self._guarded():
             reader = self._open()
         super().__init__(where, reader.schema)
@@ -246,6 +247,8 @@ class IpcStreamTable(ArrowTable):
             with self._guarded():
                 batch = next(iter(reader), None)
             if batch is None:
+                if self._is_own:
+                    self._file.close()
                 return
             end += batch.num_rows
             if end > start:

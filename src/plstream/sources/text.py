@@ -39,7 +39,7 @@ class TextTable(Table):
     Parameters
     ----------
     file : Path or a binary file
-        A path can be read again. Anything else is read once.
+        A path can be read again, unless it is a pipe. Anything else is read once.
     where : str
         What to call it in a message.
     """
@@ -47,8 +47,8 @@ class TextTable(Table):
     def __init__(self, file: Path | IO[bytes], where: str) -> None:
         super().__init__(where, 0)
         self._file = file
-        self.path = file if isinstance(file, Path) else None
-        self.rereadable = self.path is not None
+        self.rereadable = isinstance(file, Path) and not file.is_fifo()
+        self.path = file if isinstance(file, Path) and self.rereadable else None
         self._unread: Iterator[list[Record]] | None = None
         sample = self._open_sample()
         if not sample:
@@ -175,8 +175,8 @@ class CsvTable(TextTable):
         if text and kinds == {"U"}:
             return np.dtype(str)
         if "U" in kinds:
-            column = next(int(column) for column in columns if self.kinds[column] == "U")
-            raise self._not_a_number(0, column, self._fields(self._sample[self._header_records])[column])
+            text_columns = [int(column) for column in columns if self.kinds[column] == "U"]
+            raise self._what_is_wrong(self._sample[self._header_records :], text_columns, 0)
         return np.dtype(np.float64)
 
     def parse(self, records: list[Record], features: NDArray[np.intp], targets: NDArray[np.intp], row: int) -> Piece:
