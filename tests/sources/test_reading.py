@@ -274,7 +274,7 @@ for name, (data, options) in json.loads(sys.argv[1]).items():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells own memory from that of files")
 def test_memory_does_not_depend_on_the_number_of_rows(tmp_path):
-    rows = rng.integers(0, 100, size=(100_000, 40)).astype(float)
+    rows = rng.integers(0, 100, size=(50_000, 40)).astype(float)
     cases = {}
     for name in ("npy", "npz compressed", "csv", "parquet lists", "hdf5 compressed"):
         with suppress(pytest.skip.Exception):
@@ -284,7 +284,8 @@ def test_memory_does_not_depend_on_the_number_of_rows(tmp_path):
     result = subprocess.run(run, capture_output=True, check=True, text=True)  # noqa: S603
     peaks = dict(line.split("=") for line in result.stdout.splitlines())
     assert list(peaks) == list(cases)
-    assert all(int(peak) < rows.nbytes for peak in peaks.values()), peaks
+    sizes = {name: rows.nbytes * (8 if name == "parquet lists" else 1) for name in cases}
+    assert all(int(peak) < 0.8 * sizes[name] for name, peak in peaks.items()), peaks
 
 
 def _wide(name, folder, rows):
@@ -301,7 +302,7 @@ def _wide(name, folder, rows):
     if name == "hdf5 compressed":
         h5py = pytest.importorskip("h5py", reason="needs h5py")
         with h5py.File(folder / "d.h5", "w") as file:
-            file.create_dataset("X", data=rows, chunks=(1000, 40), compression="gzip")
+            file.create_dataset("X", data=rows, chunks=(1000, 40), compression="gzip", compression_opts=1)
         return folder / "d.h5", {"target": 0}
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
     import pyarrow.parquet as pq
@@ -309,5 +310,5 @@ def _wide(name, folder, rows):
     lists = pa.FixedSizeListArray.from_arrays(pa.array(rows[:, 1:].ravel()), 39)
     table = pa.table({"x": lists, "y": rows[:, 0]})
     # Arrow takes several times the memory of a block.
-    pq.write_table(pa.concat_tables([table] * 4), folder / "d.parquet", row_group_size=5000)
+    pq.write_table(pa.concat_tables([table] * 8), folder / "d.parquet", row_group_size=5000)
     return folder / "d.parquet", {"target": "y"}
