@@ -142,6 +142,18 @@ def test_several_targets(tmp_path):
     assert one.predict(open_source(data, exclude="y")).shape == (N_ROWS, 1)
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_fingerprint_is_kept(name, tmp_path):
+    source = opened(name, tmp_path, X, VALUES)
+    before = source.fingerprint()
+    source.count()
+    assert source.fingerprint() == before
+    if name != "blocks":
+        other = tmp_path / "other"
+        other.mkdir()
+        assert opened(name, other, X + 1, VALUES).fingerprint() != before
+
+
 def test_fingerprint_changes_with_the_file(tmp_path):
     data, how = FORMATS["npy"](tmp_path, X, VALUES)
     before = open_source(data, **how).fingerprint()

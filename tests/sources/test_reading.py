@@ -276,7 +276,7 @@ for name, (data, options) in json.loads(sys.argv[1]).items():
 def test_memory_does_not_depend_on_the_number_of_rows(tmp_path):
     rows = rng.integers(0, 100, size=(50_000, 40)).astype(float)
     cases = {}
-    for name in ("npy", "npz compressed", "csv", "parquet lists", "hdf5 compressed"):
+    for name in ("npy", "csv", "parquet lists"):
         with suppress(pytest.skip.Exception):
             data, how = _wide(name, tmp_path, rows)
             cases[name] = str(data), how
@@ -296,14 +296,6 @@ def _wide(name, folder, rows):
     if name == "npy":
         np.save(folder / "d.npy", rows)
         return folder / "d.npy", {"target": 0}
-    if name == "npz compressed":
-        np.savez_compressed(folder / "d.npz", X=rows)
-        return folder / "d.npz", {"target": 0}
-    if name == "hdf5 compressed":
-        h5py = pytest.importorskip("h5py", reason="needs h5py")
-        with h5py.File(folder / "d.h5", "w") as file:
-            file.create_dataset("X", data=rows, chunks=(1000, 40), compression="gzip", compression_opts=1)
-        return folder / "d.h5", {"target": 0}
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
     import pyarrow.parquet as pq
 

@@ -29,13 +29,8 @@ def find_columns(chosen: Any, names: Sequence[str] | None, n_columns: int, where
     if len(np.unique(found)) < len(found):
         values, counts = np.unique(found, return_counts=True)
         twice = int(values[counts > 1][0])
-        raise DataError(f"Column {column_name(names, twice)} of {where} is chosen twice.")
+        raise DataError(f"Column {twice if names is None else repr(names[twice])} of {where} is chosen twice.")
     return found
-
-
-def column_name(names: Sequence[str] | None, column: int) -> str:
-    """Return what to call a column in a message."""
-    return str(column) if names is None or column >= len(names) else repr(names[column])
 
 
 def _as_list(chosen: Any) -> list[Any]:

@@ -86,9 +86,8 @@ class Source:
     def target_names(self) -> list[str] | None:
         """Names of the targets."""
         table = self._target_table or self._table
-        if not self.n_targets or (table.names is None and not table.others):
-            return None
-        return [table.column_name(int(column)).strip("'\"") for column in self._targets]
+        names = [table.name_of(int(column)) for column in self._targets]
+        return [name for name in names if name is not None] or None
 
     @property
     def rereadable(self) -> bool:
@@ -159,10 +158,8 @@ class Source:
 
     def fingerprint(self) -> str:
         """Return a short text that changes with the files, their columns or the choice of these."""
-        parts = [
-            (table.format, table.identity, table.n_rows, table.n_columns, table.names, table.others)
-            for table in self._tables
-        ]
+        # Not the number of rows, which may become known in between.
+        parts = [(table.format, table.identity, table.n_columns, table.names, table.others) for table in self._tables]
         chosen = self._features.tolist(), self._targets.tolist(), str(self.dtype), self.block_rows
         return sha256(repr((parts, chosen)).encode()).hexdigest()[:16]
 

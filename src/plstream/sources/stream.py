@@ -33,9 +33,9 @@ class MemoryTable(Mapped):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Some of the rows."""
+        """Their number, and some of the rows."""
         step = max(1, len(self.array) // _SAMPLE_ROWS)
-        return (sha256(np.ascontiguousarray(self.array[::step]).tobytes()).hexdigest(),)
+        return self.n_rows, sha256(np.ascontiguousarray(self.array[::step]).tobytes()).hexdigest()
 
 
 class FrameTable(Table):
@@ -50,6 +50,14 @@ class FrameTable(Table):
         self.frame = frame
         self.n_rows = int(frame.shape[0])
         self.names = names_of(frame)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Number of rows, and the first and the last of them."""
+        assert self.n_rows is not None
+        columns, last = np.arange(self.n_columns, dtype=np.intp), max(0, self.n_rows - _SAMPLE_ROWS)
+        ends = [self._arrays(columns, start, start + _SAMPLE_ROWS) for start in (0, last)]
+        return self.n_rows, sha256(repr([[array.tolist() for array in end] for end in ends]).encode()).hexdigest()
 
     def dtype_of(self, columns: NDArray[np.intp], *, text: bool = False) -> np.dtype[Any]:
         """Return the dtype that holds all the columns."""

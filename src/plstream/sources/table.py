@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from .columns import column_name
 from .errors import DataError, first_not_finite, usable_dtype
 from .files import file_identity
 
@@ -102,9 +101,14 @@ class Table(ABC):
 
     def column_name(self, column: int) -> str:
         """Return what to call a column in a message."""
+        name = self.name_of(column)
+        return str(column) if name is None else repr(name)
+
+    def name_of(self, column: int) -> str | None:
+        """Return the name of a column, if it has one."""
         if column >= self.n_columns:
-            return repr(self.others[column - self.n_columns])
-        return column_name(self.names, column)
+            return self.others[column - self.n_columns]
+        return None if self.names is None else self.names[column]
 
 
 class Matrix(Table):

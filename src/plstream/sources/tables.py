@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -20,6 +21,7 @@ from .errors import DataError, needed
 from .table import Piece, Table, rows_of
 
 _PIECE_BYTES = 8 << 20
+_SAMPLE_ROWS = 64
 
 
 class ArrowTable(Table):
@@ -278,6 +280,13 @@ class ArrowInMemory(ArrowTable):
         self.n_rows = table.num_rows
         if not self.n_rows:
             raise DataError("The table has no rows.")
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Number of rows, and the first and the last of them."""
+        assert self.n_rows is not None
+        ends = [self.table.slice(start, _SAMPLE_ROWS).to_pydict() for start in (0, max(0, self.n_rows - _SAMPLE_ROWS))]
+        return self.n_rows, sha256(repr(ends).encode()).hexdigest()
 
     def batches(self, names: list[str], start: int, step: int) -> Iterator[tuple[int, Any]]:
         """Yield the rows from there on."""

@@ -10,7 +10,7 @@ import csv
 import io
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from pathlib import Path
@@ -28,6 +28,8 @@ _READ_BYTES = 1 << 20
 _PIECE_BYTES = 4 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SAMPLE_RECORDS = 100
+# Whole numbers below this one are exact in float64.
+_LARGEST_EXACT = 2**53
 
 Record = Any
 """The bytes of a line, or the fields of a record that has quotation marks."""
@@ -189,24 +191,22 @@ class CsvTable(TextTable):
         parsed = None if lines is None else self._by_arrow(lines, numbers, texts)
         if parsed is None or len(parsed[0]) != len(records):
             parsed = self._by_numpy(records, lines, numbers, texts, row)
-        return self._arranged(*parsed, numbers, features, targets)
+        values, labels = parsed
+        X = np.ascontiguousarray(values[:, : len(features)])
+        if labels:
+            return X, labels[0] if len(labels) == 1 else np.column_stack(labels)
+        return X, self._numeric_targets(values[:, len(features) :], targets, row) if len(targets) else None
 
-    def _arranged(
-        self,
-        values: Array,
-        texts: Sequence[Array],
-        numbers: list[int],
-        features: NDArray[np.intp],
-        targets: NDArray[np.intp],
-    ) -> Piece:
-        X = values[:, : len(features)]
-        if not len(targets):
-            return X, None
-        if texts:
-            return X, texts[0] if len(texts) == 1 else np.column_stack(texts)
-        y = pick(values, np.arange(len(features), len(numbers)), as_target=True)
-        whole = all(self.kinds[column] == "i" for column in targets) and np.isfinite(y).all()
-        return np.ascontiguousarray(X), y.astype(np.int64) if whole and (y == np.round(y)).all() else y.copy()
+    def _numeric_targets(self, values: Array, targets: NDArray[np.intp], row: int) -> Array:
+        """Return integers if the first rows have such, and all of these are."""
+        y = np.ascontiguousarray(pick(values, np.arange(len(targets)), as_target=True))
+        if any(self.kinds[column] != "i" for column in targets) or not (y == np.round(y)).all():
+            return y
+        if (large := np.argwhere(np.abs(values) >= _LARGEST_EXACT)).size:
+            at, column = large[0]
+            problem = "there is a whole number too large to be read exactly: use text for labels, 1e20 for values"
+            raise self.error_at(row + int(at), int(targets[column]), problem)
+        return y.astype(np.int64)
 
     def _by_arrow(self, lines: bytes, numbers: list[int], texts: list[int]) -> tuple[Array, list[Array]] | None:
         """Parse all of it, or return None if there is anything that is not as it should be."""
