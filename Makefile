@@ -56,6 +56,7 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/online_speed.py
 	$(BIN)/python benchmarks/online_accuracy.py
 	$(BIN)/python benchmarks/selection.py
+	$(BIN)/python benchmarks/sources.py
 
 docs: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --group docs

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .persistence import load, save
     from .progress import show_progress
     from .selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector, vip_scores
+    from .sources import open_source
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ __all__ = [
     "InfFSU",
     "VIPSelector",
     "load",
+    "open_source",
     "save",
     "show_progress",
     "vip_scores",
@@ -48,6 +50,7 @@ _HOME = {
     "SGDPLS": "online",
     "VIPSelector": "selection",
     "load": "persistence",
+    "open_source": "sources",
     "save": "persistence",
     "show_progress": "progress",
     "vip_scores": "selection",

@@ -67,10 +67,13 @@ class _SingleThreadedBlas:
 single_threaded_blas = _SingleThreadedBlas()
 
 
-def ordered_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def ordered_map(
+    function: Callable[[Item], Result], items: Iterable[Item], at_most: int | None = None
+) -> Iterator[Result]:
     """Yield ``function(item)`` for each item in order, computed by as many threads as BLAS may use.
 
-    No more than two items a thread are under way at a time, so a source that reads from disk never runs far ahead.
+    No more than two items a thread are under way at a time, nor more than ``at_most``, so a source that reads from disk
+    never runs far ahead.
     """
     iterator = iter(items)
     first = list(islice(iterator, 2))
@@ -86,7 +89,7 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item]) -> It
             try:
                 for item in chain(first, iterator):
                     pending.append(executor.submit(function, item))
-                    if len(pending) >= 2 * threads:
+                    if len(pending) >= min(2 * threads, at_most or 2 * threads):
                         yield pending.popleft().result()
                 while pending:
                     yield pending.popleft().result()

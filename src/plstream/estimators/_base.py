@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -13,8 +13,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from .._types import Array, Float64Array, Rows
-from ..sources import ArraySource
-from ..sources.blocks import require_finite
+from ..sources import DataError
 
 
 @contextmanager
@@ -29,14 +28,22 @@ def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
+class Checked(Protocol):
+    """Rows that can be looked through for numbers that are not finite."""
+
+    def require_finite(self) -> None:
+        """Raise ValueError that says where the first such number is."""
+
+
 @contextmanager
-def located_errors(source: ArraySource) -> Iterator[None]:
+def located_errors(source: Checked) -> Iterator[None]:
     """Let an error about a number that is not finite say where it is: blocks do not know which rows they are."""
     try:
         yield
+    except DataError:
+        raise
     except ValueError:
-        require_finite("X", source.X, source.weight)
-        require_finite("y", source.Y, source.weight)
+        source.require_finite()
         raise
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -19,16 +20,17 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._types import Array, Float64Array, FloatArray
+from .._types import Array, Float64Array, FloatArray, Rows
 from .._warnings import warn_user
 from ..parallel import single_threaded_blas
 from ..progress import track
 from ..solvers import Rereading
-from ..sources import ArraySource
+from ..sources import ArraySource, Source
 from ..statistics import Buffered, Gram, Sketch
-from ._base import located_errors, unchanged_on_failure, validate_rows, validate_training_rows
+from ._base import located_errors, unchanged_on_failure, validate_training_rows
 from ._projection import centred_product
 from ._solution import Solution, SolvedAttributes
+from ._sources import SourceRows, as_numbers, by_blocks, require_target, rows_to_read_again, validate_source
 
 # Rows that the Gram matrix absorbs at a time: enough that adding to it costs little beside the product itself.
 _GRAM_BLOCK_ROWS = 1024
@@ -183,16 +185,16 @@ class IncrementalPLS(
         self.forgetting = forgetting
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to X and y, forgetting what it was before.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or memory map of shape (n_samples, n_features)
+        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), or source
             The rows. Arrays and memory maps of more than 32 MiB are read block by block, and neither copied nor
-            converted as a whole.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            The responses.
+            converted as a whole. Files of any size are opened by :func:`plstream.open_source`.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            The responses. None if X is a source, which has them.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
 
@@ -202,26 +204,27 @@ class IncrementalPLS(
         """
         with unchanged_on_failure(self):
             self._reset()
-            source = self._source(X, y, sample_weight, reset=True)
-            self._require_rows(source)
-            self._solve_with = {"n_components": self.n_components, "scale": self.scale}
-            with located_errors(source):
-                if self.solver in {"gram", "sketch"}:
-                    self._fit_stream(source)
-                else:
-                    self._fit_rereading(source)
+            in_one_read = self.solver in {"gram", "sketch"}
+            with self._rows(X, y, sample_weight, reset=True, in_one_read=in_one_read) as rows:
+                self._require_rows(rows.n_rows, rows.n_columns)
+                self._solve_with = {"n_components": self.n_components, "scale": self.scale}
+                with located_errors(rows):
+                    if in_one_read:
+                        self._fit_stream(rows)
+                    else:
+                        self._fit_rereading(rows)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the model. A call that fails leaves the model as it was.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The new rows, one or more.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Their responses.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Their responses. None if X is a source, which has them.
         sample_weight : array-like of shape (n_samples,), default=None
             Their weights.
 
@@ -237,18 +240,18 @@ class IncrementalPLS(
                 )
             stream = None if first else self._require_stream("partial_fit")
             self._validate_params()
-            source = self._source(X, y, sample_weight, reset=first)
-            self._solve_with = {"n_components": self.n_components, "scale": self.scale}
-            if stream is None:
-                self._require_weight(source)
-                stream = self._new_stream(source)
-            else:
-                stream = self._continued(stream)
-            with located_errors(source):
-                stream.update(source.X, np.asarray(source.Y, dtype=np.float64), source.weight)
+            with self._rows(X, y, sample_weight, reset=first, in_one_read=True) as rows:
+                self._solve_with = {"n_components": self.n_components, "scale": self.scale}
+                if stream is None:
+                    self._require_weight(rows.n_rows)
+                    stream = self._new_stream(rows)
+                else:
+                    stream = self._continued(stream)
+                with located_errors(rows):
+                    stream = _with_rows(stream, rows)
             self._stream, self._solved = stream, None
             if first:
-                self.solver_ = self._streaming_solver(source.n_columns)
+                self.solver_ = self._streaming_solver(rows.n_columns)
         return self
 
     def merge(self, other: IncrementalPLS) -> Self:
@@ -315,7 +318,7 @@ class IncrementalPLS(
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
         n_components : int, default=None
             Use the first components only.
@@ -326,16 +329,20 @@ class IncrementalPLS(
             float32 if X is, else float64.
         """
         solution, k = self._solution(), self._components_to_use(n_components)
-        X = validate_rows(self, X, reset=False)
-        dtype = np.float32 if X.dtype == np.float32 else np.float64
-        return centred_product(X, solution.x_mean, solution.projection(k), dtype)
+        projection = solution.projection(k)
+
+        def scores(rows: Rows) -> FloatArray:
+            dtype = np.float32 if rows.dtype == np.float32 else np.float64
+            return centred_product(rows, solution.x_mean, projection, dtype)
+
+        return by_blocks(self, X, scores)
 
     def predict(self, X: Any, n_components: int | None = None) -> FloatArray:
         """Predict the responses of X.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
         n_components : int, default=None
             Use the first components only. The result is that of a model fitted with so many.
@@ -346,8 +353,9 @@ class IncrementalPLS(
             With as many dimensions as the y of the fit.
         """
         solution, k = self._solution(), self._components_to_use(n_components)
-        X = validate_rows(self, X, reset=False)
-        prediction = centred_product(X, solution.x_mean, solution.coefficients(k).T) + solution.y_mean
+        coefficients = solution.coefficients(k).T
+        prediction = by_blocks(self, X, lambda rows: centred_product(rows, solution.x_mean, coefficients))
+        prediction += solution.y_mean
         return prediction[:, 0] if self._y_is_vector else prediction
 
     def transform_y(self, y: Any) -> Float64Array:
@@ -395,9 +403,9 @@ class IncrementalPLS(
     def n_samples_seen_(self) -> int:
         """Rows that the model was made from."""
         check_is_fitted(self)
-        return self._stream.n_rows if self._stream is not None else self._n_rows
+        return self._stream.n_rows if self._stream is not None else int(self._n_rows or 0)
 
-    def _fit_rereading(self, source: ArraySource) -> None:
+    def _fit_rereading(self, source: ArraySource | SourceRows) -> None:
         # Between the reads of large data, BLAS's idle threads would spin on the cores that the next read needs.
         with single_threaded_blas() if source.compiled else nullcontext():
             rereading = Rereading(source, forgetting=self.forgetting, planned_reads=self.n_components + 1)
@@ -406,14 +414,15 @@ class IncrementalPLS(
         self._stream = None
         self.solver_ = "multipass"
 
-    def _fit_stream(self, source: ArraySource) -> None:
+    def _fit_stream(self, source: ArraySource | SourceRows) -> None:
         stream = self._new_stream(source)
         for block in track(source, "read 1 of 1", source.n_rows, lambda block: block.n_rows):
             stream.update(block.X, block.Y, block.weight)
+        self._require_rows(stream.n_rows, source.n_columns)
         self._stream, self._solved, self.solver_ = stream, None, self._streaming_solver(source.n_columns)
         self._solution()
 
-    def _new_stream(self, source: ArraySource) -> Stream:
+    def _new_stream(self, source: ArraySource | SourceRows) -> Stream:
         state: Gram | Sketch
         shape = source.n_columns, source.n_targets
         if self._streaming_solver(source.n_columns) == "gram":
@@ -460,29 +469,43 @@ class IncrementalPLS(
                 _warn_of_small_sketch(state.size, self._solved.subspace_error)
         return self._solved
 
-    def _source(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> ArraySource:
+    @contextmanager
+    def _rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool, in_one_read: bool
+    ) -> Iterator[ArraySource | SourceRows]:
+        """Give the rows in the form that they are learnt from, once or several times."""
+        if isinstance(X, Source):
+            require_target(X, type(self).__name__, y, sample_weight)
+            validate_source(self, X, reset=reset)
+            self._set_targets(X.n_targets, is_vector=X.target_is_vector, reset=reset)
+            with SourceRows(X, as_numbers) if in_one_read else rows_to_read_again(X, self.batch_size) as source_rows:
+                yield source_rows
+            return
         rows, target, weight = validate_training_rows(self, X, y, sample_weight, reset=reset)
         Y = _as_columns(target)
+        self._set_targets(Y.shape[1], is_vector=target.ndim == 1, reset=reset)
+        yield ArraySource(rows, Y, weight, batch_size=self.batch_size)
+
+    def _set_targets(self, n_targets: int, *, is_vector: bool, reset: bool) -> None:
         if reset:
-            self._y_is_vector, self._n_targets = target.ndim == 1, Y.shape[1]
-        self._require_targets(Y.shape[1])
-        return ArraySource(rows, Y, weight, batch_size=self.batch_size)
+            self._y_is_vector, self._n_targets = is_vector, n_targets
+        self._require_targets(n_targets)
 
     def _reset(self) -> None:
         for name in ("_solved", "_solve_with", "_stream", "_n_rows", "solver_"):
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _require_weight(self, source: ArraySource) -> None:
-        if source.n_rows == 0:
+    def _require_weight(self, n_rows: int | None) -> None:
+        if n_rows == 0:
             raise ValueError("All weights are zero: give at least one row a positive weight.")
 
-    def _require_rows(self, source: ArraySource) -> None:
-        self._require_weight(source)
-        if self.n_components > min(source.n_rows, source.n_columns):
+    def _require_rows(self, n_rows: int | None, n_columns: int) -> None:
+        self._require_weight(n_rows)
+        if self.n_components > (n_columns if n_rows is None else min(n_rows, n_columns)):
             raise ValueError(
-                f"n_components={self.n_components} is more than the smaller of n_samples={source.n_rows} and "
-                f"n_features={source.n_columns}: ask for fewer components."
+                f"n_components={self.n_components} is more than the smaller of n_samples={n_rows} and "
+                f"n_features={n_columns}: ask for fewer components."
             )
 
     def _require_targets(self, n_targets: int) -> None:
@@ -555,6 +578,16 @@ class IncrementalPLS(
 
 def _as_columns(y: Array) -> Array:
     return y.reshape(-1, 1) if y.ndim == 1 else y
+
+
+def _with_rows(stream: Stream, rows: ArraySource | SourceRows) -> Stream:
+    """Return the stream after more rows; if that fails, the one that was passed is as it was."""
+    if isinstance(rows, ArraySource):
+        return stream.update(rows.X, np.asarray(rows.Y, dtype=np.float64), rows.weight)
+    stream = stream.copy()
+    for block in track(rows, "read 1 of 1", rows.n_rows, lambda block: block.n_rows):
+        stream.update(block.X, block.Y)
+    return stream
 
 
 def _warn_of_small_sketch(size: int, subspace_error: Float64Array) -> None:

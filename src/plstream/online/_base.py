@@ -15,16 +15,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._types import Float64Array, FloatArray, Rows
+from .._types import Array, Float64Array, FloatArray, Rows
 from .._warnings import warn_user
 from ..estimators._base import located_errors, unchanged_on_failure, validate_rows
 from ..estimators._projection import centred_product
+from ..estimators._sources import SourceRows, by_blocks, require_target, validate_source
 from ..parallel import ordered_map
 from ..progress import track
-from ..sources import ArraySource
+from ..sources import ArraySource, Source
 from ._centring import RunningMean, tile_rows, tiles
 from ._memory import aligned_empty
-from ._targets import Targets, as_target
+from ._targets import Targets, as_target, is_labels, require_label_vector
 
 # A few milliseconds, which is what it takes to start threads several times over.
 _WORK_WORTH_THREADS = 10_000_000
@@ -150,7 +151,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
 
         Returns
@@ -159,9 +160,12 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             float32 if X is, else float64.
         """
         solution = self._solution()
-        rows = validate_rows(self, X, reset=False)
-        dtype = np.float32 if rows.dtype == np.float32 else np.float64
-        return centred_product(rows, solution.x_mean, solution.projection, dtype)
+
+        def scores(rows: Rows) -> FloatArray:
+            dtype = np.float32 if rows.dtype == np.float32 else np.float64
+            return centred_product(rows, solution.x_mean, solution.projection, dtype)
+
+        return by_blocks(self, X, scores)
 
     @property
     def n_samples_seen_(self) -> int:
@@ -179,18 +183,20 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _learn(self, rows: Rows, numbers: Float64Array) -> None:
         """Take in validated rows, and the numbers that stand for y."""
+        self._learn_blocks(ArraySource(rows, numbers, batch_size=self._rows_between_steps(int(rows.shape[1]))))
+
+    def _learn_blocks(self, source: ArraySource | SourceRows) -> None:
+        """Take in blocks, whose y is the numbers that stand for it."""
         n_columns = 0 if self._targets is None else self._targets.n_columns
-        stream = (self._new_stream(rows.shape[1], n_columns) if self._is_new() else self._stream).copy()
-        source = ArraySource(rows, numbers, batch_size=self._rows_between_steps(rows))
+        stream = (self._new_stream(source.n_columns, n_columns) if self._is_new() else self._stream).copy()
         with located_errors(source), np.errstate(over="ignore", invalid="ignore"):
             for block in track(source, "one read", source.n_rows, lambda block: block.n_rows):
                 stream.learn(block.X, block.Y)
         self._stream, self._solved = stream, None
 
-    def _rows_between_steps(self, rows: Rows) -> int:
+    def _rows_between_steps(self, n_features: int) -> int:
         """Return the rows that take a fraction of a second: progress is told after each block of them."""
         columns = 1 if self._targets is None else self._targets.n_columns
-        n_features = int(rows.shape[1])
         work_a_row = n_features * columns * (self.n_components or columns)
         return max(tile_rows(n_features), _WORK_BETWEEN_STEPS // work_a_row)
 
@@ -255,7 +261,7 @@ class Unsupervised(OnlineMethod):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
         y : None
             Ignored.
@@ -276,7 +282,7 @@ class Unsupervised(OnlineMethod):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The new rows, one or more.
         y : None
             Ignored.
@@ -292,6 +298,11 @@ class Unsupervised(OnlineMethod):
         return self
 
     def _learn_rows(self, X: Any) -> None:
+        if isinstance(X, Source):
+            validate_source(self, X, reset=self._is_new())
+            with SourceRows(X) as source_rows:
+                self._learn_blocks(source_rows)
+            return
         rows = validate_rows(self, X, reset=self._is_new())
         self._learn(rows, np.empty((rows.shape[0], 0)))
 
@@ -304,15 +315,15 @@ class Supervised(OnlineMethod):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"target": [StrOptions({"auto", "labels", "values"})]}
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from the rows in order, forgetting what came before.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Labels or values, see ``target``.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Labels or values, see ``target``. None if X is a source, which has them.
 
         Returns
         -------
@@ -325,17 +336,18 @@ class Supervised(OnlineMethod):
             self._solution()
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
         """Learn from more rows. A call that fails leaves the model as it was.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The new rows, one or more.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Their labels or values, see ``target``.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Their labels or values, see ``target``. None if X is a source, which has them.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will ever come. By default those in the first call. Only needed in that.
+            All labels that will ever come. By default those in the first call, and those in the first block of a source
+            that can be read only once. Only needed in that.
 
         Returns
         -------
@@ -348,17 +360,42 @@ class Supervised(OnlineMethod):
         return self
 
     def _learn_pairs(self, X: Any, y: Any, classes: Any) -> None:
+        if isinstance(X, Source):
+            self._learn_source(X, y, classes)
+            return
         rows = validate_rows(self, X, reset=self._is_new())
-        target = as_target(y, type(self).__name__)
+        target = self._target(y, classes)
         if rows.shape[0] != len(target):
             check_consistent_length(rows, target)
-        if self._is_new():
-            self._targets = Targets.of(target, classes, self.target)
-            if self._targets.classes is not None:
-                self.classes_ = self._targets.classes
-        else:
-            self._targets.require_same(classes)
+        self._set_targets(target, classes)
         self._learn(rows, self._targets.numbers(target))
+
+    def _learn_source(self, source: Source, y: Any, classes: Any) -> None:
+        name = type(self).__name__
+        require_target(source, name, y)
+        validate_source(self, source, reset=self._is_new())
+
+        with SourceRows(source, lambda y: self._targets.numbers(as_target(y, name))) as rows:
+            target = self._target(rows.first_y, classes)
+            if self._is_new() and classes is None and source.rereadable and is_labels(target, classes, self.target):
+                # All labels have to be known before the first row is learnt.
+                require_label_vector(target)
+                target = self._target(source.labels(), classes)
+            self._set_targets(target, classes)
+            self._learn_blocks(rows)
+
+    def _target(self, y: Any, classes: Any) -> Array:
+        """Return y as an array."""
+        return as_target(y, type(self).__name__)
+
+    def _set_targets(self, target: Array, classes: Any) -> None:
+        """Decide what y is, at the first call, from all of it or from the labels that there are."""
+        if not self._is_new():
+            self._targets.require_same(classes)
+            return
+        self._targets = Targets.of(target, classes, self.target)
+        if self._targets.classes is not None:
+            self.classes_ = self._targets.classes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -46,8 +46,7 @@ class Targets:
     @classmethod
     def of(cls, y: Array, classes: Any, target: str) -> Targets:
         """Decide by the parameter ``target``, and if that is "auto" by the type of y and whether classes are given."""
-        is_labels = classes is not None or y.dtype.kind != "f" if target == "auto" else target == "labels"
-        if not is_labels:
+        if not is_labels(y, classes, target):
             if classes is not None:
                 raise ValueError("classes are for labels, but target='values': drop one of the two.")
             return cls(None, "values", y.ndim == 1, 1 if y.ndim == 1 else y.shape[1])
@@ -115,6 +114,11 @@ class Targets:
         if values.shape[1] != self.n_columns:
             raise ValueError(f"y has {values.shape[1]} target(s), but the model has {self.n_columns}.")
         return values
+
+
+def is_labels(y: Array, classes: Any, target: str) -> bool:
+    """Return whether y holds labels and not values."""
+    return classes is not None or y.dtype.kind != "f" if target == "auto" else target == "labels"
 
 
 def as_target(y: Any, name: str) -> Array:

@@ -11,9 +11,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from .._types import Array, Float64Array
-from ..estimators._base import validate_rows
 from ..estimators._projection import centred_product
 from ..estimators._solution import Solved
+from ..estimators._sources import by_blocks
 from ..solvers import Factors
 from ._base import Stream, Supervised, Tile, for_each_column
 from ._memory import Copied
@@ -333,7 +333,7 @@ class CIPLS(Supervised):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
 
         Returns
@@ -343,9 +343,9 @@ class CIPLS(Supervised):
             the fit.
         """
         solution = self._solution()
-        rows = validate_rows(self, X, reset=False)
-        values = centred_product(rows, solution.x_mean, solution.coef.T) + solution.y_mean
-        return self._targets.decode(values)
+        coefficients = solution.coef.T
+        values: Any = by_blocks(self, X, lambda rows: centred_product(rows, solution.x_mean, coefficients))
+        return self._targets.decode(values + solution.y_mean)
 
     def _begin(self, n_features: int, n_columns: int) -> Normalized | Literal:
         shape = self.n_components, n_features, n_columns

@@ -14,13 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import column_or_1d
 
 from .._types import Array, Float64Array, Rows
-from ..estimators._base import validate_rows
 from ..estimators._projection import centred_product
 from ..estimators._solution import Solved
+from ..estimators._sources import by_blocks
 from ._base import Stream, Supervised, Tile
 from ._centring import unit_of, with_positive_peaks
 from ._memory import Copied
-from ._targets import as_target
 
 # Up to this many features "auto" keeps the scatter: 32 MiB, and a solution in seconds.
 _MODERATE_FEATURES = 2048
@@ -356,7 +355,7 @@ class IncrementalLDA(ClassifierMixin, Supervised):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
 
         Returns
@@ -365,17 +364,15 @@ class IncrementalLDA(ClassifierMixin, Supervised):
             Labels.
         """
         solution = self._solution()
-        rows = validate_rows(self, X, reset=False)
-        scores: Any = centred_product(rows, solution.x_mean, solution.directions)
+        scores: Any = by_blocks(self, X, lambda rows: centred_product(rows, solution.x_mean, solution.directions))
         labels: Array = self.classes_[solution.nearest(scores)]
         return labels
 
-    def _learn_pairs(self, X: Any, y: Any, classes: Any) -> None:
-        if y is not None:
-            y = column_or_1d(as_target(y, type(self).__name__), warn=True)
-            if classes is None and self._is_new():
-                _require_labels(y)
-        super()._learn_pairs(X, y, classes)
+    def _target(self, y: Any, classes: Any) -> Array:
+        labels: Array = column_or_1d(super()._target(y, classes), warn=True)
+        if classes is None and self._is_new():
+            _require_labels(labels)
+        return labels
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -23,6 +23,7 @@ from .._types import Array, Float64Array
 from ..estimators import IncrementalPLS
 from ..estimators._solution import Solved
 from ..solvers import column_lengths, importance
+from ..sources import Source
 from ._base import A_NUMBER_OR_SHARE, TIE, number_to_keep, ranking_of
 
 
@@ -222,10 +223,10 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows; sparse if the model takes such.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Responses, or labels if the model takes such.
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows; sparse, or a source, if the model takes such.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Responses, or labels if the model takes such. None if X is a source, which has them.
         **params : dict
             What else the ``fit`` of the model takes, such as ``sample_weight``. With metadata routing enabled, what it
             requests.
@@ -251,10 +252,10 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The new rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Their responses or labels.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Their responses or labels. None if X is a source, which has them.
         **params : dict
             What else the ``partial_fit`` of the model takes, such as ``sample_weight`` or ``classes``. With metadata
             routing enabled, what it requests.
@@ -323,7 +324,10 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
 
     def _taught(self, model: Any, method: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
         """Return the model after a call of its ``fit`` or ``partial_fit``."""
-        if y is None:
+        if isinstance(X, Source):
+            if not _is_ours(model):
+                raise TypeError(f"{type(model).__name__} cannot learn from a source: use a model of this package.")
+        elif y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None: pass it as y.")
         if get_config()["enable_metadata_routing"]:
             params = process_routing(self, method, **params)["estimator"][method]

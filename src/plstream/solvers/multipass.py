@@ -28,8 +28,8 @@ class Source(Protocol):
     """Rows that can be read again and again."""
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows."""
+    def n_rows(self) -> int | None:
+        """Number of rows, known before they are read again."""
 
     @property
     def n_columns(self) -> int:
@@ -42,8 +42,12 @@ class Source(Protocol):
     dense: bool
     """Whether no block is sparse."""
 
-    compiled: bool
-    """Whether compiled loops are to be used, as for data that is dense and large."""
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled loops are to be used, as for data that is dense and large."""
+
+    under_way: int | None
+    """Blocks that may be worked on at a time, if memory is taken for them."""
 
     def __iter__(self) -> Iterator[Block]:
         """Read the rows once, in blocks."""
@@ -96,7 +100,7 @@ class Rereading:
             self.moments, self._held = centred_rows(_as_one(self._blocks()))
         else:
             self.moments = Moments(source.n_columns, source.n_targets)
-            for summary in ordered_map(moments_of, self._blocks()):
+            for summary in ordered_map(moments_of, self._blocks(), source.under_way):
                 self.moments.merge(summary)
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
@@ -105,7 +109,8 @@ class Rereading:
             scores = self._held @ v
             return scores @ self._held, float(scores @ scores)
         action, square = np.zeros(len(v)), 0.0
-        for block_action, block_square in ordered_map(_BlockAction(self.moments, v), self._blocks()):
+        parts = ordered_map(_BlockAction(self.moments, v), self._blocks(), self.source.under_way)
+        for block_action, block_square in parts:
             action += block_action
             square += block_square
         # The rows were centred on a mean that is rounded to one number. Far from zero, that is off by a little.
@@ -118,6 +123,7 @@ class Rereading:
         self.n_reads += 1
         label = f"read {self.n_reads}" + (f" of {self.planned_reads}" if self.planned_reads else "")
         n_later = self.source.n_rows
+        assert n_later is not None
         for block in track(self.source, label, n_later, lambda block: block.n_rows):
             n_later -= block.n_rows
             weight = aged(block.weight, self.forgetting, block.n_rows, n_later)

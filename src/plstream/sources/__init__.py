@@ -2,5 +2,8 @@
 
 from .arrays import ArraySource
 from .blocks import Block
+from .errors import DataError
+from .opening import open_source
+from .source import Source
 
-__all__ = ["ArraySource", "Block"]
+__all__ = ["ArraySource", "Block", "DataError", "Source", "open_source"]

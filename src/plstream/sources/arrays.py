@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Array, Float64Array, Rows
-from .blocks import SMALL_BYTES, SMALLEST_BLOCK_BYTES, Block, default_block_rows, row_bytes
+from .blocks import SMALL_BYTES, SMALLEST_BLOCK_BYTES, Block, default_block_rows, require_finite, row_bytes
 
 
 class ArraySource:
@@ -35,6 +35,8 @@ class ArraySource:
     >>> [len(block.Y) for block in ArraySource(X, X[:, :1], batch_size=2)]
     [2, 2, 1]
     """
+
+    under_way: int | None = None
 
     def __init__(self, X: Rows, Y: Array, weight: Float64Array | None = None, *, batch_size: int | None = None) -> None:
         self.X: Rows = X.tocsr() if sparse.issparse(X) else X
@@ -66,6 +68,11 @@ class ArraySource:
     def n_targets(self) -> int:
         """Number of responses."""
         return int(self.Y.shape[1])
+
+    def require_finite(self) -> None:
+        """Raise ValueError that says where the first number is that is not finite, if there is one."""
+        require_finite("X", self.X, self.weight)
+        require_finite("y", self.Y, self.weight)
 
     def __iter__(self) -> Iterator[Block]:
         """Read all rows once."""

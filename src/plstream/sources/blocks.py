@@ -52,9 +52,14 @@ def row_bytes(X: Rows) -> int:
 
 
 def default_block_rows(X: Rows) -> int:
+    """Return the rows of a block of X."""
+    return default_rows(int(X.shape[0]), row_bytes(X))
+
+
+def default_rows(n_rows: int | None, bytes_per_row: int) -> int:
     """Return the rows of a block: few enough to keep many cores busy, enough that adding up results costs little."""
-    bytes_per_row = row_bytes(X)
-    block_bytes = min(max(bytes_per_row * int(X.shape[0]) // 32, SMALLEST_BLOCK_BYTES), LARGEST_BLOCK_BYTES)
+    total = LARGEST_BLOCK_BYTES * 32 if n_rows is None else bytes_per_row * n_rows
+    block_bytes = min(max(total // 32, SMALLEST_BLOCK_BYTES), LARGEST_BLOCK_BYTES)
     return max(1, block_bytes // bytes_per_row)
 
 

@@ -1,0 +1,211 @@
+"""From a source to what estimators learn from: blocks of rows with numbers for y, read once or several times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .._types import Array, Float64Array, Rows
+from .._warnings import warn_user
+from ..progress import track
+from ..sources import ArraySource, Block, DataError, Source
+from ..sources.blocks import SMALL_BYTES
+from ..sources.reading import NoRoomError, TemporaryCopy
+from ..sources.table import Piece
+from ._base import validate_rows
+
+# Blocks that threads may be working on. A source counts on eight with those that are being read.
+_UNDER_WAY = 5
+
+
+class SourceRows:
+    """The rows of a source as an estimator learns from them.
+
+    Parameters
+    ----------
+    source : Source
+    numbers : callable, optional
+        Turns y into an array of numbers with one column a response. By default there is no y.
+
+    Attributes
+    ----------
+    first_y : ndarray or None
+        The y of the first block.
+    """
+
+    dense = True
+    under_way: int | None = _UNDER_WAY
+
+    def __init__(self, source: Source, numbers: Callable[[Array], Float64Array] | None = None) -> None:
+        self.source = source
+        self.numbers = numbers
+        self.n_rows = source.n_rows
+        self.n_columns = source.n_columns
+        self.n_targets = source.n_targets
+        self._blocks: Iterator[Piece] | None = None
+        self._first: Piece | None = None
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the rows are too many to be held in memory."""
+        return self.n_rows is None or 8 * self.n_rows * self.n_columns > SMALL_BYTES
+
+    @property
+    def first_y(self) -> Array | None:
+        """The y of the first block, which is still to be read."""
+        if self._first is None:
+            self._blocks = self.source.blocks()
+            self._first = self._require_block(next(self._blocks, None))
+        return self._first[1]
+
+    def __iter__(self) -> Iterator[Block]:
+        """Read the rows once."""
+        first, self._first = self._first, None
+        if first is None or self._blocks is None:
+            self._blocks = self.source.blocks()
+        n_rows = 0
+        for X, y in chain([] if first is None else [first], self._blocks):
+            yield Block(X, self._numbers(y, len(X), n_rows), None, self.compiled)
+            n_rows += len(X)
+        if not n_rows:
+            self._require_block(None)
+
+    def require_finite(self) -> None:
+        """Do nothing: blocks are looked at when they are read."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        # What is read ahead is given up at once, and not when an error that refers to it is forgotten.
+        if isinstance(self._blocks, Generator):
+            self._blocks.close()
+
+    def _numbers(self, y: Array | None, n: int, row: int) -> Float64Array:
+        if y is None or self.numbers is None:
+            return np.empty((n, 0))
+        try:
+            return self.numbers(y)
+        except ValueError as error:
+            raise DataError(f"In {self.source.name}, from row {row} on: {error}") from None
+
+    def _require_block(self, block: Piece | None) -> Piece:
+        if block is None or not len(block[0]):
+            raise DataError(f"{self.source.name} has no rows.")
+        return block
+
+
+class _ArraysOfSource(ArraySource):
+    """All rows of a source as arrays, which are read when they are used."""
+
+    def __init__(self, source: Source, X: Array, Y: Array, batch_size: int | None) -> None:
+        super().__init__(X, Y, batch_size=batch_size)
+        self.source = source
+
+    def require_finite(self) -> None:
+        """Say which file it is."""
+        self.source.require_finite()
+
+
+@contextmanager
+def rows_to_read_again(source: Source, batch_size: int | None) -> Iterator[ArraySource | SourceRows]:
+    """Give the rows of a source to be read several times: in place, or from a temporary copy if that is faster."""
+    if not source.rereadable:
+        raise DataError(
+            f"{source.name} can be read only once, and solver='multipass' reads it several times: use solver='gram' or "
+            "'sketch', or partial_fit."
+        )
+    batch_size = source.batch_size or batch_size
+    mapped = source.mapped()
+    if mapped is not None:
+        X, y = mapped
+        assert y is not None
+        as_numbers(y[:1])
+        yield _ArraysOfSource(source, X, y.reshape(len(y), -1), batch_size)
+        return
+    with SourceRows(source, as_numbers) as rows:
+        if source.slow and (copy := _copied(rows)) is not None:
+            with copy as (X, Y):
+                yield _ArraysOfSource(source, X, Y, batch_size)
+            return
+        rows.n_rows = source.count()
+        yield rows
+
+
+def _copied(rows: SourceRows) -> TemporaryCopy | None:
+    """Return a copy of the rows, or None if there is no room for it."""
+    source = rows.source
+    n_bytes = source.n_columns * source.dtype.itemsize * (source.n_rows or 0)
+    blocks = track(rows, "copied to a temporary file, as it is slow to read", rows.n_rows, _n_rows)
+    try:
+        return TemporaryCopy(((block.X, block.Y) for block in blocks), n_bytes)
+    except NoRoomError:
+        return None
+
+
+def require_target(source: Source, name: str, y: Any, sample_weight: Any = None) -> None:
+    """Raise ValueError unless the source has a target, and nothing is given beside it."""
+    require_alone(y, sample_weight)
+    if not source.n_targets:
+        raise ValueError(f"{name} requires y to be passed, and {source.name} has no target: open it with target=.")
+
+
+def require_alone(y: Any, sample_weight: Any = None) -> None:
+    """Raise ValueError if something is given beside a source."""
+    if y is not None:
+        raise ValueError("y is part of a source: pass target= to open_source, and no y.")
+    if sample_weight is not None:
+        raise ValueError("sample_weight is not for sources: pass blocks of rows to partial_fit with their weights.")
+
+
+def validate_source(estimator: BaseEstimator, source: Source, *, reset: bool) -> None:
+    """Check or set the number and the names of features, as scikit-learn does for arrays and frames."""
+    model: Any = estimator
+    names = None if source.feature_names is None else np.array(source.feature_names, dtype=object)
+    if reset:
+        model.n_features_in_ = source.n_columns
+        vars(model).pop("feature_names_in_", None)
+        if names is not None:
+            model.feature_names_in_ = names
+        return
+    if source.n_columns != model.n_features_in_:
+        raise ValueError(
+            f"X has {source.n_columns} features, but {type(model).__name__} is expecting {model.n_features_in_} "
+            "features as input."
+        )
+    known = getattr(model, "feature_names_in_", None)
+    if known is None or names is None:
+        if known is not names:
+            which = "The source has no names of features, and the model has some"
+            warn_user(which if names is None else "The source has names of features, and the model was fitted without.")
+    elif not np.array_equal(names, known):
+        at = int(np.argmax(names != known))
+        raise ValueError(
+            f"The feature names should match those that were passed during fit: feature {at} is {names[at]!r}, and "
+            f"was {known[at]!r}."
+        )
+
+
+def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Array:
+    """Return ``function`` of the rows of X, of all at once or, for a source, of one block after another."""
+    if not isinstance(X, Source):
+        return function(validate_rows(estimator, X, reset=False))
+    validate_source(estimator, X, reset=False)
+    with SourceRows(X) as rows:
+        return np.concatenate([function(block.X) for block in track(rows, "one read", rows.n_rows, _n_rows)])
+
+
+def _n_rows(block: Block) -> int:
+    return block.n_rows
+
+
+def as_numbers(y: Array) -> Float64Array:
+    """Return y in float64, one column a response; raise ValueError if it holds text."""
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"y must hold numbers, not text such as {str(y.flat[0])!r}.")
+    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)

@@ -1,0 +1,57 @@
+"""What is wrong with data, and where: one plain sentence that names the file, the row and the column."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+
+
+class DataError(ValueError):
+    """Data that cannot be used as it is."""
+
+
+def needed(module: str, what: str) -> Any:
+    """Import a module that only some formats need."""
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.split(".", maxsplit=1)[0]
+        raise ImportError(f"{what} needs the package {package}: pip install plstream[io].") from None
+
+
+def usable_dtype(dtype: np.dtype[Any], where: str, *, text: bool = False) -> np.dtype[Any]:
+    """Return the dtype in which values are handed out; raise DataError for those that are neither numbers nor text."""
+    if dtype.kind == "O":
+        raise DataError(f"{where} holds Python objects, which are never loaded: save it as an array of numbers.")
+    if dtype.names is not None:
+        raise DataError(f"{where} holds records of several fields: save it as an array of two dimensions.")
+    if dtype.kind == "c":
+        raise DataError(f"{where} holds complex numbers: split them into real and imaginary parts.")
+    if dtype.kind not in ("biufSU" if text else "biuf"):
+        raise DataError(f"{where} holds values of type {dtype}, not numbers.")
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        return np.dtype(np.float64)
+    return dtype.newbyteorder("=")
+
+
+def first_not_finite(values: Array) -> tuple[int, ...] | None:
+    """Return where the first value is that is not finite, or None if all are."""
+    if values.dtype.kind != "f" or not values.size:
+        return None
+    if values.ndim == 2 and values.dtype.itemsize >= 4:
+        # A product with ones is as fast as reading. It may overflow, and then a closer look tells.
+        with np.errstate(over="ignore", invalid="ignore"):
+            suspects = np.flatnonzero(~np.isfinite(values @ np.ones(values.shape[1], values.dtype)))
+    else:
+        suspects = np.arange(len(values))
+    step = max(1, (1 << 20) // max(1, values[:1].size))
+    for start in range(0, len(suspects), step):
+        rows = suspects[start : start + step]
+        bad = np.argwhere(~np.isfinite(values[rows]))
+        if len(bad):
+            return int(rows[bad[0, 0]]), *map(int, bad[0, 1:])
+    return None

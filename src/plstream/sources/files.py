@@ -1,0 +1,75 @@
+"""Files: what kind they are, what identifies them, and bytes from them, decompressed, as they come."""
+
+from __future__ import annotations
+
+import gzip
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from .errors import DataError
+
+
+def file_identity(path: Path) -> tuple[int, int]:
+    """Return the size and the time of the last change."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def require_readable(path: Path) -> bool:
+    """Raise OSError unless there is a file, folder or named pipe; return whether it is a pipe, to be read only once."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no file {path}.") from None
+    except PermissionError:
+        raise PermissionError(f"There is no permission to read {path}.") from None
+    except (OSError, ValueError) as error:
+        raise OSError(f"{path} cannot be opened: {getattr(error, 'strerror', None) or error}.") from None
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        raise OSError(f"{path} is a device, not a file: for standard input use '-'.")
+    if stat.S_ISREG(mode):
+        try:
+            with path.open("rb"):
+                pass
+        except PermissionError:
+            raise PermissionError(f"There is no permission to read {path}.") from None
+        if path.stat().st_size == 0:
+            raise DataError(f"{path} is empty.")
+    return stat.S_ISFIFO(mode)
+
+
+@contextmanager
+def plain_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, through gzip if its name says so."""
+    with path.open("rb") as raw:
+        if path.suffix != ".gz":
+            yield raw
+            return
+        try:
+            with gzip.GzipFile(fileobj=raw) as file:
+                yield _Guarded(file, path)  # type: ignore[misc]
+        except (gzip.BadGzipFile, zlib.error):
+            raise DataError(f"{path} is not a gzip file, or damaged.") from None
+
+
+class _Guarded:
+    """A compressed file that says which file it is that is cut off or damaged."""
+
+    def __init__(self, file: Any, path: Path) -> None:
+        self.file = file
+        self.path = path
+
+    def read(self, n: int) -> bytes:
+        try:
+            data: bytes = self.file.read(n)
+        except EOFError:
+            raise DataError(f"{self.path} is cut off.") from None
+        except (gzip.BadGzipFile, zlib.error):
+            raise DataError(f"{self.path} is not a gzip file, or damaged.") from None
+        return data
+
+    read1 = read

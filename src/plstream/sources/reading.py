@@ -1,0 +1,166 @@
+"""How rows are read: ahead of their use, in blocks of a given size, and from a copy if the original is slow to read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from queue import Queue
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from .._types import Array
+from .table import Piece
+
+Item = TypeVar("Item")
+
+# Blocks that wait to be used. One more is in the hands of the reader.
+_WAITING = 1
+# A thread that waits for a pipe cannot be stopped before something comes.
+_PATIENCE_SECONDS = 1.0
+# What a temporary copy leaves of the free space of a disk.
+_SPARE_SHARE = 0.1
+
+
+def read_ahead(make: Callable[[], Iterator[Item]]) -> Iterator[Item]:
+    """Yield the items of an iterator that a thread of its own advances, up to two items ahead.
+
+    An error in the thread is raised here, with its traceback. Closing the generator stops the thread, which closes the
+    iterator.
+    """
+    reader = _Reader(make)
+    reader.start()
+    try:
+        while (entry := reader.queue.get()) is not None:
+            item, error = entry
+            if error is not None:
+                raise error
+            yield item  # type: ignore[misc]
+            del entry, item
+    finally:
+        reader.stop()
+
+
+class _Reader(threading.Thread, Generic[Item]):
+    """A thread that puts items into a queue. As a daemon it does not keep the interpreter from ending."""
+
+    def __init__(self, make: Callable[[], Iterator[Item]]) -> None:
+        super().__init__(name="plstream-reader", daemon=True)
+        self.queue: Queue[tuple[Item | None, BaseException | None] | None] = Queue(_WAITING)
+        self._make = make
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        try:
+            with closing(self._make()) as items:  # type: ignore[type-var]
+                for item in items:
+                    self.queue.put((item, None))
+                    del item
+                    if self._stopped.is_set():
+                        return
+        except BaseException as error:  # noqa: BLE001
+            self.queue.put((None, error))
+        else:
+            self.queue.put(None)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        # If the thread waits for room in the queue, there is some now.
+        while not self.queue.empty():
+            self.queue.get_nowait()
+        self.join(_PATIENCE_SECONDS)
+
+
+def regrouped(pieces: Iterable[Piece], start: int, rows: int) -> Iterator[Piece]:
+    """Cut and join pieces that begin at row ``start`` to blocks that end where a multiple of ``rows`` does."""
+    held: list[Piece] = []
+    wanted = rows - start % rows
+    for piece in pieces:
+        X, y = piece
+        while len(X) >= wanted:
+            yield _joined([*held, (X[:wanted], None if y is None else y[:wanted])])
+            X, y = X[wanted:], None if y is None else y[wanted:]
+            held, wanted = [], rows
+        if len(X):
+            held.append((X, y))
+            wanted -= len(X)
+    if held:
+        yield _joined(held)
+
+
+def _joined(pieces: list[Piece]) -> Piece:
+    if len(pieces) == 1:
+        return pieces[0]
+    X, y = zip(*pieces, strict=True)
+    return np.concatenate(X), None if y[0] is None else np.concatenate(y)
+
+
+class NoRoomError(OSError):
+    """There is no room for a temporary copy."""
+
+
+class TemporaryCopy:
+    """Blocks of (X, Y) in two files without a name, as arrays that are read when they are used.
+
+    The system removes such files when they are closed, whatever happens to the process.
+    """
+
+    def __init__(self, blocks: Iterable[tuple[Array, Array]], n_bytes: int | None = None) -> None:
+        """Copy all blocks; raise NoRoomError if the disk is too full for them, or for ``n_bytes``."""
+        folder = _temporary_folder()
+        _require_room(folder, n_bytes or 0)
+        with ExitStack() as files:
+            x_rows, y_rows = (
+                _Growing(files.enter_context(tempfile.TemporaryFile(dir=folder)), folder) for _ in range(2)
+            )
+            for X, Y in blocks:
+                x_rows.append(X)
+                y_rows.append(Y)
+            self.X, self.Y = x_rows.array(), y_rows.array()
+            self._files = files.pop_all()
+
+    def __enter__(self) -> tuple[Array, Array]:
+        return self.X, self.Y
+
+    def __exit__(self, *error: object) -> None:
+        self._files.close()
+
+
+class _Growing:
+    """An array in a file, which rows are added to."""
+
+    def __init__(self, file: Any, folder: Path) -> None:
+        self.file = file
+        self.folder = folder
+        self.n_rows = 0
+
+    def append(self, rows: Array) -> None:
+        _require_room(self.folder, rows.nbytes)
+        self.shape, self.dtype = rows.shape[1:], rows.dtype
+        try:
+            self.file.write(np.ascontiguousarray(rows).data)
+        except OSError as error:
+            raise NoRoomError(str(error)) from error
+        self.n_rows += len(rows)
+
+    def array(self) -> Array:
+        self.file.flush()
+        return np.memmap(self.file, self.dtype, "r", shape=(self.n_rows, *self.shape))
+
+
+def _require_room(folder: Path, n_bytes: int) -> None:
+    usage = shutil.disk_usage(folder)
+    if n_bytes > usage.free - _SPARE_SHARE * min(usage.free, usage.total / 10):
+        raise NoRoomError(f"There is no room for a temporary copy in {folder}.")
+
+
+def _temporary_folder() -> Path:
+    """Return the folder for large temporary files; /tmp is often kept in memory."""
+    large = Path("/var/tmp")  # noqa: S108
+    chosen = any(name in os.environ for name in ("TMPDIR", "TEMP", "TMP"))
+    return large if not chosen and os.access(large, os.W_OK) else Path(tempfile.gettempdir())

@@ -1,0 +1,217 @@
+"""A source: rows of any size from anywhere, in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._types import Array
+from .blocks import default_rows
+from .columns import listed
+from .errors import DataError
+from .reading import read_ahead, regrouped
+from .table import Piece, Table, pick
+
+DEFAULT_MEMORY = 256 << 20
+# A block that is being made, two that wait, and those that threads are working on.
+_BLOCKS_UNDER_WAY = 8
+
+
+class Source:
+    """Rows of data in blocks, from any row on. Made by :func:`plstream.open_source`.
+
+    Attributes
+    ----------
+    n_rows : int or None
+        Number of rows; None if it is not known before all are read.
+    n_columns : int
+        Number of features.
+    feature_names : list of str, or None
+        Names of the features.
+    target_names : list of str, or None
+        Names of the targets.
+    n_targets : int
+        Number of targets, 0 if there are none.
+    dtype : numpy.dtype
+        Type of the features.
+    rereadable : bool
+        Whether the rows can be read more than once.
+    slow : bool
+        Whether to read the rows once more takes much longer than to read as much from a plain file of numbers.
+    block_rows : int
+        Rows in a block.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        features: NDArray[np.intp],
+        targets: NDArray[np.intp],
+        *,
+        target_table: Table | None = None,
+        is_vector: bool = True,
+        memory: int = DEFAULT_MEMORY,
+        batch_size: int | None = None,
+    ) -> None:
+        self._table, self._features, self._targets = table, features, targets
+        self._target_table = target_table
+        self.target_is_vector = is_vector
+        self.batch_size = batch_size
+        self.n_columns = len(features)
+        self.n_targets = len(targets)
+        self.dtype = table.dtype_of(features)
+        self.block_rows = batch_size or self._default_rows(memory)
+        self._used = False
+
+    def _default_rows(self, memory: int) -> int:
+        row_bytes = self.n_columns * self.dtype.itemsize
+        return max(1, min(default_rows(self.n_rows, row_bytes), memory // _BLOCKS_UNDER_WAY // row_bytes))
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, if it is known."""
+        known = [table.n_rows for table in self._tables if table.n_rows is not None]
+        return known[0] if known else None
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features."""
+        names = self._table.names
+        return None if names is None else [names[column] for column in self._features]
+
+    @property
+    def target_names(self) -> list[str] | None:
+        """Names of the targets."""
+        table = self._target_table or self._table
+        names = [table.name_of(int(column)) for column in self._targets]
+        return [name for name in names if name is not None] or None
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether the rows can be read more than once."""
+        return all(table.rereadable for table in self._tables)
+
+    @property
+    def slow(self) -> bool:
+        """Whether it pays to copy the rows to a plain file before they are read several times."""
+        return any(table.slow for table in self._tables)
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self._table.where
+
+    def blocks(self, start: int = 0) -> Iterator[Piece]:
+        """Yield the rows in blocks, from any row on.
+
+        Blocks end where they would end if all rows were read. The next one is read by a thread of its own while the
+        present one is worked on.
+
+        Parameters
+        ----------
+        start : int, default=0
+            The first row.
+
+        Yields
+        ------
+        X : ndarray of shape (n, n_columns)
+            Features.
+        y : ndarray of shape (n,) or (n, n_targets), or None
+            Labels or numbers.
+        """
+        if start < 0:
+            raise ValueError(f"start={start} must be zero or more.")
+        if not self.rereadable:
+            if self._used:
+                raise DataError(f"{self.name} can be read only once.")
+            self._used = True
+        if self._is_mapped():
+            return self._read(start)
+        return read_ahead(lambda: self._read(start))
+
+    def count(self) -> int:
+        """Return the number of rows, reading them all if that is not known."""
+        return self._table.count() if self.n_rows is None else self.n_rows
+
+    def labels(self) -> Array:
+        """Return the values of the target that there are, in ascending order, from a read of the target alone."""
+        table, nothing = self._target_table or self._table, np.empty(0, np.intp)
+        found: Array | None = None
+        for _, y in table.read(nothing, self._targets, 0, 1 << 16):
+            assert y is not None
+            found = np.unique(y) if found is None else np.union1d(found, y)
+        assert found is not None
+        return found
+
+    def mapped(self) -> tuple[Array, Array | None] | None:
+        """Return all of X and y as arrays, if rows of theirs are read only when they are used, else None."""
+        if not self._is_mapped():
+            return None
+        X = self._table.mapped()
+        Y = X if self._target_table is None else self._target_table.mapped()
+        if X is None or Y is None:
+            return None
+        return pick(X, self._features), self._as_shaped(pick(Y, self._targets, as_target=True))
+
+    def fingerprint(self) -> str:
+        """Return a short text that changes with the files, their columns or the choice of these."""
+        # Not the number of rows, which may become known in between.
+        parts = [(table.format, table.identity, table.n_columns, table.names, table.others) for table in self._tables]
+        chosen = self._features.tolist(), self._targets.tolist(), str(self.dtype), self.block_rows
+        return sha256(repr((parts, chosen)).encode()).hexdigest()[:16]
+
+    def require_finite(self) -> None:
+        """Read all rows, and raise DataError for the first number that is not finite."""
+        for _ in self._read(0):
+            pass
+
+    def _is_mapped(self) -> bool:
+        return all(table.mapped() is not None for table in self._tables) and _are_neighbours(self._features)
+
+    @property
+    def _tables(self) -> list[Table]:
+        return [self._table] if self._target_table is None else [self._table, self._target_table]
+
+    def _read(self, start: int) -> Iterator[Piece]:
+        if self._target_table is None:
+            yield from self._table_blocks(self._table, self._features, self._targets, start)
+            return
+        nothing = np.empty(0, np.intp)
+        rows = self._table_blocks(self._table, self._features, nothing, start)
+        targets = self._table_blocks(self._target_table, nothing, self._targets, start)
+        for X, _ in rows:
+            _, y = next(targets, (None, None))
+            if y is None or len(y) != len(X):
+                raise self._length_error()
+            yield X, y
+        if next(targets, None) is not None:
+            raise self._length_error()
+
+    def _table_blocks(
+        self, table: Table, features: NDArray[np.intp], targets: NDArray[np.intp], start: int
+    ) -> Iterator[Piece]:
+        pieces = table.read(features, targets, start, self.block_rows)
+        for X, y in regrouped(pieces, start, self.block_rows):
+            yield X, self._as_shaped(y)
+
+    def _as_shaped(self, y: Array | None) -> Array | None:
+        return y if y is None or self.target_is_vector or y.ndim == 2 else y.reshape(-1, 1)
+
+    def _length_error(self) -> DataError:
+        assert self._target_table is not None
+        return DataError(f"{self._target_table.where} has not as many rows as {self._table.where}.")
+
+    def __repr__(self) -> str:
+        rows = "unknown" if self.n_rows is None else f"{self.n_rows:,}"
+        text = f"<Source {self.name}: {rows} rows, {self.n_columns:,} features of {self.dtype}"
+        if self.n_targets:
+            names = self.target_names
+            text += f", target {listed(names)}" if names else f", {self.n_targets} target(s)"
+        return text + ">"
+
+
+def _are_neighbours(columns: NDArray[np.intp]) -> bool:
+    return bool((np.diff(columns) == 1).all())

@@ -1,0 +1,110 @@
+"""Arrays of Zarr stores, folders or zip files, of version 2 or 3 of the format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._types import Array
+from .columns import listed
+from .errors import DataError, needed
+from .files import file_identity
+from .table import Matrix
+
+_MARKS = (".zarray", ".zgroup", "zarr.json")
+
+
+class ZarrTable(Matrix):
+    """An array of a store."""
+
+    format: ClassVar[str] = "zarr"
+    path: Path
+
+    def __init__(self, path: Path, key: str | None) -> None:
+        self.path = path
+        with opened(path) as root:
+            array, where = _array_in(root, path, key)
+            # Text is of Python objects in version 2, and of a type of its own in version 3.
+            is_text = array.dtype.kind == "T" or (array.dtype.kind == "O" and array.ndim == 1)
+            super().__init__(where, array.shape, np.dtype(str) if is_text else array.dtype)
+            self.key = key
+            self.slow = bool(_compressors(array))
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Name, and size and time of what describes the array."""
+        marks = [self.path / (self.key or "") / mark for mark in _MARKS] if self.path.is_dir() else [self.path]
+        return (self.where, *(file_identity(mark) for mark in marks if mark.exists()))
+
+    def rows(self, start: int, step: int) -> Iterator[Array]:
+        """Yield rows, read from the store."""
+        with opened(self.path) as root:
+            array, _ = _array_in(root, self.path, self.key)
+            slices = self.slices(array, start, step)
+            while True:
+                try:
+                    rows = next(slices, None)
+                except Exception as error:  # noqa: BLE001
+                    # Every codec has errors of its own.
+                    raise DataError(f"{self.where} is damaged: {_reason(error)}.") from None
+                if rows is None:
+                    return
+                yield rows
+
+
+def is_store(path: Path) -> bool:
+    """Return whether a folder is a Zarr store."""
+    return any((path / mark).exists() for mark in _MARKS)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """Open the array or the group at the top of a store."""
+    zarr = needed("zarr", f"Reading {path}")
+    is_zip = path.is_file()
+    try:
+        store: Any = zarr.storage.ZipStore(str(path), mode="r") if is_zip else str(path)
+        root = zarr.open(store, mode="r")
+    except Exception as error:  # noqa: BLE001
+        # It depends on the store and the release.
+        raise DataError(f"{path} is not a Zarr store, or damaged: {_reason(error)}.") from None
+    try:
+        yield root
+    finally:
+        if is_zip:
+            store.close()
+
+
+def array_keys(group: Any, prefix: str = "") -> list[str]:
+    """Return the names of all arrays, with those of their groups."""
+    keys = [prefix + name for name in sorted(group.array_keys())]
+    for name in sorted(group.group_keys()):
+        keys += array_keys(group[name], f"{prefix}{name}/")
+    return keys
+
+
+def _array_in(root: Any, path: Path, key: str | None) -> tuple[Any, str]:
+    if not hasattr(root, "array_keys"):
+        if key is not None and key != root.path:
+            raise DataError(f"{path} is a single array, and has none named {key!r}.")
+        return root, str(path)
+    keys = array_keys(root)
+    if key is None and len(keys) == 1:
+        key = keys[0]
+    if key is None or key.strip("/") not in keys:
+        asked = "Say which array of" if key is None else f"There is no array {key!r} in"
+        raise DataError(f"{asked} {path}: it has {listed(keys) or 'none'}.")
+    return root[key], f"{path}:{key}"
+
+
+def _compressors(array: Any) -> Any:
+    # Version 2 of the package has one compressor, version 3 a tuple of them.
+    return array.compressors if hasattr(array, "compressors") else array.compressor
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,139 @@
+"""Text comes back as it was written, by whichever parser."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from plstream import open_source
+from plstream.sources import text
+
+tables = arrays(
+    np.float64,
+    st.tuples(st.integers(1, 12), st.integers(1, 5)),
+    elements=st.floats(allow_nan=False, allow_infinity=False),
+)
+
+
+def read(source):
+    return np.concatenate([rows for rows, _ in source.blocks()])
+
+
+@pytest.fixture(params=["arrow", "numpy"])
+def parser(request, monkeypatch):
+    if request.param == "numpy":
+        monkeypatch.setattr(text, "_arrow_csv", lambda: None)
+    else:
+        pytest.importorskip("pyarrow", reason="needs pyarrow")
+
+
+@pytest.mark.usefixtures("parser")
+def test_csv_round_trip(tmp_path):
+    path = tmp_path / "data.csv"
+
+    @given(tables, st.sampled_from(["\n", "\r\n", "\n\n"]), st.booleans(), st.integers(1, 5))
+    @settings(max_examples=40, deadline=None)
+    def check(rows, end, header, batch_size):
+        lines = [",".join(f"c{j}" for j in range(rows.shape[1]))] if header else []
+        lines += [",".join(map(repr, row)) for row in rows.tolist()]
+        path.write_bytes(end.join(lines).encode())
+        source = open_source(path, batch_size=batch_size)
+        np.testing.assert_array_equal(read(source), rows)
+        assert (source.feature_names is not None) == header
+        assert source.count() == len(rows)
+
+    check()
+
+
+def test_ndjson_round_trip(tmp_path):
+    path = tmp_path / "data.ndjson"
+
+    @given(tables, st.sampled_from(["rows", "objects", "lists"]), st.integers(1, 5))
+    @settings(max_examples=40, deadline=None)
+    def check(rows, kind, batch_size):
+        values = {
+            "rows": rows.tolist(),
+            "objects": [{f"c{j}": x for j, x in enumerate(row)} for row in rows.tolist()],
+            "lists": [{"x": row} for row in rows.tolist()],
+        }[kind]
+        path.write_text("\n".join(map(json.dumps, values)))
+        np.testing.assert_array_equal(read(open_source(path, batch_size=batch_size)), rows)
+
+    check()
+
+
+@given(st.lists(st.text(max_size=6).filter(str.strip), min_size=2, max_size=8))
+@settings(max_examples=40, deadline=None)
+def test_text_is_never_mistaken_for_something_else(tmp_path_factory, names):
+    """Labels of any text come back, or are refused; they are never changed but for spaces around them."""
+    import csv
+
+    path = tmp_path_factory.mktemp("text") / "data.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["x", "y"], *([i, name] for i, name in enumerate(names))])
+    try:
+        labels = np.concatenate([y for _, y in open_source(path, target="y").blocks()])
+    except ValueError:
+        return
+    if labels.dtype.kind == "U":
+        assert [label.strip() for label in labels.tolist()] == [name.strip() for name in names]
+    else:
+        assert labels.tolist() == [float(name) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        (["a,b", "1,2"], ["a", "b"]),
+        (["400,402,y", "0.1,0.2,3"], ["400", "402", "y"]),
+        (["1,2", "3,4"], None),
+        (["1,2,setosa", "3,4,virginica"], None),
+        (["a,b,kind", "1,2,setosa"], ["a", "b", "kind"]),
+        (['"a, b",c', "1,2"], ["a, b", "c"]),
+    ],
+)
+def test_header(lines, names, tmp_path):
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    table = open_source(tmp_path / "d.csv", columns=0)._table
+    assert table.names == (None if names is None else tuple(names))
+
+
+def test_header_can_be_given(tmp_path):
+    (tmp_path / "d.csv").write_text("1;2\n3;4\n")
+    source = open_source(tmp_path / "d.csv", header=True, delimiter=";")
+    assert source.feature_names == ["1", "2"]
+    np.testing.assert_array_equal(read(source), [[3, 4]])
+
+
+@pytest.mark.usefixtures("parser")
+def test_quotes_and_byte_order_mark(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_bytes(b'\xef\xbb\xbfa,b,label\r\n1,"2","one\nline, and ""another"""\r\n3, 4 ,plain\r\n')
+    (block,) = open_source(path, target="label").blocks()
+    np.testing.assert_array_equal(block[0], [[1, 2], [3, 4]])
+    assert block[1].tolist() == ['one\nline, and "another"', "plain"]
+
+
+@pytest.mark.usefixtures("parser")
+def test_records_across_reads(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "_READ_BYTES", 7)
+    rows = np.arange(60.0).reshape(20, 3) / 7
+    lines = [",".join([*map(repr, row), f'"{i}\n"']) for i, row in enumerate(rows.tolist())]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    source = open_source(tmp_path / "d.csv", target=3, batch_size=6)
+    np.testing.assert_array_equal(read(source), rows)
+
+
+def test_whole_numbers_that_turn_out_not_to_be(tmp_path):
+    (tmp_path / "d.csv").write_text("x,y\n" + "1,1\n" * 200 + "1,2.5\n")
+    kinds = [y.dtype.kind for _, y in open_source(tmp_path / "d.csv", target="y", batch_size=100).blocks()]
+    assert kinds == ["i", "i", "f"]
+
+
+def test_large_labels_are_not_rounded(tmp_path):
+    (tmp_path / "d.csv").write_text(f"x,y\n1,{2**53 + 1}\n2,{2**53 + 2}\n")
+    with pytest.raises(ValueError, match="row 0, column 'y', there is a whole number too large"):
+        list(open_source(tmp_path / "d.csv", target="y").blocks())
