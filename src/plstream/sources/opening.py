@@ -288,7 +288,9 @@ def open_source(
     _require_names(table)
     targets, target_table, is_vector = _find_targets(opener, data, key, table, target)
     features = _find_features(table, targets if target_table is None else np.empty(0, np.intp), columns, exclude)
-    (target_table or table).dtype_of(targets, text=True) if len(targets) else None
+    if len(targets):
+        # What cannot be a target is an error now, and not when it is read.
+        (target_table or table).dtype_of(targets, text=True)
     return Source(
         table,
         features,
