@@ -146,6 +146,11 @@ class CheckpointFolder:
         pause = max(self.every_seconds, self._seconds_to_write / _LARGEST_SHARE)
         return time.monotonic() - self._written_at >= pause
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether rows were learnt that are in no checkpoint."""
+        return self._n_rows > 0 or self._failed
+
     def try_to_write(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint; if the system cannot, warn, for the fit need not end, and the one before is there."""
         try:

@@ -230,10 +230,10 @@ class _Fit:
             self.folder.try_to_write(self.present)
 
     def write_last(self) -> None:
-        """Write how far it has come, if it has begun to learn."""
-        present = self.present
-        if self.folder is not None and present is not None and (present.n_rows or present.journal is not None):
-            self.folder.write(present)
+        """Write how far it has come, unless that is written already."""
+        if self.folder is not None and self.folder.is_behind:
+            assert self.present is not None
+            self.folder.write(self.present)
 
 
 def _forget(model: Any) -> None:

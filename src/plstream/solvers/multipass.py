@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +24,10 @@ from ..statistics.moments import Moments, aged, centred_rows, moments_of
 _LARGEST_SPARSE_MEAN = 1e3
 _ROUNDING = 10 * float(np.finfo(np.float64).eps)
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
+# Something of a block, and the number of rows that are done with it.
+Counted: TypeAlias = tuple[Item, int]
 
 
 class Source(Protocol):
@@ -150,7 +153,7 @@ class Rereading:
         self.planned_reads = 1 if held else planned_reads
         if held:
             self.n_reads = 1
-            self.moments, self._held = centred_rows(_as_one(block for block, _ in self._blocks(0)))
+            self.moments, self._held = centred_rows(_as_one(block for block, _ in self._tracked(self._blocks())))
         else:
             self.moments = self._own_moments()
             for summary in self._read(moments_of):
@@ -201,30 +204,39 @@ class Rereading:
             journal = Journal(n_reads=self.n_reads - 1)
         if self.n_reads <= journal.n_reads:
             return
-        results = ordered_map(_with_row(work), self._blocks(journal.n_rows), self.source.under_way)
-        for result, row in results:
+        start = journal.n_rows
+        results = ordered_map(_counted(work), self._blocks(start), self.source.under_way)
+        for result, n_rows in self._tracked(results, start):
             yield result
             # The result has been added by now.
-            n_rows, journal.n_rows = row - journal.n_rows, row
+            journal.n_rows += n_rows
             journal.tell(n_rows)
         journal.n_reads, journal.n_rows = self.n_reads, 0
 
-    def _blocks(self, start: int) -> Iterator[tuple[Block, int]]:
-        """Read the source once, with weights as seen from its last row; the number is that of the row after a block."""
-        label = f"read {self.n_reads}" + (f" of {self.planned_reads}" if self.planned_reads else "")
-        n_rows = self.source.n_rows
-        assert n_rows is not None
-        row = start
-        for block in track(self.source.blocks(start), label, n_rows - start, lambda block: block.n_rows):
-            row += block.n_rows
-            weight = aged(block.weight, self.forgetting, block.n_rows, n_rows - row)
+    def _blocks(self, start: int = 0) -> Iterator[Counted[Block]]:
+        """Read the source once, with weights as seen from its last row."""
+        n_later = self.source.n_rows
+        assert n_later is not None
+        n_later -= start
+        n_rows = 0
+        for block in self.source.blocks(start):
+            n_later -= block.n_rows
+            n_rows += block.n_rows
+            weight = aged(block.weight, self.forgetting, block.n_rows, n_later)
             present = block._replace(weight=weight).present()
             if present.n_rows:
-                yield present, row
+                yield present, n_rows
+                n_rows = 0
+
+    def _tracked(self, items: Iterable[Counted[Item]], start: int = 0) -> Iterator[Counted[Item]]:
+        """Let progress tell of a read."""
+        label = f"read {self.n_reads}" + (f" of {self.planned_reads}" if self.planned_reads else "")
+        assert self.source.n_rows is not None
+        return track(items, label, self.source.n_rows - start, lambda item: item[1])
 
 
-def _with_row(work: Callable[[Block], Result]) -> Callable[[tuple[Block, int]], tuple[Result, int]]:
-    return lambda numbered: (work(numbered[0]), numbered[1])
+def _counted(work: Callable[[Block], Result]) -> Callable[[Counted[Block]], Counted[Result]]:
+    return lambda block: (work(block[0]), block[1])
 
 
 def _as_one(blocks: Iterable[Block]) -> Block:
