@@ -257,7 +257,8 @@ def _stopping(stop: Callable[[], bool] | None, fit: _Fit) -> Iterator[None]:
 
     def ask(_step: Step) -> None:
         if stop():
-            raise Stopped("The fit was stopped" + (_GO_ON if fit.folder is not None else "."))
+            then = "." if fit.folder is None else ": the same call goes on from its last checkpoint."
+            raise Stopped(f"The fit was stopped{then}")
 
     try:
         with also_listening(ask):
@@ -265,9 +266,6 @@ def _stopping(stop: Callable[[], bool] | None, fit: _Fit) -> Iterator[None]:
     except Stopped:
         fit.write_last()
         raise
-
-
-_GO_ON = ": the same call goes on from its last checkpoint."
 
 
 class _OneBlock(Source):
