@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 
-.PHONY: help run test test-lowest lint fuzz bench docs clean
+.PHONY: help run test test-lowest lint fuzz kill bench docs clean
 help:
 	@echo "make run          fit a file larger than the memory allowed, and see that the result is exact"
 	@echo "make test         run all tests"
 	@echo "make test-lowest  run the tests with the lowest supported releases (Python 3.11 or 3.12)"
 	@echo "make lint         check style and types"
 	@echo "make fuzz         load 20,000 model files with random changes"
+	@echo "make kill         kill 200 fits at random moments, and see that they end with the same model"
 	@echo "make bench        time, memory and accuracy beside scikit-learn, ikpls and NumPy"
 	@echo "make docs         build the documentation"
 
@@ -48,6 +49,9 @@ lint: $(VENV)/dev
 
 fuzz: $(VENV)/dev
 	$(BIN)/python -m tests.persistence.fuzz 20000 $(or $(SEED),0)
+
+kill: $(VENV)/dev
+	$(BIN)/python -m tests.persistence.kills 50 $(or $(SEED),0) multipass gram sketch cipls
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/exact.py

@@ -48,6 +48,20 @@ def listening(listener: Listener | None) -> Iterator[None]:
         _listener.reset(token)
 
 
+@contextmanager
+def also_listening(listener: Listener) -> Iterator[None]:
+    """Send every step of the work done inside to ``listener``, too, after whoever listens already."""
+    first = _listener.get()
+
+    def both(step: Step) -> None:
+        if first is not None:
+            first(step)
+        listener(step)
+
+    with listening(both):
+        yield
+
+
 def track(
     items: Iterable[Item], label: str, total: int | None, size: Callable[[Item], int], unit: str = "rows"
 ) -> Iterator[Item]:

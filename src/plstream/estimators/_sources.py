@@ -65,10 +65,14 @@ class SourceRows:
 
     def __iter__(self) -> Iterator[Block]:
         """Read the rows once."""
+        return self.blocks()
+
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """Read the rows from one of them on."""
         first, self._first = self._first, None
         if first is None or self._blocks is None:
-            self._blocks = self.source.blocks()
-        n_rows = 0
+            self._blocks = self.source.blocks(start)
+        n_rows = start
         for X, y in chain([] if first is None else [first], self._blocks):
             yield Block(X, self._numbers(y, len(X), n_rows), None, self.compiled)
             n_rows += len(X)
@@ -92,7 +96,7 @@ class SourceRows:
         try:
             return self.numbers(y)
         except ValueError as error:
-            raise DataError(f"In {self.source.name}, from row {row} on: {error}") from None
+            raise DataError(f"In {self.source.name}, from row {self.source.first_row + row} on: {error}") from None
 
     def _require_block(self, block: Piece | None) -> Piece:
         if block is None or not len(block[0]):
@@ -131,7 +135,8 @@ def rows_to_read_again(source: Source, batch_size: int | None) -> Iterator[Array
     with SourceRows(source, as_numbers) as rows:
         if source.slow and (copy := _copied(rows)) is not None:
             with copy as (X, Y):
-                yield _ArraysOfSource(source, X, Y, batch_size)
+                # Blocks as without a copy: results do not depend on whether there was room for one.
+                yield _ArraysOfSource(source, X, Y, source.block_rows)
             return
         rows.n_rows = source.count()
         yield rows

@@ -24,7 +24,7 @@ from .._types import Array, Float64Array, FloatArray, Rows
 from .._warnings import warn_user
 from ..parallel import single_threaded_blas
 from ..progress import track
-from ..solvers import Rereading
+from ..solvers import Journal, Rereading
 from ..sources import ArraySource, Source
 from ..statistics import Buffered, Gram, Sketch
 from ._base import located_errors, unchanged_on_failure, validate_training_rows
@@ -202,6 +202,10 @@ class IncrementalPLS(
         -------
         self : IncrementalPLS
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None, journal: Journal | None = None) -> Self:
+        """Fit a model whose parameters are valid. With a journal, exact reads of a source go on where it ends."""
         with unchanged_on_failure(self):
             self._reset()
             in_one_read = self.solver in {"gram", "sketch"}
@@ -212,7 +216,7 @@ class IncrementalPLS(
                     if in_one_read:
                         self._fit_stream(rows)
                     else:
-                        self._fit_rereading(rows)
+                        self._fit_rereading(rows, journal)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -405,10 +409,12 @@ class IncrementalPLS(
         check_is_fitted(self)
         return self._stream.n_rows if self._stream is not None else int(self._n_rows or 0)
 
-    def _fit_rereading(self, source: ArraySource | SourceRows) -> None:
+    def _fit_rereading(self, source: ArraySource | SourceRows, journal: Journal | None) -> None:
         # Between the reads of large data, BLAS's idle threads would spin on the cores that the next read needs.
         with single_threaded_blas() if source.compiled else nullcontext():
-            rereading = Rereading(source, forgetting=self.forgetting, planned_reads=self.n_components + 1)
+            rereading = Rereading(
+                source, forgetting=self.forgetting, planned_reads=self.n_components + 1, journal=journal
+            )
             self._solved = Solution.of(rereading.moments, rereading, **self._solve_with)
         self._n_rows = source.n_rows
         self._stream = None

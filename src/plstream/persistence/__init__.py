@@ -1,7 +1,9 @@
-"""Models in files, and as ONNX graphs; files that are written whole or not at all."""
+"""Models in files, and as ONNX graphs; fits that go on after they were killed; files written whole or not at all."""
 
+from .checkpoints import CheckpointError
 from .files import replacing
+from .fitting import Stopped, fit_source
 from .modelfile import ModelFileError, load, save
 from .onnx import export_onnx
 
-__all__ = ["ModelFileError", "export_onnx", "load", "replacing", "save"]
+__all__ = ["CheckpointError", "ModelFileError", "Stopped", "export_onnx", "fit_source", "load", "replacing", "save"]

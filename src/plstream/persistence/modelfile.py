@@ -10,8 +10,8 @@ from typing import Any
 import plstream
 
 from .container import Container, NotAModelError, hash_of, write_container
-from .kinds import MismatchError, Sizes, Tensors, require_keys
-from .records import Parsed, arrays_in, build, check_rules
+from .kinds import Kind, MismatchError, Sizes, Tensors, require_keys
+from .records import arrays_in, build, check_rules
 from .registry import MODEL
 
 FORMAT = 1
@@ -60,15 +60,8 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) ->
     >>> bool(np.array_equal(twin.partial_fit(X[100:], X[100:, 0]).transform(X), scores))
     True
     """
-    if type(model).__name__ not in MODEL.classes or not type(model).__module__.startswith("plstream."):
-        name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__qualname__}"
-        raise TypeError(f"Only estimators of plstream can be saved, and this is {name}: pass one of those.")
-    tensors = Tensors()
-    try:
-        document = _document_of(model, tensors)
-    except MismatchError as error:
-        raise ValueError(f"The model cannot be saved, for {error}, which a model file cannot hold.") from None
-    write_container(path, document, tensors, overwrite=overwrite)
+    require_ours(model, "saved")
+    write_tree(path, "model", MODEL, model, overwrite=overwrite)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -106,16 +99,42 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     load(Path(folder, "model.plstream"))
     IncrementalPLS(n_components=3)
     """
+    return read_tree(path, "model", MODEL)
+
+
+def require_ours(model: Any, what: str) -> None:
+    """Raise TypeError unless it is an estimator of this library; ``what`` says what only those can be."""
+    if type(model).__name__ not in MODEL.classes or not type(model).__module__.startswith("plstream."):
+        name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__qualname__}"
+        raise TypeError(f"Only estimators of plstream can be {what}, and this is {name}: pass one of those.")
+
+
+def write_tree(path: str | os.PathLike[str], key: str, kind: Kind, value: Any, *, overwrite: bool) -> None:
+    """Write a value of some kind, a model or a checkpoint, as ``key`` of the document of a file."""
+    tensors = Tensors()
+    try:
+        document = _document_of(key, kind, value, tensors)
+    except MismatchError as error:
+        raise ValueError(f"The model cannot be saved, for {error}, which a model file cannot hold.") from None
+    write_container(path, document, tensors, overwrite=overwrite)
+
+
+def read_tree(path: str | os.PathLike[str], key: str, kind: Kind) -> Any:
+    """Read what ``write_tree`` has written; raise ModelFileError if it is anything else."""
     with Path(path).open("rb") as file:
         try:
             container = Container(file)
-            tree = _checked(container.document, container.tensors)
+            tree = _checked(key, kind, container.document, container.tensors)
             container.read([*arrays_in(tree)], container.document["tensors"])
             check_rules(tree)
             return build(tree)
         except NotAModelError:
             raise ModelFileError(
                 f"{str(path)!r} is not a model file: pass one that plstream.save has written."
+            ) from None
+        except _CheckpointError:
+            raise ModelFileError(
+                f"{str(path)!r} is a checkpoint, and no model yet: finish the fit with plstream.persistence.fit_source."
             ) from None
         except _LaterFormatError as error:
             raise ModelFileError(
@@ -129,19 +148,23 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise ModelFileError(f"{str(path)!r} holds a model that takes more memory than there is.") from None
 
 
+class _CheckpointError(ValueError):
+    """A checkpoint where a model was asked for."""
+
+
 class _LaterFormatError(ValueError):
     """A format that is not known yet."""
 
 
-def _document_of(model: Any, tensors: Tensors) -> dict[str, Any]:
-    """Return the JSON document of a model that load will accept, and put its arrays with the tensors."""
+def _document_of(key: str, kind: Kind, value: Any, tensors: Tensors) -> dict[str, Any]:
+    """Return the JSON document of a value that ``read_tree`` will accept, and put its arrays with the tensors."""
     document = {
         "format": FORMAT,
         "plstream": plstream.__version__,
-        "model": MODEL.write(model, tensors, "model"),
+        key: kind.write(value, tensors, key),
         "tensors": "",
     }
-    tree = _checked(document, Tensors(copy(tensors.shapes)))
+    tree = _checked(key, kind, document, Tensors(copy(tensors.shapes)))
     stored = [*arrays_in(tree)]
     for entry in stored:
         entry.contents = tensors.arrays[entry.where]
@@ -151,15 +174,17 @@ def _document_of(model: Any, tensors: Tensors) -> dict[str, Any]:
     return document
 
 
-def _checked(document: Any, tensors: Tensors) -> Parsed:
+def _checked(key: str, kind: Kind, document: Any, tensors: Tensors) -> Any:
     """Return what a document says, after all checks that need no arrays."""
     number = document.get("format") if isinstance(document, dict) else None
     if type(number) is int and number > FORMAT:
         raise _LaterFormatError(number)
-    require_keys(document, {"format", "plstream", "model", "tensors"}, "the file")
+    if key == "model" and isinstance(document, dict) and "checkpoint" in document:
+        raise _CheckpointError
+    require_keys(document, {"format", "plstream", key, "tensors"}, "the file")
     if type(number) is not int or number != FORMAT or not isinstance(document["plstream"], str):
         raise MismatchError("the file does not say which format it has")
-    tree = MODEL.check(document["model"], tensors, Sizes(), "model")
+    tree = kind.check(document[key], tensors, Sizes(), key)
     if tensors.shapes:
         raise MismatchError("there is an array that is no part of the model")
     return tree

@@ -25,8 +25,9 @@ from ..online.lda import Discriminants, IndicatorRegression, WithinScatter
 from ..online.olpls import Ascent
 from ..online.sgdpls import CrossCovarianceSVD, IncrementalSVD, MatrixGradient, StochasticGradient
 from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector
-from ..solvers import Factors
-from ..statistics import Buffered, Gram, Sketch
+from ..solvers import Factors, Journal
+from ..solvers.multipass import Sums
+from ..statistics import Buffered, Gram, Moments, Sketch
 from .kinds import (
     LARGEST_COMPONENTS,
     Count,
@@ -68,6 +69,7 @@ MOMENTS: dict[str, Kind] = {
     "x_squares": Numbers("m", least=0),
     "y_squares": Numbers("q", least=0),
 }
+Record(Moments, MOMENTS)
 Record(Gram, MOMENTS | {"upper": Numbers("m", "m", any_order=True)})
 Record(
     Sketch,
@@ -112,6 +114,24 @@ Record(
     # Of the rows in its buffer, only those that wait.
     take=lambda stream: stream.__getstate__(),
     build=from_state,
+)
+Record(Sums, {"v": _solved("m"), "action": Numbers("m", anything=True), "square": Number(finite=False)})
+Record(
+    Journal,
+    {
+        "moments": Maybe(OneOf("Moments")),
+        "actions": Several(OneOf("Sums")),
+        "n_reads": Count(),
+        "n_rows": Count(),
+    },
+    rules={
+        "reads are the first one and one for every action": lambda its: (
+            len(its["actions"]) in {max(its["n_reads"] - 1, 0), its["n_reads"]}
+        ),
+        "there are moments": lambda its: its["moments"] is not None or not (its["n_reads"] or its["n_rows"]),
+    },
+    take=lambda journal: {name: value for name, value in vars(journal).items() if name != "tell"},
+    build=lambda _, fields: Journal(**{**fields, "actions": list(fields["actions"])}),
 )
 
 

@@ -1,6 +1,6 @@
 """Solvers: PLS factors from a state, or from data that is read again."""
 
-from .multipass import Rereading
+from .multipass import Journal, JournalError, Rereading
 from .pls import Condensed, Factors, GramAction, solve_pls
 from .scaling import Scaling, solve_scaled
 from .sensitivity import subspace_errors
@@ -10,6 +10,8 @@ __all__ = [
     "Condensed",
     "Factors",
     "GramAction",
+    "Journal",
+    "JournalError",
     "Rereading",
     "Scaling",
     "column_lengths",

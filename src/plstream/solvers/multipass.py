@@ -7,8 +7,9 @@ it is copied once, centred, and the products are BLAS's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -22,6 +23,11 @@ from ..statistics.moments import Moments, aged, centred_rows, moments_of
 # Largest mean of a sparse column, in standard deviations, that is subtracted from the products and not from the data.
 _LARGEST_SPARSE_MEAN = 1e3
 _ROUNDING = 10 * float(np.finfo(np.float64).eps)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+# Something of a block, and the number of rows that are done with it.
+Counted: TypeAlias = tuple[Item, int]
 
 
 class Source(Protocol):
@@ -49,8 +55,46 @@ class Source(Protocol):
     under_way: int | None
     """Blocks that may be worked on at a time, if memory is taken for them."""
 
-    def __iter__(self) -> Iterator[Block]:
-        """Read the rows once, in blocks."""
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """Read the rows once, in blocks, from the beginning of one of them on."""
+
+
+@dataclass
+class Sums:
+    """S v and v'Sv of the rows read so far, but for the correction of the mean."""
+
+    v: Float64Array
+    action: Float64Array
+    square: float = 0.0
+
+
+@dataclass
+class Journal:
+    """What reads have come to, block by block. A :class:`Rereading` that is given one goes on where it ends.
+
+    Attributes
+    ----------
+    moments : Moments or None
+        Those of the rows of the first read.
+    actions : list of Sums
+        Those of the reads after it, the last one perhaps under way.
+    n_reads : int
+        Reads that are complete.
+    n_rows : int
+        Rows done of the read under way.
+    tell : callable
+        Called after every block with the number of its rows, when all of the above includes it.
+    """
+
+    moments: Moments | None = None
+    actions: list[Sums] = field(default_factory=list)
+    n_reads: int = 0
+    n_rows: int = 0
+    tell: Callable[[int], None] = lambda _: None
+
+
+class JournalError(RuntimeError):
+    """A journal of other data, or of a processor or libraries that round otherwise."""
 
 
 class Rereading:
@@ -64,13 +108,16 @@ class Rereading:
         Factor by which a row weighs less for every row after it.
     planned_reads : int, optional
         Reads that will be made in all, for progress to tell.
+    journal : Journal, optional
+        Reads of the same source that have been done, to which those done here are added. Rows must have no weights, and
+        blocks must end at the same rows; then results are the same to the last bit.
 
     Attributes
     ----------
     moments : Moments
         Means, cross-covariance and sums of squares.
     n_reads : int
-        Reads of the source so far.
+        Reads of the source so far, those in the journal included.
 
     Examples
     --------
@@ -89,18 +136,27 @@ class Rereading:
     lost = 0.0
     blur = 0.0
 
-    def __init__(self, source: Source, *, forgetting: float = 1.0, planned_reads: int | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        forgetting: float = 1.0,
+        planned_reads: int | None = None,
+        journal: Journal | None = None,
+    ) -> None:
         self.source = source
         self.forgetting = forgetting
         self.n_reads = 0
         self._held: Float64Array | None = None
+        self._journal = journal
         held = source.dense and not source.compiled
         self.planned_reads = 1 if held else planned_reads
         if held:
-            self.moments, self._held = centred_rows(_as_one(self._blocks()))
+            self.n_reads = 1
+            self.moments, self._held = centred_rows(_as_one(block for block, _ in self._tracked(self._blocks())))
         else:
-            self.moments = Moments(source.n_columns, source.n_targets)
-            for summary in ordered_map(moments_of, self._blocks(), source.under_way):
+            self.moments = self._own_moments()
+            for summary in self._read(moments_of):
                 self.moments.merge(summary)
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
@@ -108,28 +164,79 @@ class Rereading:
         if self._held is not None:
             scores = self._held @ v
             return scores @ self._held, float(scores @ scores)
-        action, square = np.zeros(len(v)), 0.0
-        parts = ordered_map(_BlockAction(self.moments, v), self._blocks(), self.source.under_way)
-        for block_action, block_square in parts:
-            action += block_action
-            square += block_square
+        sums = self._own_sums(v)
+        for action, square in self._read(_BlockAction(self.moments, v)):
+            sums.action += action
+            sums.square += square
         # The rows were centred on a mean that is rounded to one number. Far from zero, that is off by a little.
         error = (self.moments.x_origin - self.moments.x_mean) + self.moments.x_offset
         shift = float(error @ v)
-        return action - self.moments.weight * shift * error, square - self.moments.weight * shift**2
+        return sums.action - self.moments.weight * shift * error, sums.square - self.moments.weight * shift**2
 
-    def _blocks(self) -> Iterator[Block]:
-        """Read the source once, with weights as seen from its last row."""
+    def _own_moments(self) -> Moments:
+        """Return the moments to add to, from the journal if it has any."""
+        shape = self.source.n_columns, self.source.n_targets
+        if self._journal is None:
+            return Moments(*shape)
+        if self._journal.moments is None:
+            self._journal.moments = Moments(*shape)
+        if self._journal.moments.shape != shape:
+            raise JournalError("The journal is one of other data.")
+        return self._journal.moments
+
+    def _own_sums(self, v: Float64Array) -> Sums:
+        """Return the sums of the next read to add to, from the journal if it has any."""
+        if self._journal is None:
+            return Sums(v, np.zeros(len(v)))
+        actions = self._journal.actions
+        if len(actions) < self.n_reads:
+            actions.append(Sums(v.copy(), np.zeros(len(v))))
+        sums = actions[self.n_reads - 1]
+        if not np.array_equal(sums.v, v):
+            raise JournalError("The journal is one of other data, or of a machine or libraries that round otherwise.")
+        return sums
+
+    def _read(self, work: Callable[[Block], Result]) -> Iterator[Result]:
+        """Yield what ``work`` makes of every block of one read, of those that are not in the journal yet."""
         self.n_reads += 1
-        label = f"read {self.n_reads}" + (f" of {self.planned_reads}" if self.planned_reads else "")
+        journal = self._journal
+        if journal is None:
+            journal = Journal(n_reads=self.n_reads - 1)
+        if self.n_reads <= journal.n_reads:
+            return
+        start = journal.n_rows
+        results = ordered_map(_counted(work), self._blocks(start), self.source.under_way)
+        for result, n_rows in self._tracked(results, start):
+            yield result
+            # The result has been added by now.
+            journal.n_rows += n_rows
+            journal.tell(n_rows)
+        journal.n_reads, journal.n_rows = self.n_reads, 0
+
+    def _blocks(self, start: int = 0) -> Iterator[Counted[Block]]:
+        """Read the source once, with weights as seen from its last row."""
         n_later = self.source.n_rows
         assert n_later is not None
-        for block in track(self.source, label, n_later, lambda block: block.n_rows):
+        n_later -= start
+        n_rows = 0
+        for block in self.source.blocks(start):
             n_later -= block.n_rows
+            n_rows += block.n_rows
             weight = aged(block.weight, self.forgetting, block.n_rows, n_later)
             present = block._replace(weight=weight).present()
             if present.n_rows:
-                yield present
+                yield present, n_rows
+                n_rows = 0
+
+    def _tracked(self, items: Iterable[Counted[Item]], start: int = 0) -> Iterator[Counted[Item]]:
+        """Let progress tell of a read."""
+        label = f"read {self.n_reads}" + (f" of {self.planned_reads}" if self.planned_reads else "")
+        assert self.source.n_rows is not None
+        return track(items, label, self.source.n_rows - start, lambda item: item[1])
+
+
+def _counted(work: Callable[[Block], Result]) -> Callable[[Counted[Block]], Counted[Result]]:
+    return lambda block: (work(block[0]), block[1])
 
 
 def _as_one(blocks: Iterable[Block]) -> Block:

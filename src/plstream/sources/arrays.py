@@ -76,8 +76,12 @@ class ArraySource:
 
     def __iter__(self) -> Iterator[Block]:
         """Read all rows once."""
-        for start in range(0, self.X.shape[0], self.batch_size):
-            rows = slice(start, start + self.batch_size)
+        return self.blocks()
+
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """Read the rows from the beginning of a block on."""
+        for first in range(start, self.X.shape[0], self.batch_size):
+            rows = slice(first, first + self.batch_size)
             weight = None if self.weight is None else self.weight[rows]
             block = Block(self.X[rows], np.asarray(self.Y[rows], dtype=np.float64), weight, self.compiled)
             block = block.present()

@@ -43,6 +43,8 @@ class Source:
         Whether to read the rows once more takes much longer than to read as much from a plain file of numbers.
     block_rows : int
         Rows in a block.
+    first_row : int
+        The number of the first row in its file, for messages.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Source:
         self._target_table = target_table
         self.target_is_vector = is_vector
         self.batch_size = batch_size
+        self.first_row = 0
         self.n_columns = len(features)
         self.n_targets = len(targets)
         self.dtype = table.dtype_of(features)

@@ -1,0 +1,233 @@
+"""Checkpoints: how far a fit has come, in a folder of its own, so that it can go on after anything that ends it.
+
+Each is one file, of the format of models, which takes its place only when it is complete and on the disk. The last two
+are kept: if the newest cannot be read, the one before it is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .._warnings import warn_user
+from ..solvers import Journal
+from .kinds import Count, Maybe, Tensors, Text
+from .modelfile import ModelFileError, read_tree, write_tree
+from .records import OneOf, Record
+from .registry import MODEL
+
+if sys.platform != "win32":
+    import fcntl
+
+_PATTERN = "checkpoint-*.plstream"
+_KEPT = 2
+# Writing takes at most about this share of the time.
+_LARGEST_SHARE = 0.1
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be gone on from, or a folder that is in use."""
+
+
+@dataclass
+class Checkpoint:
+    """How far a fit has come.
+
+    Attributes
+    ----------
+    begun : estimator
+        The model with the parameters that it began with, not fitted.
+    source : str
+        The fingerprint of the source.
+    n_rows : int
+        Rows that the model has learnt, if it learns in one read.
+    model : estimator or None
+        The model after these rows.
+    journal : Journal or None
+        What has been read, if the fit reads several times.
+    """
+
+    begun: Any
+    source: str
+    n_rows: int = 0
+    model: Any = None
+    journal: Journal | None = None
+
+    def require_same(self, other: Checkpoint, folder: Path) -> None:
+        """Raise CheckpointError that says what is not as it was in another checkpoint."""
+        changed = [*_changes(self.begun, other.begun)]
+        if self.source != other.source:
+            changed.append("the data, or which columns of it are used and in blocks of how many rows")
+        if not changed and (self.journal is None) != (other.journal is None):
+            changed.append("whether the data is read once or several times")
+        if changed:
+            raise CheckpointError(
+                f"The checkpoint in {str(folder)!r} is of another fit, for what has changed is {'; '.join(changed)}: "
+                "choose another folder, or delete this one to start over."
+            )
+
+
+Record(
+    Checkpoint,
+    {
+        "begun": MODEL,
+        "source": Text(),
+        "n_rows": Count(),
+        "model": Maybe(MODEL),
+        "journal": Maybe(OneOf("Journal")),
+    },
+)
+_CHECKPOINT = OneOf("Checkpoint")
+
+
+def _changes(now: Any, before: Any) -> Iterator[str]:
+    """Yield what differs between the classes and parameters of two models that are not fitted."""
+    if type(now) is not type(before):
+        yield f"the method ({type(before).__name__}, now {type(now).__name__})"
+        return
+    # As in a file: what numbers and states of random generators are there is compared to the last bit.
+    mine, theirs = (MODEL.write(model, Tensors(), "model")["parameters"] for model in (now, before))
+    for name, value in mine.items():
+        if value != theirs[name]:
+            yield f"{name} ({getattr(before, name)!r}, now {getattr(now, name)!r})"
+
+
+class CheckpointFolder:
+    """A folder with the checkpoints of one fit, in use by this process alone.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        Made if there is none.
+    every_rows : int or None
+        Rows after which to write the next checkpoint.
+    every_seconds : float or None
+        Seconds after which to write the next one, whichever comes first. More, if writing takes long.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], every_rows: int | None, every_seconds: float | None) -> None:
+        self.folder = Path(folder)
+        self.every_rows = every_rows
+        self.every_seconds = every_seconds
+        self._n_rows = 0
+        self._written_at = time.monotonic()
+        self._seconds_to_write = 0.0
+        self._failed = False
+
+    def latest(self) -> Checkpoint | None:
+        """Return the newest checkpoint that can be read, or None if there is none at all."""
+        paths = self._paths()
+        for path in reversed(paths):
+            try:
+                found: Checkpoint = read_tree(path, "checkpoint", _CHECKPOINT)
+            except (ModelFileError, OSError):
+                continue
+            return found
+        if paths:
+            raise CheckpointError(
+                f"No checkpoint in {str(self.folder)!r} can be read, for they are damaged or of a later version: "
+                "choose another folder, or delete this one to start over."
+            )
+        return None
+
+    def is_due(self, n_rows: int) -> bool:
+        """Return whether it is time to write, after so many rows more."""
+        self._n_rows += n_rows
+        if self.every_rows is not None and self._n_rows >= self.every_rows:
+            return True
+        if self.every_seconds is None:
+            return False
+        pause = max(self.every_seconds, self._seconds_to_write / _LARGEST_SHARE)
+        return time.monotonic() - self._written_at >= pause
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether rows were learnt that are in no checkpoint."""
+        return self._n_rows > 0 or self._failed
+
+    def try_to_write(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint; if the system cannot, warn, for the fit need not end, and the one before is there."""
+        try:
+            self.write(checkpoint)
+        except OSError as error:
+            self._rest()
+            if not self._failed:
+                warn_user(f"No checkpoint could be written, and the fit goes on without: {error}.")
+            self._failed = True
+
+    def write(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint, and remove all but the last two."""
+        started = time.monotonic()
+        paths = self._paths()
+        number = _number(paths[-1]) + 1 if paths else 1
+        path = self.folder / f"checkpoint-{number:08}.plstream"
+        write_tree(path, "checkpoint", _CHECKPOINT, checkpoint, overwrite=True)
+        for old in paths[: 1 - _KEPT]:
+            old.unlink(missing_ok=True)
+        self._rest()
+        self._seconds_to_write = self._written_at - started
+        self._failed = False
+
+    def remove(self) -> None:
+        """Remove all checkpoints."""
+        for path in self._paths():
+            path.unlink(missing_ok=True)
+
+    def _rest(self) -> None:
+        self._n_rows, self._written_at = 0, time.monotonic()
+
+    def _paths(self) -> list[Path]:
+        """Return the checkpoints, the newest last."""
+        return sorted((path for path in self.folder.glob(_PATTERN) if _number(path) >= 0), key=_number)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes out of the folder; the lock ends with the process, however that ends."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / "lock"
+        lock = _lock(path)
+        if lock is None:
+            raise CheckpointError(
+                f"{str(self.folder)!r} is in use by another fit: wait until that has ended, or choose another folder."
+            )
+        with lock:
+            try:
+                # What was being written when a fit was killed.
+                for unfinished in self.folder.glob(".plstream-*.tmp"):
+                    unfinished.unlink(missing_ok=True)
+                yield
+            finally:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+
+
+def _number(path: Path) -> int:
+    """Return the number in the name of a checkpoint, or -1."""
+    digits = path.name.removeprefix("checkpoint-").removesuffix(".plstream")
+    return int(digits) if digits.isascii() and digits.isdecimal() else -1
+
+
+def _lock(path: Path) -> BinaryIO | None:
+    """Return a file that is locked for as long as it is open, or None if another process has it."""
+    while True:
+        file = path.open("ab")
+        if sys.platform == "win32":
+            # There are no such locks: two processes are not kept apart.
+            return file
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Who had it before may have removed the file in the meantime, and another one may have a new one.
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        except BlockingIOError:
+            file.close()
+            return None
+        except FileNotFoundError:
+            pass
+        file.close()

@@ -1,0 +1,286 @@
+"""``fit_source``: fits that go on where they were interrupted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeVar
+
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+from .._types import Array
+from ..estimators import IncrementalPLS
+from ..estimators._base import unchanged_on_failure
+from ..progress import Step, also_listening, listening, track
+from ..selection import VIPSelector
+from ..solvers import Journal, JournalError
+from ..sources import DataError, Source
+from ..sources.table import Piece
+from .checkpoints import Checkpoint, CheckpointError, CheckpointFolder
+from .modelfile import require_ours
+
+Model = TypeVar("Model")
+
+
+class Stopped(Exception):  # noqa: N818
+    """A fit was stopped as asked, after a last checkpoint if it has a folder for such. The model is as it was."""
+
+
+def fit_source(
+    model: Model,
+    source: Source,
+    *,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every_rows: int | None = None,
+    every_seconds: float | None = 30.0,
+    one_pass: bool = False,
+    classes: Any = None,
+    on_block: Callable[[Any, Array, Array | None], None] | None = None,
+    on_fitted: Callable[[Any], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Model:
+    """Fit a model to a source, with checkpoints: if the process is killed, the same call goes on where it was.
+
+    The result is that of ``model.fit(source)`` to the last bit, with and without checkpoints, and however often the fit
+    was killed. (With fewer than some 30 features, see :func:`load`.) If it fails or is stopped, the model is as it was.
+
+    Parameters
+    ----------
+    model : estimator
+        Any estimator of this library that learns from sources. What it has learnt before is forgotten.
+    source : Source
+        The rows, see :func:`plstream.open_source`.
+    checkpoint : str or path-like, default=None
+        A folder for this fit alone, made if there is none. When the fit is complete its checkpoints are removed, and
+        the folder stays. By default there are no checkpoints.
+    every_rows : int, default=None
+        Rows after which the next checkpoint is written, at the end of a block.
+    every_seconds : float, default=30.0
+        Seconds after which the next one is written, whichever comes first. More if the model is so large that writing
+        would take more than a tenth of the time. None for rows alone.
+    one_pass : bool, default=False
+        Whether IncrementalPLS with ``solver="auto"`` is to read the data once, as by ``partial_fit``.
+    classes : array-like of shape (n_classes,), default=None
+        All labels that will ever come, for models that learn labels. By default those of the source, or of its first
+        block if it can be read only once.
+    on_block : callable, default=None
+        Called with the model, X and y before a model that reads the data once learns from a block of rows, to test it
+        on these. The model is not fitted yet when the first one comes.
+    on_fitted : callable, default=None
+        Called with the fitted model before its checkpoints are removed: to save it, so that there is no moment at which
+        all is lost.
+    stop : callable, default=None
+        Asked after each block whether to stop: if so, a last checkpoint is written, and ``Stopped`` is raised.
+
+    Returns
+    -------
+    model : estimator
+        The model, fitted.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint is one of other data or parameters, or the folder is in use by another process.
+    Stopped
+        If ``stop`` said so.
+
+    Notes
+    -----
+    Models that learn in one read are in the checkpoint as :func:`save` writes them, with the number of rows. An exact
+    fit of IncrementalPLS reads the data several times: its checkpoint holds what each read has come to, and the sums of
+    the read under way. Data of up to 32 MiB is simply read again. What is slow to read is copied once more to a
+    temporary file. What can be read only once, a pipe, has to come again from its first row.
+
+    If a checkpoint cannot be written, as when the disk is full, there is a warning and the fit goes on; the checkpoint
+    before is still there. Only if the last one before ``Stopped`` cannot be written, OSError is raised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from plstream import CIPLS, open_source
+    >>> from plstream.persistence import Stopped, fit_source
+    >>> X = np.random.default_rng(0).normal(size=(1000, 40))
+    >>> source = open_source(X, target=X[:, 0] - X[:, 1], batch_size=100)
+    >>> answers = iter([False, False, True])
+    >>> with TemporaryDirectory() as folder:
+    ...     try:
+    ...         fit_source(CIPLS(), source, checkpoint=folder, stop=lambda: next(answers))
+    ...     except Stopped as stopped:
+    ...         print(stopped)
+    ...     model = fit_source(CIPLS(), source, checkpoint=folder)
+    The fit was stopped: the same call goes on from its last checkpoint.
+    >>> bool(np.array_equal(model.x_weights_, CIPLS().fit(source).x_weights_))
+    True
+    """
+    require_ours(model, "fitted")
+    if not isinstance(source, Source):
+        raise TypeError(f"fit_source takes what plstream.open_source returns, not a {type(source).__name__}.")
+    folder = None if checkpoint is None else CheckpointFolder(checkpoint, every_rows, every_seconds)
+    with unchanged_on_failure(model), nullcontext() if folder is None else folder.locked():
+        fit = _Fit(source, folder, one_pass=one_pass, classes=classes, on_block=on_block)
+        with _stopping(stop, fit):
+            fit.run(model)
+        if on_fitted is not None:
+            on_fitted(model)
+        if folder is not None:
+            folder.remove()
+    return model
+
+
+class _Fit:
+    """A fit that is under way."""
+
+    def __init__(
+        self,
+        source: Source,
+        folder: CheckpointFolder | None,
+        *,
+        one_pass: bool,
+        classes: Any,
+        on_block: Callable[[Any, Array, Array | None], None] | None,
+    ) -> None:
+        self.source = source
+        self.folder = folder
+        self.one_pass = one_pass
+        self.classes = classes
+        self.on_block = on_block
+        self.present: Checkpoint | None = None
+        """How far it has come, once it has begun."""
+
+    def run(self, model: Any) -> None:
+        """Fit the model, from the last checkpoint on if there is one."""
+        if isinstance(model, VIPSelector):
+            if model.prefit or isinstance(model.estimator, FrozenEstimator):
+                model.fit(self.source)
+                return
+            inner = model._fresh_model()
+            require_ours(inner, "fitted to a source")
+            self.run(inner)
+            model.estimator_ = inner
+            return
+        if not hasattr(model, "partial_fit"):
+            raise TypeError(f"{type(model).__name__} needs all rows in memory: pass them to its fit.")
+        model._validate_params()
+        if self.classes is not None and not hasattr(model, "target"):
+            raise ValueError(f"{type(model).__name__} does not learn labels: pass no classes.")
+        in_one_read = not isinstance(model, IncrementalPLS) or self.one_pass or model.solver in {"gram", "sketch"}
+        self.present = Checkpoint(clone(model), self.source.fingerprint(), journal=None if in_one_read else Journal())
+        self._resume()
+        (self._learn if in_one_read else self._reread)(model)
+
+    def _resume(self) -> None:
+        """Go on from the last checkpoint."""
+        assert self.present is not None
+        found = None if self.folder is None else self.folder.latest()
+        if found is None:
+            return
+        assert self.folder is not None
+        self.present.require_same(found, self.folder.folder)
+        self.present = found
+
+    def _learn(self, model: Any) -> None:
+        """Learn from one block after another."""
+        present = self.present
+        assert present is not None
+        _forget(model)
+        if present.model is not None:
+            vars(model).update(vars(present.model) | _output(model))
+        present.model = model
+        if isinstance(model, IncrementalPLS):
+            model._require_rows(self.source.n_rows, self.source.n_columns)
+        extra = {} if self.classes is None else {"classes": self.classes}
+        n_rows = None if self.source.n_rows is None else self.source.n_rows - present.n_rows
+        blocks = self.source.blocks(present.n_rows)
+        for X, y in track(blocks, "read 1 of 1", n_rows, lambda block: len(block[0])):
+            if self.on_block is not None:
+                self.on_block(model, X, y)
+            with listening(None):
+                model.partial_fit(_OneBlock(self.source, X, y, present.n_rows), **extra)
+            present.n_rows += len(X)
+            self._tell(len(X))
+        if not present.n_rows:
+            raise DataError(f"{self.source.name} has no rows.")
+        if isinstance(model, IncrementalPLS):
+            model._require_rows(present.n_rows, self.source.n_columns)
+        model._solution()
+
+    def _reread(self, model: IncrementalPLS) -> None:
+        """Read the data several times."""
+        assert self.present is not None
+        journal = self.present.journal
+        assert journal is not None
+        journal.tell = self._tell
+        try:
+            model._fit(self.source, journal=journal)
+        except JournalError:
+            assert self.folder is not None
+            raise CheckpointError(
+                f"The checkpoint in {str(self.folder.folder)!r} was made by a processor or libraries that round "
+                "otherwise: go on with those, or delete the folder to start over."
+            ) from None
+
+    def _tell(self, n_rows: int) -> None:
+        """Write a checkpoint if it is time."""
+        if self.folder is not None and self.folder.is_due(n_rows):
+            assert self.present is not None
+            self.folder.try_to_write(self.present)
+
+    def write_last(self) -> None:
+        """Write how far it has come, unless that is written already."""
+        if self.folder is not None and self.folder.is_behind:
+            assert self.present is not None
+            self.folder.write(self.present)
+
+
+def _forget(model: Any) -> None:
+    """Let a model be as if it had never been fitted."""
+    fresh = clone(model)
+    for name in {*vars(model)} - {*vars(fresh)}:
+        delattr(model, name)
+
+
+def _output(model: Any) -> dict[str, Any]:
+    """Return what ``set_output`` has set, which may differ from one call to the next."""
+    return {name: value for name, value in vars(model).items() if name == "_sklearn_output_config"}
+
+
+@contextmanager
+def _stopping(stop: Callable[[], bool] | None, fit: _Fit) -> Iterator[None]:
+    """Ask after each block of the work inside whether to stop, and if so write a last checkpoint."""
+    if stop is None:
+        yield
+        return
+
+    def ask(_step: Step) -> None:
+        if stop():
+            then = "." if fit.folder is None else ": the same call goes on from its last checkpoint."
+            raise Stopped(f"The fit was stopped{then}")
+
+    try:
+        with also_listening(ask):
+            yield
+    except Stopped:
+        fit.write_last()
+        raise
+
+
+class _OneBlock(Source):
+    """A block of a source, which beside that is the source: labels are those of all rows."""
+
+    def __init__(self, source: Source, X: Array, y: Array | None, row: int) -> None:
+        vars(self).update(vars(source))
+        self._block = X, y
+        self.first_row = row
+
+    @property
+    def n_rows(self) -> int | None:
+        """Rows of the block."""
+        return len(self._block[0])
+
+    def blocks(self, start: int = 0) -> Iterator[Piece]:
+        """Yield the block."""
+        yield self._block
