@@ -70,7 +70,7 @@ class SourceRows:
             self._blocks = self.source.blocks()
         n_rows = 0
         for X, y in chain([] if first is None else [first], self._blocks):
-            yield Block(X, self._numbers(y, len(X), n_rows), None, self.compiled)
+            yield Block(X, self._numbers(y, len(X), self.source.first_row + n_rows), None, self.compiled)
             n_rows += len(X)
         if not n_rows:
             self._require_block(None)
