@@ -26,13 +26,19 @@ def open_for(model: Any, data: str, target: list[str] | None = None, **options: 
     try:
         source = open_data(data, target, **{**options, "columns": _quoted(names)})
     except DataError:
-        if data == "-":
-            raise
         # If columns have no names they are taken in their order.
-        source = open_data(data, target, **options)
-        if source.feature_names is not None:
+        if data == "-" or (nameless := _opened_without_names(data, target, options)) is None:
             raise
+        source = nameless
     return _checked(model, source)
+
+
+def _opened_without_names(data: str, target: list[str] | None, options: dict[str, Any]) -> Source | None:
+    try:
+        source = open_data(data, target, **options)
+    except DataError:
+        return None
+    return source if source.feature_names is None else None
 
 
 def _checked(model: Any, source: Source) -> Source:

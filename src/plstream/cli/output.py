@@ -138,7 +138,8 @@ ENDINGS = tuple(_WRITERS)
 
 
 def print_table(rows: list[dict[str, Any]], file: Any = None) -> None:
-    """Print rows with the same keys as CSV, to standard output by default."""
+    """Print rows with the same keys as CSV, to standard output by default, with as many digits as one can use."""
     writer = csv.DictWriter(sys.stdout if file is None else file, list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    for row in rows:
+        writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()})
