@@ -43,8 +43,9 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
     if isinstance(model, IncrementalPLS):
         if one_pass:
             return int(model.memory_usage(m, max(1, source.n_targets)))
-        # Small data is centred as a whole.
-        small = min(SMALL_BYTES, 8 * m * (source.n_rows or SMALL_BYTES))
+        # Small data is centred as a whole; of how many rows there are, a text file tells only in the end.
+        total = SMALL_BYTES if source.n_rows is None else 8 * m * source.n_rows
+        small = total if total <= SMALL_BYTES else 0
         return 8 * m * (8 * model.n_components + 12 * q + 20) + 2 * small
     if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":
         # The scatter, its copy while it changes, and what it takes to solve.
