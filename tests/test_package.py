@@ -26,6 +26,8 @@ LAYERS = [
     "online",
     "selection",
     "persistence",
+    "cli",
+    "__main__",
 ]
 
 

@@ -17,7 +17,6 @@ from ..progress import Step, also_listening, listening, track
 from ..selection import VIPSelector
 from ..solvers import Journal, JournalError
 from ..sources import DataError, Source
-from ..sources.table import Piece
 from .checkpoints import Checkpoint, CheckpointError, CheckpointFolder
 from .modelfile import require_ours
 
@@ -199,7 +198,7 @@ class _Fit:
             if self.on_block is not None:
                 self.on_block(model, X, y)
             with listening(None):
-                model.partial_fit(_OneBlock(self.source, X, y, present.n_rows), **extra)
+                model.partial_fit(self.source.part((X, y), present.n_rows), **extra)
             present.n_rows += len(X)
             self._tell(len(X))
         if not present.n_rows:
@@ -266,21 +265,3 @@ def _stopping(stop: Callable[[], bool] | None, fit: _Fit) -> Iterator[None]:
     except Stopped:
         fit.write_last()
         raise
-
-
-class _OneBlock(Source):
-    """A block of a source, which beside that is the source: labels are those of all rows."""
-
-    def __init__(self, source: Source, X: Array, y: Array | None, row: int) -> None:
-        vars(self).update(vars(source))
-        self._block = X, y
-        self.first_row = row
-
-    @property
-    def n_rows(self) -> int | None:
-        """Rows of the block."""
-        return len(self._block[0])
-
-    def blocks(self, start: int = 0) -> Iterator[Piece]:
-        """Yield the block."""
-        yield self._block

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
@@ -12,6 +13,21 @@ from numpy.typing import NDArray
 from .errors import DataError
 
 _MOST_NAMES_SHOWN = 8
+_NUMBER_OR_RANGE = re.compile(r"(-?\d+)|(-?\d+)?:(-?\d+)?")
+
+
+class NameOrNumber(str):
+    """Columns as in a command: a name or, if no column has that, a number or a range such as 3:10."""
+
+    __slots__ = ()
+
+    def meant(self, names: Sequence[str] | None) -> str | int | slice:
+        """Return what is meant, in a table whose columns have these names."""
+        match = None if self in (names or ()) else _NUMBER_OR_RANGE.fullmatch(self)
+        if match is None:
+            return str(self)
+        number, start, stop = (None if part is None else int(part) for part in match.groups())
+        return slice(start, stop) if number is None else number
 
 
 def listed(names: Iterable[Any]) -> str:
@@ -38,6 +54,8 @@ def _as_list(chosen: Any) -> list[Any]:
 
 
 def _find(item: Any, names: Sequence[str] | None, n_columns: int, where: str) -> NDArray[np.intp]:
+    if isinstance(item, NameOrNumber):
+        item = item.meant(names)
     if isinstance(item, slice):
         return np.arange(n_columns, dtype=np.intp)[item]
     if isinstance(item, str):

@@ -69,6 +69,15 @@ class Source:
         self.block_rows = batch_size or self._default_rows(memory)
         self._used = False
 
+    def limit(self, memory: int) -> None:
+        """Let blocks be so small that those under way take no more bytes than this together."""
+        self.block_rows = min(self.block_rows, self._default_rows(memory))
+
+    @property
+    def bytes_under_way(self) -> int:
+        """Bytes that the blocks under way take together, at most."""
+        return _BLOCKS_UNDER_WAY * self.block_rows * self.n_columns * self.dtype.itemsize
+
     def _default_rows(self, memory: int) -> int:
         row_bytes = self.n_columns * self.dtype.itemsize
         return max(1, min(default_rows(self.n_rows, row_bytes), memory // _BLOCKS_UNDER_WAY // row_bytes))
@@ -159,6 +168,10 @@ class Source:
             return None
         return pick(X, self._features), self._as_shaped(pick(Y, self._targets, as_target=True))
 
+    def part(self, piece: Piece, first_row: int) -> Source:
+        """Return a source of one block of this one, for work that goes from block to block."""
+        return _Part(self, piece, first_row)
+
     def fingerprint(self) -> str:
         """Return a short text that changes with the files, their columns or the choice of these."""
         # Not the number of rows, which may become known in between.
@@ -214,6 +227,24 @@ class Source:
             names = self.target_names
             text += f", target {listed(names)}" if names else f", {self.n_targets} target(s)"
         return text + ">"
+
+
+class _Part(Source):
+    """One block of a source, with all else that is known of the whole."""
+
+    def __init__(self, source: Source, piece: Piece, first_row: int) -> None:
+        vars(self).update(vars(source))
+        self._piece = piece
+        self.first_row = first_row
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the block."""
+        return len(self._piece[0])
+
+    def blocks(self, start: int = 0) -> Iterator[Piece]:
+        """Yield the block."""
+        yield self._piece
 
 
 def _are_neighbours(columns: NDArray[np.intp]) -> bool:

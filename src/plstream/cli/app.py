@@ -1,0 +1,118 @@
+"""All commands under one name, and what becomes of errors: one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+import plstream
+
+from . import errors
+from .evaluate import evaluate
+from .export import export
+from .fit import fit
+from .info import info
+from .predict import predict
+from .select import select
+from .transform import transform
+
+# Without it, completion is only for the shell that happens to run, and fails where there is none.
+os.environ.setdefault("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+# How typer says that someone pressed Ctrl-C.
+_INTERRUPTED = 130
+
+app = typer.Typer(name="plstream", rich_markup_mode=None, pretty_exceptions_enable=False)
+for command in (fit, transform, predict, select, evaluate, info, export):
+    app.command()(command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"plstream {plstream.__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Exit codes: 0 done, 1 the work failed, 2 the call or the data is wrong.")
+def _all(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
+    debug: bool = typer.Option(False, "--debug", help="Show where an error comes from. Also after a command."),
+) -> None:
+    """Partial least squares of files and streams of any size.
+
+    Data is a file (.npy, .npz, .csv, .tsv, .ndjson, .parquet, .arrow, .h5, .zarr), a folder or a pattern of such,
+    or - for standard input.
+
+    \b
+    plstream fit spectra.csv --target moisture -c 5 -o moisture.plstream
+    plstream evaluate moisture.plstream new.csv --target moisture
+    plstream predict moisture.plstream new.csv -o predictions.csv
+    """
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command and return its exit code; errors are one line on standard error."""
+    debug = "--debug" in arguments
+    # It may stand anywhere, also after a command.
+    arguments = [argument for argument in arguments if argument != "--debug"]
+    try:
+        with _plain_warnings(), _terminated_as_interrupted():
+            code = typer.main.get_command(app).main(
+                arguments or ["--help"], prog_name="plstream", standalone_mode=False
+            )
+            sys.stdout.flush()
+    except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads on, as with "| head": there is nobody to tell, nor when Python flushes its streams in the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return errors.FAILED
+    except SystemExit as end:
+        # Completion of a shell ends so.
+        return end.code if isinstance(end.code, int) else errors.FAILED
+    except Exception as error:  # noqa: BLE001
+        if debug:
+            traceback.print_exc()
+        else:
+            errors.tell(f"plstream: {errors.sentence(error)}")
+        return errors.exit_code(error)
+    if code == _INTERRUPTED:
+        errors.tell("plstream: interrupted, and nothing was written.")
+        return errors.FAILED
+    return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Let warnings be one line each, and only those that are for the user."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        errors.tell(f"plstream: warning: {errors.as_options(str(message))}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("once", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Let the signal that asks a process to end do what Ctrl-C does, so that no half of a file stays behind."""
+    try:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:
+        # Only the main thread may do so.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,94 @@
+"""A model in a file applied to data, block by block."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from .._types import Array
+from ..estimators._sources import validate_source
+from ..persistence import load
+from ..progress import track
+from ..sources import DataError, Source
+from .options import Format, open_data
+from .output import ENDINGS, require_free, writing
+from .progress import shown
+
+
+def open_for(model: Any, data: str, target: list[str] | None = None, **options: Any) -> Source:
+    """Open data with the features that a model has: by their names, wherever both have names."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or options.get("columns"):
+        return _checked(model, open_data(data, target, **options))
+    try:
+        source = open_data(data, target, **{**options, "columns": _quoted(names)})
+    except DataError:
+        # If columns have no names they are taken in their order.
+        if data == "-" or (nameless := _opened_without_names(data, target, options)) is None:
+            raise
+        source = nameless
+    return _checked(model, source)
+
+
+def _opened_without_names(data: str, target: list[str] | None, options: dict[str, Any]) -> Source | None:
+    try:
+        source = open_data(data, target, **options)
+    except DataError:
+        return None
+    return source if source.feature_names is None else None
+
+
+def _checked(model: Any, source: Source) -> Source:
+    validate_source(model, source, reset=False)
+    return source
+
+
+def _quoted(names: Any) -> list[str]:
+    """Return names as options would say them: with quotes, for there may be commas in them."""
+    return ['"' + str(name).replace('"', '""') + '"' for name in names]
+
+
+def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tuple[Array, Array | None]]:
+    """Yield the result of each block, and its y."""
+    with closing(source.blocks()) as blocks, warnings.catch_warnings():  # type: ignore[type-var]
+        # Names of features are checked once, for the source.
+        warnings.simplefilter("ignore")
+        n_rows = 0
+        for X, y in track(blocks, "one read", source.n_rows, lambda block: len(block[0])):
+            yield function(X), y
+            n_rows += len(X)
+    if not n_rows:
+        raise DataError(f"{source.name} has no rows.")
+
+
+def apply(
+    method: str,
+    model_file: Path,
+    data: str,
+    output: str,
+    *,
+    columns: list[str] | None,
+    exclude: list[str] | None,
+    data_format: Format | None,
+    force: bool,
+) -> None:
+    """Write what a method of a model returns for all rows."""
+    require_free(output, force=force, endings=ENDINGS)
+    model = load(model_file)
+    if not hasattr(model, method):
+        raise ValueError(f"{type(model).__name__} cannot {method}: it only has scores, for plstream transform.")
+    source = open_for(model, data, columns=columns, exclude=exclude, data_format=data_format)
+    names = _result_names(model, method)
+    with shown(), writing(output, names, force=force) as writer:
+        for block, _ in in_blocks(source, getattr(model, method)):
+            writer.write(block)
+
+
+def _result_names(model: Any, method: str) -> list[str]:
+    if method == "transform":
+        return [str(name) for name in model.get_feature_names_out()]
+    n_targets = len(model.intercept_) if hasattr(model, "intercept_") and not hasattr(model, "classes_") else 1
+    return ["prediction"] if n_targets == 1 else [f"prediction{k}" for k in range(n_targets)]

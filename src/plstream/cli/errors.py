@@ -1,0 +1,61 @@
+"""Errors: one plain line each, and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import re
+import sys
+
+FAILED = 1
+WRONG = 2
+
+# Of calls and data that are wrong. Everything else that a system refuses is work that failed.
+_WRONG_ERRORS = (
+    FileExistsError,
+    FileNotFoundError,
+    ImportError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+    TypeError,
+    ValueError,
+)
+_WRONG_NUMBERS = {None, errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS}
+# Parameters that messages of the library name, and that are options here.
+_PARAMETER = re.compile(r"\b(batch_size|classes|columns|exclude|format|memory|sketch_size|target)=(?=[\s.,:]|$)")
+
+
+def tell(line: str) -> None:
+    """Write a line to standard error."""
+    # A program without a console has none.
+    if sys.stderr is not None:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+
+def as_options(message: str) -> str:
+    """Return a message of the library in terms of the command line, in one line."""
+    plain = _PARAMETER.sub(lambda match: "--" + match[1].replace("_", "-"), message)
+    return " ".join("".join(character if character.isprintable() else " " for character in plain).split())
+
+
+def sentence(error: Exception) -> str:
+    """Return what is wrong."""
+    if hasattr(error, "format_message"):
+        context = getattr(error, "ctx", None)
+        hint = f" See {context.command_path} --help." if context is not None else ""
+        return as_options(str(error.format_message())).rstrip(".") + "." + hint
+    if isinstance(error, OSError) and error.errno is not None:
+        name = f"{error.filename}: " if error.filename is not None else ""
+        return as_options(f"{name}{error.strerror}.")
+    if isinstance(error, MemoryError) and not str(error):
+        return "There is not enough memory: see --memory, or use less data."
+    known = isinstance(error, (*_WRONG_ERRORS, OSError, MemoryError))
+    return as_options(str(error) if known else f"{type(error).__name__}: {error}")
+
+
+def exit_code(error: Exception) -> int:
+    """Return 2 if the call or the data is wrong, else 1."""
+    if isinstance(error, _WRONG_ERRORS) or hasattr(error, "format_message"):
+        return WRONG
+    return WRONG if isinstance(error, OSError) and error.errno in _WRONG_NUMBERS else FAILED

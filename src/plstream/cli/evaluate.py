@@ -1,0 +1,41 @@
+"""``plstream evaluate``: how good the predictions of a model are."""
+
+from __future__ import annotations
+
+from .options import Columns, Data, DataFormat, Exclude, Model, Target
+
+
+def evaluate(
+    model: Model,
+    data: Data,
+    target: Target = None,
+    columns: Columns = None,
+    exclude: Exclude = None,
+    data_format: DataFormat = None,
+) -> None:
+    """Compare predictions with what is true: R2 and RMSE of each target, or the accuracy of labels.
+
+    \b
+    plstream evaluate model.plstream test.csv --target moisture
+    plstream evaluate model.plstream test.npy --target labels.npy
+    """
+    from ..persistence import load
+    from .applying import in_blocks, open_for
+    from .output import print_table
+    from .progress import shown
+    from .scores import Score, score_for
+
+    if not target:
+        raise ValueError("Say what is true with --target: a column, or a file.")
+    loaded = load(model)
+    source = open_for(loaded, data, target, columns=columns, exclude=exclude, data_format=data_format)
+    score: Score | None = None
+    if not hasattr(loaded, "predict"):
+        raise ValueError(f"{type(loaded).__name__} has no predictions, only scores: use plstream transform.")
+    with shown():
+        for predicted, y in in_blocks(source, loaded.predict):
+            assert y is not None
+            score = score_for(loaded, y) if score is None else score
+            score.add(y, predicted)
+    assert score is not None
+    print_table(score.table(source.target_names or [str(k) for k in range(source.n_targets)]))

@@ -1,0 +1,48 @@
+"""``plstream export``: a model as an ONNX graph."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Force, Model
+
+
+class Part(StrEnum):
+    """What a graph computes."""
+
+    transform = "transform"
+    predict = "predict"
+
+
+class Precision(StrEnum):
+    """Types of the numbers in a graph."""
+
+    float32 = "float32"
+    float64 = "float64"
+
+
+def export(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = Path("model.onnx"),
+    method: Annotated[
+        Part | None, typer.Option("--method", help="Only this. Default: all that the model can do.")
+    ] = None,
+    dtype: Annotated[Precision, typer.Option("--dtype", help="Type of the numbers.")] = Precision.float32,
+    force: Force = False,
+) -> None:
+    """Write a model as an ONNX graph, to run where there is no Python.
+
+    \b
+    plstream export model.plstream -o model.onnx
+    """
+    from ..persistence import export_onnx, load
+    from .output import require_free
+
+    require_free(output, force=force)
+    export_onnx(
+        load(model), output, method=None if method is None else method.value, dtype=dtype.value, overwrite=force
+    )

@@ -1,0 +1,134 @@
+"""``plstream fit``: a model of data in files, or of a stream."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .methods import Method, new_model, reads_again, require_options
+from .options import (
+    Columns,
+    Components,
+    Data,
+    DataFormat,
+    Exclude,
+    Force,
+    Memory,
+    Target,
+    as_bytes,
+    as_classes,
+    open_data,
+)
+
+
+def fit(
+    data: Data,
+    target: Target = None,
+    components: Components = None,
+    method: Annotated[Method, typer.Option("--method", help="What to fit.")] = Method.incremental_pls,
+    one_pass: Annotated[
+        bool, typer.Option("--one-pass", help="Read the data once, also if it can be read again.")
+    ] = False,
+    memory: Memory = None,
+    scale: Annotated[
+        bool | None,
+        typer.Option(
+            "--scale/--no-scale", help="Divide columns by their deviations. Default: yes.", show_default=False
+        ),
+    ] = None,
+    forgetting: Annotated[
+        float | None,
+        typer.Option("--forgetting", help="Factor by which a row weighs less for each row after it, such as 0.999."),
+    ] = None,
+    sketch_size: Annotated[
+        int | None,
+        typer.Option("--sketch-size", min=2, help="Rows that stand for all in one pass. Default: by itself."),
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option("--classes", metavar="A,B", help="All labels that will come, for labels on standard input."),
+    ] = None,
+    columns: Columns = None,
+    exclude: Exclude = None,
+    data_format: DataFormat = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")] = Path(
+        "model.plstream"
+    ),
+    force: Force = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="DIR",
+            help="Folder for checkpoints: after a kill the same command goes on from there.",
+        ),
+    ] = None,
+    every_rows: Annotated[
+        int | None, typer.Option("--every-rows", min=1, help="Rows from one checkpoint to the next.")
+    ] = None,
+    every_seconds: Annotated[
+        float,
+        typer.Option("--every-seconds", min=0, help="Seconds from one checkpoint to the next, if that is sooner."),
+    ] = 30.0,
+) -> None:
+    """Fit a model to data of any size and write it to a file.
+
+    incremental-pls is exact: it reads the data once for each component and once more. With --one-pass,
+    and of what can be read only once, it is exact up to 2,048 features, and close to it with more. All other methods
+    learn in one pass.
+
+    \b
+    plstream fit spectra.csv --target moisture -c 5 -o moisture.plstream
+    plstream fit features.npy --target labels.npy --method cipls
+    plstream fit 'day*.parquet' --target y --exclude id,date --one-pass --memory 512MB
+    plstream fit big.npy --target y.npy -c 10 --checkpoint big.checkpoint
+    cat log.ndjson | plstream fit - --format ndjson --target y -c 3
+    """
+    from ..persistence import save
+    from .errors import FAILED, tell
+    from .fitting import Stopped, fit_source, signals_to_stop
+    from .output import require_free
+    from .plan import plan_memory
+    from .progress import RunningError, is_shown, shown
+    from .summary import summary
+
+    labels, allowed = as_classes(classes), as_bytes(memory)
+    require_options(method, scale=scale, forgetting=forgetting, sketch_size=sketch_size, classes=labels)
+    if not target and method is not Method.ccipca:
+        raise ValueError("Say what is to be learnt with --target: a column by name or number, or a file.")
+    require_free(output, force=force)
+    source = open_data(data, target, columns, exclude, data_format)
+    in_one_pass = one_pass or not source.rereadable or not reads_again(method)
+    if sketch_size is not None and not in_one_pass:
+        raise ValueError("--sketch-size is for fits in one pass: pass --one-pass as well.")
+    solver = None if sketch_size is None else "sketch"
+    parameters: dict[str, Any] = {
+        "scale": scale,
+        "forgetting": forgetting,
+        "sketch_size": sketch_size,
+        "solver": solver,
+    }
+    model = new_model(method, n_components=components, **parameters)
+    plan_memory(model, source, one_pass=in_one_pass, classes=labels, memory=allowed)
+    error = RunningError()
+    with shown(lambda: str(error)), signals_to_stop() if checkpoint else nullcontext() as stop:
+        try:
+            fit_source(
+                model,
+                source,
+                checkpoint=checkpoint,
+                every_rows=every_rows,
+                every_seconds=every_seconds,
+                one_pass=in_one_pass,
+                classes=labels,
+                on_block=error if is_shown() else None,
+                on_fitted=lambda fitted: save(fitted, output, overwrite=force),
+                stop=stop,
+            )
+        except Stopped:
+            tell(f"plstream: interrupted; the same command goes on from the checkpoint in {checkpoint}.")
+            raise typer.Exit(FAILED) from None
+    typer.echo(f"{output}: {summary(model)}")

@@ -1,0 +1,87 @@
+"""``plstream info``: what a file of a model or of data holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import Columns, DataFormat, Exclude, Target, open_data
+
+# What the header of a model file can be at most.
+_LARGEST_HEADER = 100_000_000
+
+
+def info(
+    file: Annotated[str, typer.Argument(metavar="MODEL|DATA", help="A model, or data: file, folder, pattern.")],
+    target: Target = None,
+    columns: Columns = None,
+    exclude: Exclude = None,
+    data_format: DataFormat = None,
+) -> None:
+    """Show what a model or data is: sizes, names, parameters.
+
+    \b
+    plstream info model.plstream
+    plstream info spectra.csv --target moisture
+    """
+    if data_format is None and _is_model(Path(file)):
+        from ..persistence import load
+
+        facts = _of_model(load(file))
+    else:
+        facts = _of_data(file, target, columns, exclude, data_format)
+    width = max(map(len, facts)) + 1
+    for name, fact in facts.items():
+        typer.echo(f"{(name + ':').ljust(width)} {fact}")
+
+
+def _is_model(path: Path) -> bool:
+    """Return whether a file is named or begins like a model: eight bytes with the length of a header of JSON."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        begin = file.read(9)
+    length = int.from_bytes(begin[:8], "little")
+    return path.suffix == ".plstream" or (begin[8:] == b"{" and length <= min(_LARGEST_HEADER, path.stat().st_size))
+
+
+def _of_model(model: Any) -> dict[str, Any]:
+    from sklearn.utils.validation import check_is_fitted
+
+    from ..sources.columns import listed
+    from .summary import summary
+
+    facts: dict[str, Any] = {"class": type(model).__name__}
+    facts["parameters"] = ", ".join(f"{name}={value!r}" for name, value in model.get_params(deep=False).items())
+    if not hasattr(model, "n_samples_seen_"):
+        return facts
+    check_is_fitted(model)
+    facts["fitted"] = summary(model)
+    if hasattr(model, "feature_names_in_"):
+        facts["features"] = listed(model.feature_names_in_)
+    if hasattr(model, "classes_"):
+        facts["classes"] = listed(model.classes_)
+    return facts
+
+
+def _of_data(data: str, *options: Any) -> dict[str, Any]:
+    from ..memory import in_words
+    from ..sources.columns import listed
+    from .progress import shown
+
+    source = open_data(data, *options)
+    with shown():
+        n_rows = source.count()
+    facts = {
+        "data": source.name,
+        "rows": f"{n_rows:,}",
+        "features": f"{source.n_columns:,} of {source.dtype}",
+        "in memory": in_words(n_rows * source.n_columns * source.dtype.itemsize),
+    }
+    if source.feature_names is not None:
+        facts["names"] = listed(source.feature_names)
+    if source.n_targets:
+        facts["targets"] = listed(source.target_names or [f"{source.n_targets} column(s)"])
+    return facts

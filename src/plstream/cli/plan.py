@@ -1,0 +1,78 @@
+"""What a fit will take: memory for the model and for blocks of rows, known before it begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..estimators import IncrementalPLS
+from ..memory import in_words, require_memory
+from ..online import IncrementalLDA
+from ..sources import Source
+from ..sources.blocks import SMALL_BYTES
+from . import errors
+
+_LEAST_BLOCKS = 8
+
+
+def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, memory: int | None) -> None:
+    """Make blocks small enough for the memory allowed, and say what will be used; refuse what cannot fit.
+
+    Without a bound, only the model has to fit into what the machine has.
+    """
+    state = state_bytes(model, source, one_pass=one_pass, classes=classes)
+    if memory is None:
+        require_memory(state, f"A {type(model).__name__} of {source.n_columns:,} features")
+        return
+    least = _LEAST_BLOCKS * source.n_columns * source.dtype.itemsize
+    if state + least > memory:
+        advice = _what_would_do(model, source, memory - least, one_pass=one_pass, needed=state + least)
+        raise ValueError(
+            f"{in_words(memory)} of memory are not enough, for the model takes {in_words(state)} and rows at least "
+            f"{in_words(least)}: {advice}."
+        )
+    source.limit(memory - state)
+    errors.tell(
+        f"memory: {in_words(state)} for the model and {in_words(source.bytes_under_way)} for blocks of "
+        f"{source.block_rows:,} rows, at most, of {in_words(memory)}"
+    )
+
+
+def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> int:
+    """Return the bytes that a model takes while it learns, rather too many than too few."""
+    m, q = source.n_columns, max(1, source.n_targets, len(classes or []))
+    if isinstance(model, IncrementalPLS):
+        if one_pass:
+            return int(model.memory_usage(m, max(1, source.n_targets)))
+        # Small data is centred as a whole; of how many rows there are, a text file tells only in the end.
+        total = SMALL_BYTES if source.n_rows is None else 8 * m * source.n_rows
+        small = total if total <= SMALL_BYTES else 0
+        return 8 * m * (8 * model.n_components + 12 * q + 20) + 2 * small
+    if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":
+        # The scatter, its copy while it changes, and what it takes to solve.
+        return 8 * m * (8 * m + 12 * q + 20)
+    components = getattr(model, "n_pca_components", 0) + (model.n_components or q)
+    # Directions, loadings and sums of each column of y: before and after a change, and the solution.
+    return 8 * m * (12 * q * components + 20)
+
+
+def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, needed: int) -> str:
+    """Return what to do instead."""
+    more = f"allow --memory {-(-needed // 10**6)}MB"
+    if not (one_pass and isinstance(model, IncrementalPLS)):
+        return more
+    size = _largest_sketch(model, source, room)
+    ways = [] if size is None else [f"pass --one-pass --sketch-size {size}"]
+    if source.rereadable and state_bytes(model, source, one_pass=False, classes=None) <= room:
+        ways.append("leave out --one-pass")
+    return ", or ".join([*ways, more])
+
+
+def _largest_sketch(model: IncrementalPLS, source: Source, room: int) -> int | None:
+    """Return the largest size of a sketch, of the default and halves of it, that there is room for."""
+    size = 128
+    while size > model.n_components:
+        trial = IncrementalPLS(model.n_components, solver="sketch", sketch_size=size)
+        if trial.memory_usage(source.n_columns, max(1, source.n_targets)) <= room:
+            return size
+        size //= 2
+    return None

@@ -1,0 +1,62 @@
+"""Progress on a terminal, with the error that a model makes before it learns."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from .._types import Array
+from ..progress import ProgressBar, Step, listening
+from .scores import Score, score_for
+
+# Seconds before a bar appears.
+WAIT = 0.5
+
+
+def is_shown() -> bool:
+    """Return whether there is a terminal to show progress on."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+@contextmanager
+def shown(note: Callable[[], str] | None = None) -> Iterator[None]:
+    """Show a bar for the work done inside, and a note beside it, if standard error is a terminal."""
+    if not is_shown():
+        yield
+        return
+    bar = ProgressBar(sys.stderr, WAIT)
+
+    def draw(step: Step) -> None:
+        text = note() if note is not None else ""
+        bar(replace(step, label=f"{step.label}, {text}") if text else step)
+
+    try:
+        with listening(draw):
+            yield
+    finally:
+        bar.clear()
+
+
+class RunningError:
+    """How well a model predicts each block before it learns it (test, then train)."""
+
+    def __init__(self) -> None:
+        self._score: Score | None = None
+
+    def __call__(self, model: Any, X: Array, y: Array | None) -> None:
+        """Take in a block that the model is about to learn."""
+        if y is None or not hasattr(model, "predict") or not model.__sklearn_is_fitted__():
+            return
+        if self._score is None:
+            self._score = score_for(model, y)
+        with warnings.catch_warnings():
+            # That the rows so far are few, or have no names, is nothing to be told in between.
+            warnings.simplefilter("ignore")
+            self._score.add(y, model.predict(X))
+
+    def __str__(self) -> str:
+        return "" if self._score is None else f"error {self._score.error():.1%}"

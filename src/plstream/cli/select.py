@@ -1,0 +1,157 @@
+"""``plstream select``: the features that matter."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .methods import Method, new_model, reads_again
+from .options import Columns, Components, Data, DataFormat, Exclude, Force, Target, open_data
+
+if TYPE_CHECKING:
+    from ..sources import Source
+
+
+class Ranking(StrEnum):
+    """Methods that rank features."""
+
+    vip = "vip"
+    inffs = "inffs"
+    inffs_u = "inffs-u"
+    inffs_s = "inffs-s"
+    ilfs = "ilfs"
+
+
+class PlsModel(StrEnum):
+    """Models that VIP can be had from."""
+
+    incremental_pls = "incremental-pls"
+    cipls = "cipls"
+    olpls = "olpls"
+
+
+_SELECTORS = {Ranking.inffs: "InfFS", Ranking.inffs_u: "InfFSU", Ranking.inffs_s: "InfFSS", Ranking.ilfs: "ILFS"}
+_ENDINGS = (".csv", ".json")
+
+
+def select(
+    data: Data,
+    target: Target = None,
+    method: Annotated[Ranking, typer.Option("--method", help="How features are ranked.")] = Ranking.vip,
+    keep: Annotated[
+        str | None,
+        typer.Option("--keep", metavar="N|SHARE", help="How many, or which share such as 0.1. Default: the method's."),
+    ] = None,
+    components: Components = None,
+    model: Annotated[
+        PlsModel, typer.Option("--model", help="The PLS model of vip. cipls and olpls take labels.")
+    ] = PlsModel.incremental_pls,
+    columns: Columns = None,
+    exclude: Exclude = None,
+    data_format: DataFormat = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="OUT", help=".csv or .json. Default: CSV on standard output."),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Rank the features and print those kept, the best first, with their scores.
+
+    vip reads data of any size; the other methods need it in memory. inffs and inffs-u use no target.
+
+    \b
+    plstream select spectra.csv --target moisture --keep 20
+    plstream select features.npy --target labels.npy --method inffs-s --keep 0.1 -o kept.json
+    """
+    import numpy as np
+
+    from .output import require_free
+    from .progress import shown
+
+    share = _as_number(keep)
+    if output is not None:
+        require_free(output, force=force, endings=_ENDINGS)
+    if not target and method not in {Ranking.inffs, Ranking.inffs_u}:
+        raise ValueError(f"--method {method} needs a --target: a column by name or number, or a file.")
+    source = open_data(data, target, columns, exclude, data_format)
+    with shown():
+        selector = (
+            _vip(source, Method(model.value), components, share)
+            if method is Ranking.vip
+            else _ranked(source, method, share)
+        )
+    kept, names = selector.get_support(indices=True), source.feature_names
+    kept = kept[np.argsort(selector.ranking_[kept])]
+    rows = [
+        {"feature": str(j) if names is None else names[j], "column": int(j), "score": float(selector.scores_[j])}
+        for j in kept
+    ]
+    _write(rows, output, force=force)
+
+
+def _vip(source: Source, method: Method, components: int | None, keep: float | None) -> Any:
+    """Return a selector from a model that reads the rows in blocks."""
+    import plstream
+
+    from .fitting import fit_source
+
+    model = new_model(method, n_components=components)
+    fit_source(model, source, one_pass=not (source.rereadable and reads_again(method)))
+    return plstream.VIPSelector(model, n_features_to_select=keep, prefit=True)
+
+
+def _ranked(source: Source, method: Ranking, keep: float | None) -> Any:
+    """Return a selector that was given all rows at once."""
+    import numpy as np
+
+    import plstream
+
+    from ..memory import require_memory
+
+    mapped = source.mapped()
+    if mapped is None:
+        needed = 2 * (source.n_rows or 0) * source.n_columns * source.dtype.itemsize
+        require_memory(needed, f"--method {method}, which needs all rows at once,")
+        blocks = list(source.blocks())
+        if not blocks:
+            raise ValueError(f"{source.name} has no rows.")
+        X = np.concatenate([X for X, _ in blocks])
+        y = None if blocks[0][1] is None else np.concatenate([y for _, y in blocks if y is not None])
+    else:
+        X, y = mapped
+    return getattr(plstream, _SELECTORS[method])(n_features_to_select=keep).fit(X, y)
+
+
+def _as_number(keep: str | None) -> float | None:
+    """Return a number of features as int, a share as float."""
+    if keep is None:
+        return None
+    try:
+        number = float(keep) if "." in keep or "e" in keep.lower() else int(keep)
+    except ValueError:
+        number = 0
+    if not (number >= 1 if isinstance(number, int) else 0 < number <= 1):
+        raise ValueError(f"--keep {keep} is neither a number of features such as 20 nor a share such as 0.1.")
+    return number
+
+
+def _write(rows: list[dict[str, Any]], output: Path | None, *, force: bool) -> None:
+    import io
+    import json
+
+    from ..persistence import replacing
+    from .output import print_table
+
+    if output is None:
+        print_table(rows)
+        return
+    text = io.StringIO()
+    if output.suffix == ".json":
+        text.write(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
+    else:
+        print_table(rows, text)
+    with replacing(output, overwrite=force) as file:
+        file.write(text.getvalue().encode())

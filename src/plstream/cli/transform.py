@@ -1,0 +1,35 @@
+"""``plstream transform``: scores of rows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .options import Columns, Data, DataFormat, Exclude, Force, Model
+
+Output = Annotated[
+    str, typer.Option("--output", "-o", metavar="OUT", help=".npy, .csv or .parquet; - is CSV on standard output.")
+]
+
+
+def transform(
+    model: Model,
+    data: Data,
+    output: Output = "-",
+    columns: Columns = None,
+    exclude: Exclude = None,
+    data_format: DataFormat = None,
+    force: Force = False,
+) -> None:
+    """Compute the scores of rows with a model, block by block.
+
+    If model and data have names of features, they are found by name, and other columns are left alone.
+
+    \b
+    plstream transform model.plstream new.parquet -o scores.parquet
+    cat new.csv | plstream transform model.plstream - --format csv | head
+    """
+    from .applying import apply
+
+    apply("transform", model, data, output, columns=columns, exclude=exclude, data_format=data_format, force=force)

@@ -1,0 +1,213 @@
+"""The command as a whole: help, errors and exit codes, pipes, interrupts, a shell."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import plstream
+from plstream import IncrementalPLS, load, save
+from plstream.cli import errors, fitting, main
+
+COMMANDS = ["fit", "transform", "predict", "select", "evaluate", "info", "export"]
+README = Path(__file__).parents[2] / "README.md"
+
+
+def in_shell(line, folder, **options):
+    """Run a line in a shell where plstream is a command."""
+    command = f'plstream() {{ {shlex.quote(sys.executable)} -m plstream "$@"; }}\n{line}'
+    source = str(Path(plstream.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source}
+    return subprocess.run(  # noqa: S603
+        ["/bin/bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples(done, command):
+    assert f"plstream {command} " in done(command, "--help").split("Arguments:")[0].split("\n", 1)[1]
+
+
+def test_help_of_all(done):
+    text = done("--help")
+    assert all(f"  {command} " in text for command in COMMANDS)
+    assert "Exit codes" in text
+    assert done() == text
+    assert done("--version") == f"plstream {plstream.__version__}\n"
+
+
+def test_help_is_quick():
+    code = (
+        "import sys; from plstream.cli import main; main(['fit', '--help']); "
+        "print(*{'numpy', 'sklearn', 'scipy', 'numba', 'rich'} & {*sys.modules}, file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert result.stderr.strip() == ""
+
+
+def test_without_the_extra():
+    code = "import sys; sys.modules['typer'] = None; from plstream.cli import main; sys.exit(main([]))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "The command plstream needs a few packages more: pip install 'plstream[cli]'.\n"
+
+
+@pytest.mark.parametrize("arguments", [["nothing"], ["--nothing"], ["fit", "a", "b"], ["fit", "a", "--target"]])
+def test_usage_errors_are_one_line(refused, arguments):
+    refused(*arguments)
+
+
+def test_completion(done, monkeypatch, capsys):
+    assert "complete_bash" in done("--show-completion", "bash")
+    monkeypatch.setenv("_PLSTREAM_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "plstream pre")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert main([]) == 0
+    assert capsys.readouterr().out.split() == ["predict"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("empty.csv", b""),
+        ("header.csv", b"a,b,y\n"),
+        ("nan.csv", b"a,b,y\n1,2,3\n1,nan,3\n2,3,4\n"),
+        ("inf.csv", b"a,b,y\n1,2,3\n1,inf,3\n2,3,4\n"),
+        ("ragged.csv", b"a,b,y\n1,2,3\n1,3\n"),
+        ("text.csv", b"a,b,y\n1,2,3\n1,x\x1b[31m,3\n"),
+        ("twice.csv", b"a,a,y\n1,2,3\n"),
+        ("bytes.csv", b"a,b,y\n\xff\xfe\x00,2,3\n"),
+        ("cut.npy", b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (5, 3), }"),
+        ("not.parquet", b"PAR1 nothing"),
+        ("not.h5", b"nothing"),
+        ("not.csv.gz", b"nothing"),
+        ("bad.ndjson", b'{"a": 1, "y": 2}\n{"a": \n'),
+        ("what.bin", b"\x00\x01\x02"),
+        ("one\nline.csv", b"a,b,y\n1,2,x\n"),
+    ],
+)
+@pytest.mark.parametrize("one_pass", [True, False])
+def test_hostile_files(folder, refused, name, content, one_pass):
+    (folder / name).write_bytes(content)
+    refused("fit", name, "--target", "y", *["--one-pass"] * one_pass)
+    assert not (folder / "model.plstream").exists()
+
+
+@pytest.mark.parametrize("change", [lambda b: b[:-9], lambda b: b[:40] + b"x" + b[41:], lambda _: b"", lambda b: b * 2])
+def test_damaged_models(folder, refused, arrays, change):
+    save(IncrementalPLS().fit(arrays.X, arrays.y), "model.plstream")
+    (folder / "model.plstream").write_bytes(change((folder / "model.plstream").read_bytes()))
+    for command in (["info", "model.plstream"], ["predict", "model.plstream", "X.npy"]):
+        refused(*command)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (OSError(28, "No space left on device", "model"), 1, "model: No space left on device."),
+        (OSError(5, "Input/output error"), 1, "Input/output error."),
+        (MemoryError(), 1, "not enough memory"),
+        (MemoryError("needs 5 GB"), 1, "needs 5 GB"),
+        (KeyboardInterrupt(), 1, "interrupted, and nothing was written."),
+        (RuntimeError("odd"), 1, "RuntimeError: odd"),
+        (ValueError("two\nlines"), 2, "two lines"),
+    ],
+)
+def test_failures(folder, refused, monkeypatch, error, code, words):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(fitting, "fit_source", fail)
+    assert words in refused("fit", "X.npy", "-t", "y.npy", code=code)
+    assert not (folder / "model.plstream").exists()
+
+
+@pytest.mark.parametrize("place", [0, 2, 4])
+@pytest.mark.usefixtures("folder")
+def test_debug_shows_the_traceback(run, place):
+    arguments = ["fit", "X.npy", "-t", "none"]
+    result = run(*arguments[:place], "--debug", *arguments[place:])
+    assert result.code == 2
+    assert "Traceback" in result.err
+
+
+def test_exit_codes_of_systems():
+    assert errors.exit_code(FileNotFoundError(2, "No such file", "x")) == 2
+    assert errors.exit_code(OSError("x is a device")) == 2
+    assert errors.exit_code(OSError(28, "No space left")) == 1
+
+
+def test_pipes(folder, arrays):
+    save(IncrementalPLS().fit(arrays.X, arrays.y), folder / "model.plstream")
+    line = "cat data.csv | plstream predict model.plstream - --format csv --columns 0:5 2> errors | head -n 2"
+    result = in_shell(line, folder)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines()[0] == "prediction"
+    assert len(result.stdout.splitlines()) == 2
+    assert (folder / "errors").read_text().count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_standard_output(folder, refused, arrays, monkeypatch):
+    save(IncrementalPLS().fit(arrays.X, arrays.y), folder / "model.plstream")
+    full = open("/dev/full", "w")  # noqa: PTH123, SIM115
+    with monkeypatch.context() as context:
+        context.setattr(sys, "stdout", full)
+        assert refused("predict", "model.plstream", "X.npy", code=1) == "plstream: No space left on device.\n"
+    with suppress(OSError):
+        full.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+def test_interrupt_while_waiting_for_rows(folder):
+    command = [sys.executable, "-m", "plstream", "fit", "-", "--format", "csv", "--target", "y", "--exclude", "kind"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(plstream.__file__).parents[1])}
+    with subprocess.Popen(  # noqa: S603
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True
+    ) as process:
+        # The pipe is read once the handlers of signals are in place.
+        header, rows = (folder / "data.csv").read_text().split("\n", 1)
+        process.stdin.write(header + "\n" + rows * 20)
+        process.stdin.flush()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        error = process.stderr.read()
+        process.stdin.close()
+    assert process.returncode == 1
+    assert error == "plstream: interrupted, and nothing was written.\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["X.npy", "data.csv", "labels.npy", "y.npy"]
+
+
+def test_interrupt_of_a_process(folder, refused, monkeypatch):
+    monkeypatch.setattr(fitting, "fit_source", lambda *_, **__: os.kill(os.getpid(), signal.SIGINT) or time.sleep(5))
+    assert "interrupted" in refused("fit", "X.npy", "-t", "y.npy", code=1)
+    assert not (folder / "model.plstream").exists()
+
+
+def test_readme_as_a_new_user(tmp_path, monkeypatch, done):
+    """The session in the README, in an empty folder."""
+    text = README.read_text().split("## The command line")[1].split("```console\n")[1].split("```")[0]
+    commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
+    assert len(commands) >= 4
+    monkeypatch.chdir(tmp_path)
+    written = ""
+    for program, *arguments in map(shlex.split, commands):
+        if program == "plstream":
+            written += done(*arguments)
+        else:
+            subprocess.run([sys.executable, *arguments], check=True)  # noqa: S603
+    assert written.splitlines() == [line for line in text.splitlines() if not line.startswith("$ ")]
+    assert np.isfinite(load(tmp_path / "model.plstream").coef_).all()

@@ -1,0 +1,229 @@
+"""All commands but fit: the results of the library, in files and on standard output."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import r2_score, root_mean_squared_error
+
+import plstream
+from plstream import CIPLS, IncrementalPLS, InfFSS, VIPSelector, load, open_source, save
+from plstream.cli.scores import Regression
+
+
+@pytest.fixture
+def model(folder):
+    model = IncrementalPLS(2).fit(open_source("data.csv", target="y", exclude="kind"))
+    save(model, folder / "model.plstream")
+    return model
+
+
+@pytest.fixture
+def classifier(folder):
+    model = CIPLS(2).fit(open_source("data.csv", target="kind", exclude="y"))
+    save(model, folder / "labels.plstream")
+    return model
+
+
+def read_csv(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("method", ["transform", "predict"])
+def test_npy_is_that_of_the_library(model, done, method):
+    # Other columns are left alone.
+    assert done(method, "model.plstream", "data.csv", "-o", "out.npy") == ""
+    expected = getattr(model, method)(open_source("data.csv", columns=list("abcde")))
+    found = np.load("out.npy")
+    assert found.dtype == expected.dtype
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_csv_reads_back(folder, done, arrays, dtype):
+    np.save("rows.npy", arrays.X.astype(dtype))
+    model = IncrementalPLS(2).fit(arrays.X.astype(dtype), arrays.y)
+    save(model, "model.plstream")
+    out = done("transform", "model.plstream", "rows.npy")
+    done("transform", "model.plstream", "rows.npy", "-o", "out.csv")
+    assert (folder / "out.csv").read_text() == out
+    assert out.startswith("incrementalpls0,incrementalpls1\n")
+    found = np.loadtxt(io.StringIO(out), delimiter=",", skiprows=1).astype(dtype)
+    assert np.array_equal(found, model.transform(arrays.X.astype(dtype)))
+
+
+@pytest.mark.usefixtures("model")
+def test_parquet(classifier, done):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    done("predict", "labels.plstream", "data.csv", "-o", "out.parquet")
+    table = parquet.read_table("out.parquet")
+    assert table.column_names == ["prediction"]
+    expected = classifier.predict(open_source("data.csv", columns=list("abcde")))
+    assert table["prediction"].to_pylist() == expected.tolist()
+
+
+@pytest.mark.parametrize("ending", ["npy", "csv", "parquet"])
+def test_several_blocks_and_targets(folder, done, arrays, monkeypatch, ending):
+    pytest.importorskip("pyarrow") if ending == "parquet" else None
+    model = IncrementalPLS(2).fit(arrays.X, np.column_stack([arrays.y, arrays.X[:, 4]]))
+    save(model, "model.plstream")
+    monkeypatch.setattr(plstream.sources.source, "default_rows", lambda *_: 70)
+    done("predict", "model.plstream", "X.npy", "-o", f"out.{ending}")
+    expected = model.predict(arrays.X)
+    if ending == "csv":
+        assert list(read_csv((folder / "out.csv").read_text())[0]) == ["prediction0", "prediction1"]
+    source = open_source(f"out.{ending}")
+    found = np.concatenate([X for X, _ in source.blocks()])
+    assert np.allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.usefixtures("model")
+def test_from_standard_input(done, folder):
+    out = done("predict", "model.plstream", "-", "--format", "csv", stdin=(folder / "data.csv").read_bytes())
+    assert out == done("predict", "model.plstream", "data.csv")
+
+
+def test_columns_without_names(model, run):
+    result = run("predict", "model.plstream", "X.npy")
+    assert result.code == 0
+    assert result.err.startswith("plstream: warning: ")
+    assert np.allclose(
+        np.loadtxt(io.StringIO(result.out), skiprows=1),
+        model.predict(open_source("data.csv", columns=list("abcde"))),
+        rtol=1e-14,
+    )
+
+
+@pytest.mark.usefixtures("model")
+def test_outputs_are_kept_or_replaced_as_a_whole(done, refused, folder):
+    (folder / "out.csv").write_text("mine")
+    assert "--force" in refused("predict", "model.plstream", "data.csv", "-o", "out.csv")
+    bad = (folder / "data.csv").read_text().replace("\n", "\nnan,", 1)
+    (folder / "bad.csv").write_text(bad)
+    refused("predict", "model.plstream", "bad.csv", "-o", "out.csv", "--force")
+    assert (folder / "out.csv").read_text() == "mine"
+    done("predict", "model.plstream", "data.csv", "-o", "out.csv", "--force")
+    assert len((folder / "out.csv").read_text().splitlines()) == 301
+    assert not list(folder.glob(".plstream-*"))
+
+
+@pytest.mark.usefixtures("model")
+def test_wrong_applications(refused, folder, arrays):
+    np.save("narrow.npy", arrays.X[:, :3])
+    assert "must end in .npy, .csv, .parquet" in refused("predict", "model.plstream", "data.csv", "-o", "out.txt")
+    assert "is not a model file" in refused("predict", "data.csv", "data.csv")
+    assert "No such file" in refused("predict", "none.plstream", "data.csv")
+    assert "3 features" in refused("predict", "model.plstream", "narrow.npy").split("warning")[-1]
+    (folder / "part.csv").write_text("a,b\n1,2\n")
+    assert "There is no column 'c'" in refused("predict", "model.plstream", "part.csv")
+    save(plstream.CCIPCA().fit(arrays.X), "pca.plstream")
+    assert "CCIPCA cannot predict" in refused("predict", "pca.plstream", "X.npy")
+    assert "has no predictions" in refused("evaluate", "pca.plstream", "X.npy", "-t", "y.npy")
+
+
+def test_evaluate_values(model, done, arrays):
+    (row,) = read_csv(done("evaluate", "model.plstream", "data.csv", "--target", "y"))
+    predicted = model.predict(open_source("data.csv", columns=list("abcde")))
+    assert (row["target"], row["rows"]) == ("y", "300")
+    assert float(row["r2"]) == pytest.approx(r2_score(arrays.y, predicted), rel=1e-5)
+    assert float(row["rmse"]) == pytest.approx(root_mean_squared_error(arrays.y, predicted), rel=1e-5)
+
+
+def test_evaluate_labels(classifier, done, refused, arrays):
+    (row,) = read_csv(done("evaluate", "labels.plstream", "data.csv", "--target", "kind"))
+    right = classifier.predict(open_source("data.csv", columns=list("abcde"))) == arrays.labels
+    assert float(row["accuracy"]) == pytest.approx(right.mean(), rel=1e-5)
+    assert "text as labels" in refused("evaluate", "labels.plstream", "data.csv", "--target", "y")
+
+
+@pytest.mark.usefixtures("model")
+def test_evaluate_refuses(refused):
+    assert "--target" in refused("evaluate", "model.plstream", "data.csv")
+    assert "predicts numbers" in refused("evaluate", "model.plstream", "data.csv", "-t", "kind")
+    assert "both a feature and a target" in refused("evaluate", "model.plstream", "data.csv", "-t", "y,e")
+
+
+@pytest.mark.parametrize(("size", "mean"), [(1.0, 0.0), (1.0, 1e8), (1e150, 0.0), (1e200, 0.0), (1e-150, 0.0)])
+@pytest.mark.parametrize("chunk", [1, 7, 100])
+def test_scores_of_blocks_are_those_of_all_rows(size, mean, chunk):
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(100, 2)) + mean
+    predicted = y + rng.normal(size=(100, 2))
+    score = Regression(y[:chunk] * size)
+    for start in range(0, 100, chunk):
+        score.add(y[start : start + chunk] * size, predicted[start : start + chunk] * size)
+    for row, true, guess in zip(score.table(["a", "b"]), y.T, predicted.T, strict=True):
+        assert row["r2"] == pytest.approx(r2_score(true, guess), rel=1e-6)
+        assert row["rmse"] == pytest.approx(root_mean_squared_error(true, guess) * size, rel=1e-6)
+
+
+def test_scores_of_a_constant():
+    for predicted, expected in ((3.0, 1.0), (4.0, 0.0)):
+        score = Regression(np.full((5, 1), 3.0))
+        score.add(np.full(5, 3.0), np.full(5, predicted))
+        assert score.table(["y"])[0]["r2"] == expected
+
+
+@pytest.mark.usefixtures("folder")
+def test_select_by_importance(done, arrays):
+    rows = read_csv(done("select", "data.csv", "--target", "y", "--exclude", "kind", "--keep", "0.4", "-c", 3))
+    expected = VIPSelector(IncrementalPLS(3), n_features_to_select=0.4).fit(arrays.X, arrays.y)
+    assert [row["feature"] for row in rows] == ["b", "a"]
+    assert [float(row["score"]) for row in rows] == pytest.approx(expected.scores_[[1, 0]], rel=1e-5)
+
+
+def test_select_of_labels_and_streams(folder, done):
+    content = (folder / "data.csv").read_bytes()
+    call = "--format", "csv", "--target", "kind", "--exclude", "y", "--model", "cipls", "--keep", "2"
+    rows = read_csv(done("select", "-", *call, stdin=content))
+    assert [row["column"] for row in rows] == ["1", "0"]
+
+
+@pytest.mark.parametrize("method", ["inffs", "inffs-u", "inffs-s", "ilfs"])
+def test_select_in_memory(folder, done, method, arrays):
+    done("select", "X.npy", "--target", "labels.npy", "--method", method, "--keep", 3, "-o", "kept.json")
+    rows = json.loads((folder / "kept.json").read_text())
+    scores = [row["score"] for row in rows]
+    assert len(rows) == 3
+    assert scores == sorted(scores, reverse=True)
+    if method == "inffs-s":
+        expected = InfFSS(3).fit(arrays.X, arrays.labels)
+        assert {row["column"] for row in rows} == set(expected.get_support(indices=True))
+        text = done("select", "data.csv", "--target", "kind", "--exclude", "y", "--method", method, "--keep", 3)
+        assert [row["column"] for row in read_csv(text)] == [str(row["column"]) for row in rows]
+
+
+@pytest.mark.parametrize("keep", ["0", "-1", "1.5", "some", "0.0"])
+@pytest.mark.usefixtures("folder")
+def test_select_refuses(refused, keep):
+    assert "--keep" in refused("select", "X.npy", "-t", "y.npy", f"--keep={keep}")
+    assert "needs a --target" in refused("select", "X.npy", "--method", "ilfs")
+
+
+@pytest.mark.usefixtures("model", "classifier")
+def test_info(done, refused, folder):
+    out = done("info", "model.plstream")
+    assert "class:      IncrementalPLS\n" in out
+    assert "features:   a, b, c, d, e\n" in out
+    assert "classes:    high, low\n" in done("info", "labels.plstream")
+    (folder / "renamed").write_bytes((folder / "model.plstream").read_bytes())
+    assert done("info", "renamed") == out
+    save(IncrementalPLS(), "new.plstream")
+    assert "IncrementalPLS" in done("info", "new.plstream")
+    save(VIPSelector(IncrementalPLS()).fit(np.load("X.npy"), np.load("y.npy")), "vip.plstream")
+    assert "VIPSelector" in done("info", "vip.plstream")
+    assert "rows:      300\n" in done("info", "data.csv", "-t", "kind")
+    assert "features:  5 of float64\n" in done("info", "X.npy")
+    assert "'high', not a number" in refused("info", "data.csv")
+
+
+@pytest.mark.usefixtures("model")
+def test_export(done, refused, folder):
+    pytest.importorskip("onnx")
+    assert done("export", "model.plstream") == ""
+    assert (folder / "model.onnx").exists()
+    assert "--force" in refused("export", "model.plstream", "-o", "model.onnx")
+    done("export", "model.plstream", "--force", "--method", "predict", "--dtype", "float64")
+    assert load("model.plstream").n_components == 2
