@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from plstream import open_source
-from plstream.sources import text
+from plstream.sources import delimited, text
 
 tables = arrays(
     np.float64,
@@ -25,7 +25,7 @@ def read(source):
 @pytest.fixture(params=["arrow", "numpy"])
 def parser(request, monkeypatch):
     if request.param == "numpy":
-        monkeypatch.setattr(text, "_arrow_csv", lambda: None)
+        monkeypatch.setattr(delimited, "_arrow_csv", lambda: None)
     else:
         pytest.importorskip("pyarrow", reason="needs pyarrow")
 

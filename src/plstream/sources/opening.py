@@ -163,10 +163,12 @@ class _Opener:
         return self._text(name, file, where)
 
     def _text(self, name: str, file: Path | IO[bytes], where: str) -> Table:
-        from .text import CsvTable, NdjsonTable
-
         if name == "ndjson":
+            from .ndjson import NdjsonTable
+
             return NdjsonTable(file, where)
+        from .delimited import CsvTable
+
         delimiter = self.delimiter or ("\t" if name == "tsv" else ",")
         return CsvTable(file, where, delimiter=delimiter, header=self.header)
 
