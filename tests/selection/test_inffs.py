@@ -103,8 +103,21 @@ def test_inffsu(solver, double_scaling):
         np.testing.assert_array_equal(np.argsort(-A.sum(axis=1), kind="stable")[:4], np.argsort(selector.ranking_)[:4])
 
 
-def edges_of_inffss(X, y, alpha, g, *, symmetrise):
-    h = scaled(fisher(X, y))
+def fisher_by_loops(X, y):
+    """Return Fisher's criterion of data without a feature that separates without error."""
+    criteria = []
+    for f in X.T:
+        first, second = ([x for x, label in zip(f, y, strict=True) if label == k] for k in (0, 1))
+        means = [sum(part) / len(part) for part in (first, second)]
+        parts = zip((first, second), means, strict=True)
+        variance = sum(sum((x - mean) ** 2 for x in part) / (len(part) - 1) for part, mean in parts)
+        criteria.append((means[1] - means[0]) ** 2 / variance if len({*f}) > 1 else 0.0)
+    return np.array(criteria)
+
+
+def edges_of_inffss(X, y, alpha, *, symmetrise):
+    h = scaled(fisher_by_loops(X, y))
+    g = scaled(np.array([histogram_information(f, y, 10) for f in X.T]))
     s = scaled(np.maximum.outer(X.std(axis=0, ddof=1), X.std(axis=0, ddof=1)))
     G = np.array(
         [
@@ -124,13 +137,23 @@ def edges_of_inffss(X, y, alpha, g, *, symmetrise):
 def test_inffss(solver, symmetrise, double_scaling):
     X, y = two_class_data()
     alpha = (0.5, 0.2, 0.3)
-    G = edges_of_inffss(X, y, alpha, scaled(mutual_information(X, y)), symmetrise=symmetrise)
+    G = edges_of_inffss(X, y, alpha, symmetrise=symmetrise)
     m = len(G)
     slack, largest = 5e-6 * m, G.sum(axis=1).max()
     r = (1 - slack) / largest if double_scaling else 1 - slack
     expected = geometric_series(G / (largest + slack), r)
     selector = InfFSS(alpha=alpha, symmetrise=symmetrise, double_scaling=double_scaling, solver=solver).fit(X, y)
     np.testing.assert_allclose(selector.scores_, expected, rtol=1e-10)
+
+
+def test_rate_has_a_floor(monkeypatch):
+    """With slack for 50 features, 1 - 0.02 m is 0.4 for 30 of them, and would be -0.2 for 60."""
+    monkeypatch.setattr(inffs, "_SLACK", 0.02)
+    for m, share in ((30, 0.4), (60, 0.1)):
+        X, y = two_class_data(m=m)
+        G = edges_of_inffss(X, y, (0.2, 0.3, 0.5), symmetrise=False)
+        expected = geometric_series(G / (G.sum(axis=1).max() + 0.02 * m), share)
+        np.testing.assert_allclose(InfFSS(alpha=(0.2, 0.3, 0.5)).fit(X, y).scores_, expected, rtol=1e-10)
 
 
 def test_inffss_ignores_mutual_information_unless_symmetrised(monkeypatch):
@@ -411,7 +434,8 @@ def test_more_features_than_the_rate_allows():
 
 
 def histogram_information(x, y, bins):
-    edges = np.linspace(x.min(), x.max(), bins + 1)
+    # A constant is in one bin, whichever that is.
+    edges = np.linspace(x.min(), x.max() if len({*x}) > 1 else x.min() + 1, bins + 1)
     joint = np.array([np.histogram(x[y == label], edges)[0] for label in np.unique(y)], dtype=float)
     p_x, p_y = joint.sum(axis=0) / len(x), joint.sum(axis=1) / len(x)
     p_x[p_x == 0] = 1e-5
