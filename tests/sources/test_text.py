@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -66,6 +66,7 @@ def test_ndjson_round_trip(tmp_path):
 
 
 @given(st.lists(st.text(max_size=6).filter(str.strip), min_size=2, max_size=8))
+@example(["0", "\0"])
 @settings(max_examples=40, deadline=None)
 def test_text_is_never_mistaken_for_something_else(tmp_path_factory, names):
     """Labels of any text come back, or are refused; they are never changed but for spaces around them."""

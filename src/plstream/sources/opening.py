@@ -139,7 +139,7 @@ class _Opener:
 
             return NpyTable(path) if name == "npy" else open_npz(path, key)
         if name in {"parquet", "arrow"}:
-            from .tables import ParquetTable, open_arrow
+            from .row_groups import ParquetTable, open_arrow
 
             return ParquetTable(path) if name == "parquet" else open_arrow(path)
         if name == "hdf5":

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from queue import Queue
 from typing import Any, Generic, TypeVar
@@ -112,12 +112,9 @@ class TemporaryCopy:
 
     def __init__(self, blocks: Iterable[tuple[Array, Array]], n_bytes: int | None = None) -> None:
         """Copy all blocks; raise NoRoomError if the disk is too full for them, or for ``n_bytes``."""
-        folder = _temporary_folder()
-        _require_room(folder, n_bytes or 0)
+        _require_room(_temporary_folder(), n_bytes or 0)
         with ExitStack() as files:
-            x_rows, y_rows = (
-                _Growing(files.enter_context(tempfile.TemporaryFile(dir=folder)), folder) for _ in range(2)
-            )
+            x_rows, y_rows = (files.enter_context(temporary_array()) for _ in range(2))
             for X, Y in blocks:
                 x_rows.append(X)
                 y_rows.append(Y)
@@ -131,7 +128,15 @@ class TemporaryCopy:
         self._files.close()
 
 
-class _Growing:
+@contextmanager
+def temporary_array() -> Iterator[GrowingArray]:
+    """Give an empty array in a file without a name."""
+    folder = _temporary_folder()
+    with tempfile.TemporaryFile(dir=folder) as file:
+        yield GrowingArray(file, folder)
+
+
+class GrowingArray:
     """An array in a file, which rows are added to."""
 
     def __init__(self, file: Any, folder: Path) -> None:
@@ -140,6 +145,7 @@ class _Growing:
         self.n_rows = 0
 
     def append(self, rows: Array) -> None:
+        """Add rows; raise NoRoomError if the disk is too full for them."""
         _require_room(self.folder, rows.nbytes)
         self.shape, self.dtype = rows.shape[1:], rows.dtype
         try:
@@ -149,6 +155,7 @@ class _Growing:
         self.n_rows += len(rows)
 
     def array(self) -> Array:
+        """Return all rows, as an array that is read when it is used."""
         self.file.flush()
         return np.memmap(self.file, self.dtype, "r", shape=(self.n_rows, *self.shape))
 

@@ -1,4 +1,4 @@
-"""Columns in Arrow's formats: Parquet, Arrow IPC and Feather, from files and from streams.
+"""Columns in Arrow's formats: what Parquet, Arrow files and Feather have in common, and streams of Arrow.
 
 Features are columns of numbers, or the entries of one column of lists of a fixed size, which is read without taking
 columns apart and so several times faster.
@@ -62,14 +62,30 @@ class ArrowTable(Table):
 
     def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
         """Yield rows, batch by batch."""
-        names = list(dict.fromkeys(self._name(int(column)) for column in (*features, *targets)))
+        step = self._step(features, step)
+        batches = self.batches(self._names(features, targets), start, step)
+        yield from self._rows_of_batches(batches, features, targets, start, step)
+
+    def _step(self, features: NDArray[np.intp], step: int) -> int:
+        """Return how many rows of the features to take apart at a time."""
+        row_bytes = self.dtype_of(features).itemsize * len(features) if len(features) else 1
+        return max(1, min(step, _PIECE_BYTES // row_bytes))
+
+    def _names(self, features: NDArray[np.intp], targets: NDArray[np.intp]) -> list[str]:
+        return list(dict.fromkeys(self._name(int(column)) for column in (*features, *targets))) or self._cheapest()
+
+    def _rows_of_batches(
+        self,
+        batches: Iterator[tuple[int, Any]],
+        features: NDArray[np.intp],
+        targets: NDArray[np.intp],
+        start: int,
+        step: int,
+    ) -> Iterator[Piece]:
         dtype = self.dtype_of(features) if len(features) else np.dtype(np.float64)
-        step = max(1, min(step, _PIECE_BYTES // (dtype.itemsize * max(1, len(features)))))
-        for begin, batch in self.batches(names or self._cheapest(), start, step):
-            skip = max(0, start - begin)
-            for first in range(skip, batch.num_rows, step):
-                part = batch.slice(first, step)
-                yield self._piece(part, features, targets, dtype, begin + first)
+        for begin, batch in batches:
+            for first in range(max(0, start - begin), batch.num_rows, step):
+                yield self._piece(batch.slice(first, step), features, targets, dtype, begin + first)
 
     def _piece(
         self, batch: Any, features: NDArray[np.intp], targets: NDArray[np.intp], dtype: np.dtype[Any], row: int
@@ -80,11 +96,23 @@ class ArrowTable(Table):
             X = self._entries(batch, row)
             X = X if len(features) == self.n_columns and (np.diff(features) == 1).all() else X[:, features]
         else:
-            X = rows_of([self._column(batch, int(column), row) for column in features], dtype)
+            X = self._rows(batch, features, dtype, row)
         columns = [self._column(batch, int(column), row) for column in targets]
         if len(columns) > 1:
             return X, np.column_stack(columns)
         return X, columns[0] if columns else None
+
+    def _rows(self, batch: Any, features: NDArray[np.intp], dtype: np.dtype[Any], row: int) -> Array:
+        """Return columns side by side; by Arrow if all are of one type, which leaves the interpreter to others."""
+        names = [self._name(int(column)) for column in features]
+        kinds = {self._fields[name] for name in names}
+        if len(kinds) > 1 or not all(self._types.is_integer(kind) or self._types.is_floating(kind) for kind in kinds):
+            return rows_of([self._column(batch, int(column), row) for column in features], dtype)
+        chosen = batch.select(names)
+        for values, column in zip(chosen.columns, features, strict=True):
+            self._require_no_nulls(values, row, int(column))
+        rows: Array = chosen.to_tensor().to_numpy()
+        return rows
 
     def _entries(self, batch: Any, row: int) -> Array:
         """Return the entries of the lists, one list a row."""
@@ -150,79 +178,6 @@ class ArrowTable(Table):
             raise DataError(f"{self.where} is damaged or cut off: {reason}.") from None
 
 
-class ParquetTable(ArrowTable):
-    """A Parquet file."""
-
-    format: ClassVar[str] = "parquet"
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.where = str(path)
-        self._parquet = needed("pyarrow.parquet", f"Reading {path}")
-        with self._guarded(), self._parquet.ParquetFile(path, memory_map=True) as file:
-            schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
-            self._group_rows = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-        super().__init__(str(path), schema)
-        if not self.n_rows:
-            raise DataError(f"{path} has no rows.")
-
-    def batches(self, names: list[str], start: int, step: int) -> Iterator[tuple[int, Any]]:
-        """Yield batches, beginning with the row group that has the row."""
-        begin, groups = 0, list(range(len(self._group_rows)))
-        while groups and begin + self._group_rows[groups[0]] <= start:
-            begin += self._group_rows[groups.pop(0)]
-        if not groups:
-            return
-        with self._guarded():
-            file = self._parquet.ParquetFile(self.path, memory_map=True)
-        with file:
-            found = file.iter_batches(step, row_groups=groups, columns=names)
-            while True:
-                with self._guarded():
-                    batch = next(found, None)
-                if batch is None:
-                    return
-                yield begin, batch
-                begin += batch.num_rows
-
-
-class IpcFileTable(ArrowTable):
-    """An Arrow file, which is what Feather is too."""
-
-    format: ClassVar[str] = "arrow"
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.where = str(path)
-        self._pa = needed("pyarrow", f"Reading {path}")
-        with self._guarded(), self._pa.memory_map(str(path)) as file:
-            schema = self._pa.ipc.open_file(file).schema
-        super().__init__(str(path), schema)
-        # Lists are handed out as they are in the file.
-        self.slow = self._list is None
-        with self._guarded(), self._open(self._cheapest()) as reader:
-            counts = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
-        self._ends = np.cumsum(counts).tolist()
-        self.n_rows = self._ends[-1] if counts else 0
-        if not self.n_rows:
-            raise DataError(f"{path} has no rows.")
-
-    def batches(self, names: list[str], start: int, step: int) -> Iterator[tuple[int, Any]]:
-        """Yield batches, beginning with the one that has the row."""
-        with self._guarded(), self._open(names) as reader:
-            for i, end in enumerate(self._ends):
-                if end > start:
-                    batch = reader.get_batch(i)
-                    yield end - batch.num_rows, batch
-
-    @contextmanager
-    def _open(self, names: list[str]) -> Iterator[Any]:
-        positions = {name: position for position, name in enumerate(self._fields)}
-        options = self._pa.ipc.IpcReadOptions(included_fields=[positions[name] for name in names])
-        with self._pa.memory_map(str(self.path)) as file:
-            yield self._pa.ipc.open_file(file, options=options)
-
-
 class IpcStreamTable(ArrowTable):
     """An Arrow stream, from a file or a pipe."""
 
@@ -259,13 +214,6 @@ class IpcStreamTable(ArrowTable):
     def _open(self) -> Any:
         file = self._pa.OSFile(str(self._file)) if isinstance(self._file, Path) else self._pa.PythonFile(self._file)
         return self._pa.ipc.open_stream(file)
-
-
-def open_arrow(path: Path) -> ArrowTable:
-    """Open an Arrow file in either of its two forms."""
-    with path.open("rb") as file:
-        is_file = file.read(6) == b"ARROW1"
-    return IpcFileTable(path) if is_file else IpcStreamTable(path, str(path))
 
 
 class ArrowInMemory(ArrowTable):

@@ -108,6 +108,8 @@ class TextTable(Table):
             read = getattr(file, "read1", file.read) if self._unread is None and not self.rereadable else file.read
             left, first = b"", True
             while data := read(_READ_BYTES):
+                if b"\0" in data:
+                    raise DataError(f"{self.where} is not text in UTF-8: there are zero bytes in it.")
                 text = left + data
                 if first:
                     text, first = text.removeprefix(_BYTE_ORDER_MARK), False
