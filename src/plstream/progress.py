@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -36,6 +36,7 @@ class Step:
 Listener = Callable[[Step], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("plstream_progress", default=None)
+_waiting: ContextVar[Callable[[], None] | None] = ContextVar("plstream_waiting", default=None)
 
 
 @contextmanager
@@ -72,10 +73,34 @@ def track(
         return
     start = time.monotonic()
     done = 0
-    for item in items:
-        yield item
-        done += size(item)
+
+    def tell() -> None:
         listener(Step(label, done, total, time.monotonic() - start, unit))
+
+    iterator = iter(items)
+    try:
+        while True:
+            token = _waiting.set(tell)
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+            finally:
+                _waiting.reset(token)
+            yield item
+            done += size(item)
+            del item
+            tell()
+    finally:
+        if isinstance(iterator, Generator):
+            iterator.close()
+
+
+def still_waiting() -> None:
+    """Tell whoever tracks the items of this iterator that the next one is yet to come."""
+    tell = _waiting.get()
+    if tell is not None:
+        tell()
 
 
 class ProgressBar:

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import plstream
-from plstream import IncrementalPLS, load, save
+from plstream import IncrementalPLS, load, open_source, save
 from plstream.cli import errors, fitting, main
+from plstream.persistence.checkpoints import CheckpointFolder
 
 COMMANDS = ["fit", "transform", "predict", "select", "evaluate", "info", "export"]
 README = Path(__file__).parents[2] / "README.md"
@@ -171,23 +172,67 @@ def test_full_standard_output(folder, refused, arrays, monkeypatch):
         full.close()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs signals")
-def test_interrupt_while_waiting_for_rows(folder):
+def follow(text, number, *options, until):
+    """Fit a pipe that text comes from and that stays open, and send a signal once something has happened."""
     command = [sys.executable, "-m", "plstream", "fit", "-", "--format", "csv", "--target", "y", "--exclude", "kind"]
     environment = {**os.environ, "PYTHONPATH": str(Path(plstream.__file__).parents[1])}
     with subprocess.Popen(  # noqa: S603
-        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True
+        [*command, *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
     ) as process:
-        # The pipe is read once the handlers of signals are in place.
-        header, rows = (folder / "data.csv").read_text().split("\n", 1)
-        process.stdin.write(header + "\n" + rows * 20)
+        process.stdin.write(text)
         process.stdin.flush()
-        time.sleep(0.2)
-        process.send_signal(signal.SIGTERM)
-        error = process.stderr.read()
+        deadline = time.monotonic() + 60
+        while not until() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+        out, error = process.stdout.read(), process.stderr.read()
         process.stdin.close()
-    assert process.returncode == 1
-    assert error == "plstream: interrupted, and nothing was written.\n"
+    return process.returncode, out, error
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+def test_a_pipe_that_never_ends(folder):
+    """Rows are learnt as they come, an interrupt ends it with a model, and the next fit goes on."""
+    header, *rows = (folder / "data.csv").read_text().splitlines(keepends=True)
+    options = "--checkpoint", "checkpoint", "--every-rows", "20"
+
+    def learnt(n_rows):
+        found = CheckpointFolder("checkpoint", None, None).latest()
+        return found is not None and found.n_rows == n_rows
+
+    code, out, error = follow(header + "".join(rows[:100]), signal.SIGINT, *options, until=lambda: learnt(100))
+    assert error == "plstream: interrupted; the same command goes on from the checkpoint in checkpoint, with --force.\n"
+    assert code == 0
+    assert out.startswith("model.plstream: ")
+    assert load("model.plstream").n_samples_seen_ == 100
+    # It begins again: rows that were learnt are skipped. What is less than a block is learnt when nothing comes.
+    text = header + "".join(rows[:165])
+    code, *_ = follow(text, signal.SIGTERM, *options, "--force", until=lambda: learnt(160) and not time.sleep(3))
+    assert code == 0
+    assert load("model.plstream").n_samples_seen_ == 165
+    # It goes on: all rows are new.
+    (folder / "rest.csv").write_text(header + "".join(rows[165:]))
+    line = f"cat rest.csv | plstream fit - --format csv -t y --exclude kind {' '.join(options)} --force"
+    result = in_shell(line, folder)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert not [*Path("checkpoint").iterdir()]
+    expected = IncrementalPLS(solver="gram").fit(open_source("data.csv", target="y", exclude=["kind"]))
+    model = load("model.plstream")
+    assert model.n_samples_seen_ == len(rows)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+def test_interrupt_before_there_are_rows(folder):
+    header = (folder / "data.csv").read_text().splitlines(keepends=True)[0]
+    # More than a pipe holds: when all is written, it is being read.
+    code, out, error = follow(header + "\n" * 500_000, signal.SIGTERM, until=lambda: True)
+    assert (code, out, error) == (1, "", "plstream: interrupted, and nothing was written.\n")
     assert sorted(path.name for path in folder.iterdir()) == ["X.npy", "data.csv", "labels.npy", "y.npy"]
 
 

@@ -87,7 +87,7 @@ def fit(
     plstream fit big.npy --target y.npy -c 10 --checkpoint big.checkpoint
     cat log.ndjson | plstream fit - --format ndjson --target y -c 3
     """
-    from ..persistence import save
+    from ..persistence import load, save
     from .errors import FAILED, tell
     from .fitting import Stopped, fit_source, signals_to_stop
     from .output import require_free
@@ -114,7 +114,15 @@ def fit(
     model = new_model(method, n_components=components, **parameters)
     plan_memory(model, source, one_pass=in_one_pass, classes=labels, memory=allowed)
     error = RunningError()
-    with shown(lambda: str(error)), signals_to_stop() if checkpoint else nullcontext() as stop:
+    written = False
+
+    def write(fitted: Any) -> None:
+        nonlocal written
+        save(fitted, output, overwrite=force)
+        written = True
+
+    can_stop = checkpoint is not None or not source.rereadable
+    with shown(lambda: str(error)), signals_to_stop() if can_stop else nullcontext() as stop:
         try:
             fit_source(
                 model,
@@ -125,10 +133,16 @@ def fit(
                 one_pass=in_one_pass,
                 classes=labels,
                 on_block=error if is_shown() else None,
-                on_fitted=lambda fitted: save(fitted, output, overwrite=force),
+                on_fitted=write,
+                on_stopped=None if source.rereadable else write,
                 stop=stop,
             )
         except Stopped:
-            tell(f"plstream: interrupted; the same command goes on from the checkpoint in {checkpoint}.")
-            raise typer.Exit(FAILED) from None
+            then = f"; the same command goes on from the checkpoint in {checkpoint}" if checkpoint else ""
+            if not written:
+                tell(f"plstream: interrupted{then or ', and nothing was written'}.")
+                raise typer.Exit(FAILED) from None
+            # To interrupt it is the way to end what follows a pipe.
+            tell(f"plstream: interrupted{then and f'{then}, with --force'}.")
+            model = load(output)
     typer.echo(f"{output}: {summary(model)}")

@@ -45,8 +45,12 @@ class Checkpoint:
         The model with the parameters that it began with, not fitted.
     source : str
         The fingerprint of the source.
+    beginning : str or None
+        That of the first rows, of a source that can be read only once.
     n_rows : int
         Rows that the model has learnt, if it learns in one read.
+    n_rows_before : int
+        Those among them that came before the present source began, if it went on where another one had ended.
     model : estimator or None
         The model after these rows.
     journal : Journal or None
@@ -55,7 +59,9 @@ class Checkpoint:
 
     begun: Any
     source: str
+    beginning: str | None = None
     n_rows: int = 0
+    n_rows_before: int = 0
     model: Any = None
     journal: Journal | None = None
 
@@ -78,7 +84,9 @@ Record(
     {
         "begun": MODEL,
         "source": Text(),
+        "beginning": Maybe(Text()),
         "n_rows": Count(),
+        "n_rows_before": Count(),
         "model": Maybe(MODEL),
         "journal": Maybe(OneOf("Journal")),
     },

@@ -38,6 +38,7 @@ def fit_source(
     classes: Any = None,
     on_block: Callable[[Any, Array, Array | None], None] | None = None,
     on_fitted: Callable[[Any], None] | None = None,
+    on_stopped: Callable[[Any], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Model:
     """Fit a model to a source, with checkpoints: if the process is killed, the same call goes on where it was.
@@ -70,8 +71,11 @@ def fit_source(
     on_fitted : callable, default=None
         Called with the fitted model before its checkpoints are removed: to save it, so that there is no moment at which
         all is lost.
+    on_stopped : callable, default=None
+        Called with the model so far when it is stopped, if it learns in one read.
     stop : callable, default=None
-        Asked after each block whether to stop: if so, a last checkpoint is written, and ``Stopped`` is raised.
+        Asked after each block, and while a pipe is silent, whether to stop: if so, a last checkpoint is written, and
+        ``Stopped`` is raised.
 
     Returns
     -------
@@ -90,7 +94,9 @@ def fit_source(
     Models that learn in one read are in the checkpoint as :func:`save` writes them, with the number of rows. An exact
     fit of IncrementalPLS reads the data several times: its checkpoint holds what each read has come to, and the sums of
     the read under way. Data of up to 32 MiB is simply read again. What is slow to read is copied once more to a
-    temporary file. What can be read only once, a pipe, has to come again from its first row.
+    temporary file. What can be read only once, a pipe, may come again from its first row, and then rows that were
+    learnt are skipped, or else go on with other rows, which are all learnt: the first rows tell which of the two it is.
+    Blocks of a pipe end when it is silent for a second, so results are the same to rounding there.
 
     If a checkpoint cannot be written, as when the disk is full, there is a warning and the fit goes on; the checkpoint
     before is still there. Only if the last one before ``Stopped`` cannot be written, OSError is raised.
@@ -121,7 +127,7 @@ def fit_source(
     folder = None if checkpoint is None else CheckpointFolder(checkpoint, every_rows, every_seconds)
     with unchanged_on_failure(model), nullcontext() if folder is None else folder.locked():
         fit = _Fit(source, folder, one_pass=one_pass, classes=classes, on_block=on_block)
-        with _stopping(stop, fit):
+        with _stopping(stop, fit, on_stopped):
             fit.run(model)
         if on_fitted is not None:
             on_fitted(model)
@@ -167,7 +173,14 @@ class _Fit:
         if self.classes is not None and not hasattr(model, "target"):
             raise ValueError(f"{type(model).__name__} does not learn labels: pass no classes.")
         in_one_read = not isinstance(model, IncrementalPLS) or self.one_pass or model.solver in {"gram", "sketch"}
-        self.present = Checkpoint(clone(model), self.source.fingerprint(), journal=None if in_one_read else Journal())
+        if self.folder is not None and self.folder.every_rows is not None and not self.source.rereadable:
+            self.source.limit_rows(self.folder.every_rows)
+        self.present = Checkpoint(
+            clone(model),
+            self.source.fingerprint(),
+            self.source.beginning(),
+            journal=None if in_one_read else Journal(),
+        )
         self._resume()
         (self._learn if in_one_read else self._reread)(model)
 
@@ -179,6 +192,9 @@ class _Fit:
             return
         assert self.folder is not None
         self.present.require_same(found, self.folder.folder)
+        if found.beginning != self.present.beginning:
+            # A pipe that does not begin again, but goes on: all that comes is new.
+            found.beginning, found.n_rows_before = self.present.beginning, found.n_rows
         self.present = found
 
     def _learn(self, model: Any) -> None:
@@ -192,13 +208,15 @@ class _Fit:
         if isinstance(model, IncrementalPLS):
             model._require_rows(self.source.n_rows, self.source.n_columns)
         extra = {} if self.classes is None else {"classes": self.classes}
-        n_rows = None if self.source.n_rows is None else self.source.n_rows - present.n_rows
-        blocks = self.source.blocks(present.n_rows)
+        row = present.n_rows - present.n_rows_before
+        n_rows = None if self.source.n_rows is None else self.source.n_rows - row
+        blocks = self.source.blocks(row)
         for X, y in track(blocks, "read 1 of 1", n_rows, lambda block: len(block[0])):
             if self.on_block is not None:
                 self.on_block(model, X, y)
             with listening(None):
-                model.partial_fit(self.source.part((X, y), present.n_rows), **extra)
+                model.partial_fit(self.source.part((X, y), row), **extra)
+            row += len(X)
             present.n_rows += len(X)
             self._tell(len(X))
         if not present.n_rows:
@@ -248,7 +266,7 @@ def _output(model: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def _stopping(stop: Callable[[], bool] | None, fit: _Fit) -> Iterator[None]:
+def _stopping(stop: Callable[[], bool] | None, fit: _Fit, on_stopped: Callable[[Any], None] | None) -> Iterator[None]:
     """Ask after each block of the work inside whether to stop, and if so write a last checkpoint."""
     if stop is None:
         yield
@@ -264,4 +282,6 @@ def _stopping(stop: Callable[[], bool] | None, fit: _Fit) -> Iterator[None]:
             yield
     except Stopped:
         fit.write_last()
+        if on_stopped is not None and fit.present is not None and fit.present.n_rows:
+            on_stopped(fit.present.model)
         raise

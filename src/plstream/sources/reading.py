@@ -6,23 +6,26 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from queue import Queue
+from queue import Empty, Queue
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from .._types import Array
+from ..progress import still_waiting
 from .table import Piece
 
 Item = TypeVar("Item")
 
 # Blocks that wait to be used. One more is in the hands of the reader.
 _WAITING = 1
-# A thread that waits for a pipe cannot be stopped before something comes.
-_PATIENCE_SECONDS = 1.0
+# A pipe may be slow: after so long those who wait are told, and what has come is taken for a block. A thread that waits
+# for one cannot be stopped before something comes.
+PATIENCE_SECONDS = 1.0
 # What a temporary copy leaves of the free space of a disk.
 _SPARE_SHARE = 0.1
 
@@ -36,7 +39,7 @@ def read_ahead(make: Callable[[], Iterator[Item]]) -> Iterator[Item]:
     reader = _Reader(make)
     reader.start()
     try:
-        while (entry := reader.queue.get()) is not None:
+        while (entry := reader.next_entry()) is not None:
             item, error = entry
             if error is not None:
                 raise error
@@ -68,27 +71,42 @@ class _Reader(threading.Thread, Generic[Item]):
         else:
             self.queue.put(None)
 
+    def next_entry(self) -> tuple[Item | None, BaseException | None] | None:
+        """Wait for an entry of the queue, telling every now and then that nothing has come."""
+        while True:
+            try:
+                return self.queue.get(timeout=PATIENCE_SECONDS)
+            except Empty:
+                still_waiting()
+
     def stop(self) -> None:
         self._stopped.set()
         # If the thread waits for room in the queue, there is some now.
         while not self.queue.empty():
             self.queue.get_nowait()
-        self.join(_PATIENCE_SECONDS)
+        self.join(PATIENCE_SECONDS)
 
 
-def regrouped(pieces: Iterable[Piece], start: int, rows: int) -> Iterator[Piece]:
-    """Cut and join pieces that begin at row ``start`` to blocks that end where a multiple of ``rows`` does."""
+def regrouped(pieces: Iterable[Piece], start: int, rows: int, *, live: bool = False) -> Iterator[Piece]:
+    """Cut and join pieces that begin at row ``start`` to blocks that end where a multiple of ``rows`` does.
+
+    Those of a ``live`` stream may end sooner, so as not to wait for what is yet to come.
+    """
     held: list[Piece] = []
     wanted = rows - start % rows
+    yielded_at = time.monotonic()
     for piece in pieces:
         X, y = piece
         while len(X) >= wanted:
             yield _joined([*held, (X[:wanted], None if y is None else y[:wanted])])
             X, y = X[wanted:], None if y is None else y[wanted:]
-            held, wanted = [], rows
+            held, wanted, yielded_at = [], rows, time.monotonic()
         if len(X):
             held.append((X, y))
             wanted -= len(X)
+        if live and held and time.monotonic() - yielded_at > PATIENCE_SECONDS:
+            yield _joined(held)
+            held, wanted, yielded_at = [], rows, time.monotonic()
     if held:
         yield _joined(held)
 

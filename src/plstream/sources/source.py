@@ -73,6 +73,10 @@ class Source:
         """Let blocks be so small that those under way take no more bytes than this together."""
         self.block_rows = min(self.block_rows, self._default_rows(memory))
 
+    def limit_rows(self, n_rows: int) -> None:
+        """Let blocks be of no more rows than this."""
+        self.block_rows = min(self.block_rows, n_rows)
+
     @property
     def bytes_under_way(self) -> int:
         """Bytes that the blocks under way take together, at most."""
@@ -179,6 +183,10 @@ class Source:
         chosen = self._features.tolist(), self._targets.tolist(), str(self.dtype), self.block_rows
         return sha256(repr((parts, chosen)).encode()).hexdigest()[:16]
 
+    def beginning(self) -> str | None:
+        """Return a short text that changes with the first rows, of what can be read only once, else None."""
+        return None if self.rereadable else next((t.beginning for t in self._tables if not t.rereadable), None)
+
     def require_finite(self) -> None:
         """Read all rows, and raise DataError for the first number that is not finite."""
         for _ in self._read(0):
@@ -210,7 +218,9 @@ class Source:
         self, table: Table, features: NDArray[np.intp], targets: NDArray[np.intp], start: int
     ) -> Iterator[Piece]:
         pieces = table.read(features, targets, start, self.block_rows)
-        for X, y in regrouped(pieces, start, self.block_rows):
+        # With targets in another table blocks have to end at the same rows.
+        live = not self.rereadable and self._target_table is None
+        for X, y in regrouped(pieces, start, self.block_rows, live=live):
             yield X, self._as_shaped(y)
 
     def _as_shaped(self, y: Array | None) -> Array | None:

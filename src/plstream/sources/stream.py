@@ -16,6 +16,8 @@ from .errors import DataError, usable_dtype
 from .table import Mapped, Piece, Table, pick, require_shape, rows_of
 
 _SAMPLE_ROWS = 64
+# Rows by which a stream that begins anew is known.
+_FIRST_ROWS = 5
 
 
 class MemoryTable(Mapped):
@@ -115,6 +117,7 @@ class BlockStream(Table):
             self.is_vector = y.ndim == 1
             self.others = ("y",) if self.is_vector else tuple(f"y{column}" for column in range(y.shape[1]))
         self._blocks = blocks if self.rereadable else chain([first], iterator)
+        self._first = X[:_FIRST_ROWS].tobytes()
 
     def dtype_of(self, columns: NDArray[np.intp], *, text: bool = False) -> np.dtype[Any]:
         """Return the dtype of the first block."""
@@ -134,6 +137,11 @@ class BlockStream(Table):
             for first in range(skip, len(X), step):
                 rows = slice(first, first + step)
                 yield pick(X[rows], features), self._targets(X[rows], None if y is None else y[rows], targets)
+
+    @property
+    def beginning(self) -> str | None:
+        """A short text that changes with the first rows."""
+        return sha256(self._first).hexdigest()[:16]
 
     def _targets(self, X: Array, y: Array | None, targets: NDArray[np.intp]) -> Array | None:
         if not len(targets):

@@ -67,6 +67,11 @@ class Table(ABC):
         """What changes when the rows do: name, size and time of the file."""
         return (self.where,) if self.path is None else (self.where, *file_identity(self.path))
 
+    @property
+    def beginning(self) -> str | None:
+        """A short text that changes with the first rows, of what can be read only once."""
+        return None
+
     def mapped(self) -> Array | None:
         """Return all columns as one array whose rows are read when they are used, if there is such."""
         return None

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -22,6 +23,8 @@ from .table import Piece, Table, rows_of
 
 _PIECE_BYTES = 8 << 20
 _SAMPLE_ROWS = 64
+# Rows by which a stream that begins anew is known.
+_FIRST_ROWS = 5
 
 
 class ArrowTable(Table):
@@ -193,13 +196,27 @@ class IpcStreamTable(ArrowTable):
         with self._guarded():
             reader = self._open()
         super().__init__(where, reader.schema)
-        self._unread = None if self.rereadable else reader
+        self._unread = None if self.rereadable else self._pieces_of(reader)
+        self._first = None if self._unread is None else next(self._unread, None)
+
+    @property
+    def beginning(self) -> str | None:
+        """A short text that changes with the first rows."""
+        if self._first is None:
+            return None
+        return sha256(repr(self._first.slice(0, _FIRST_ROWS).to_pydict()).encode()).hexdigest()[:16]
 
     def batches(self, names: list[str], start: int, step: int) -> Iterator[tuple[int, Any]]:
         """Yield all batches that are not before the row."""
         end = 0
         with self._guarded():
-            reader = self._open() if self._unread is None else self._unread
+            found = self._pieces_of(self._open()) if self._unread is None else self._unread
+        for batch in found if self._first is None else chain([self._first], found):
+            end += batch.num_rows
+            if end > start:
+                yield end - batch.num_rows, batch
+
+    def _pieces_of(self, reader: Any) -> Iterator[Any]:
         while True:
             with self._guarded():
                 batch = next(iter(reader), None)
@@ -207,9 +224,7 @@ class IpcStreamTable(ArrowTable):
                 if self._is_own:
                     self._file.close()
                 return
-            end += batch.num_rows
-            if end > start:
-                yield end - batch.num_rows, batch
+            yield batch
 
     def _open(self) -> Any:
         file = self._pa.OSFile(str(self._file)) if isinstance(self._file, Path) else self._pa.PythonFile(self._file)

@@ -6,9 +6,11 @@ round correctly, so what was written by ``repr`` is read back exactly, whichever
 
 from __future__ import annotations
 
+import select
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -18,12 +20,15 @@ from numpy.typing import NDArray
 
 from .errors import DataError
 from .files import plain_bytes
+from .reading import PATIENCE_SECONDS
 from .table import Piece, Table
 
 _READ_BYTES = 1 << 20
 _PIECE_BYTES = 4 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SAMPLE_RECORDS = 100
+# Records that are looked at to see what they hold, and by which a pipe that begins anew is known.
+_FIRST_RECORDS = 5
 
 Record = Any
 """The bytes of a line, or the fields of a record that has quotation marks."""
@@ -62,7 +67,7 @@ class TextTable(Table):
         for records in self._groups():
             row += len(records)
             held += records[max(0, len(records) - (row - start)) :] if row > start else []
-            while len(held) >= step:
+            while len(held) >= step or (held and not records):
                 yield self.parse(held[:step], features, targets, row - len(held))
                 held = held[step:]
         if held:
@@ -82,7 +87,7 @@ class TextTable(Table):
         for records in groups:
             seen.append(records)
             sample += records
-            if len(sample) >= 2:
+            if len(sample) >= _FIRST_RECORDS:
                 break
         if self.rereadable:
             groups.close()  # type: ignore[attr-defined]
@@ -90,8 +95,13 @@ class TextTable(Table):
             self._unread = chain(seen, groups)
         return sample[:_SAMPLE_RECORDS]
 
+    @property
+    def beginning(self) -> str:
+        """A short text that changes with the first records."""
+        return sha256(repr(self._sample[:_FIRST_RECORDS]).encode()).hexdigest()[:16]
+
     def _groups(self) -> Iterator[list[Record]]:
-        """Yield the records after the header, some at a time."""
+        """Yield the records after the header, some at a time; none, if a pipe is silent for a while."""
         groups = self._records() if self._unread is None else self._unread
         skip = self._header_records
         for records in groups:
@@ -104,10 +114,11 @@ class TextTable(Table):
         opened: AbstractContextManager[IO[bytes]]
         opened = plain_bytes(self._file) if isinstance(self._file, Path) else nullcontext(self._file)
         with opened as file:
-            # From a pipe, take what there is: a stream may be slow.
-            read = getattr(file, "read1", file.read) if self._unread is None and not self.rereadable else file.read
             left, first = b"", True
-            while data := read(_READ_BYTES):
+            for data in _chunks(file) if self.rereadable else _live_chunks(file):
+                if not data:
+                    yield []
+                    continue
                 if b"\0" in data:
                     raise DataError(f"{self.where} is not text in UTF-8: there are zero bytes in it.")
                 text = left + data
@@ -127,6 +138,29 @@ class TextTable(Table):
     def _split(self, text: bytes) -> list[Record]:
         """Return the records in some text; blank lines are none."""
         return [line for line in text.splitlines() if line and not line.isspace()]
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    while data := file.read(_READ_BYTES):
+        yield data
+
+
+def _live_chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield what there is, as soon as it is there, and nothing if that takes a while."""
+    read = getattr(file, "read1", file.read)
+    # So much at a time leaves nothing in a buffer, where it would not be seen.
+    while data := read(_READ_BYTES):
+        yield data
+        while not _has_more(file):
+            yield b""
+
+
+def _has_more(file: IO[bytes]) -> bool:
+    """Return whether there is something to read, or the end, within a short while; True if that cannot be known."""
+    try:
+        return bool(select.select([file.fileno()], [], [], PATIENCE_SECONDS)[0])
+    except (OSError, ValueError, AttributeError):
+        return True
 
 
 def shortened(text: str | bytes) -> str:
