@@ -216,7 +216,7 @@ def test_info(done, refused, folder):
     assert "VIPSelector" in done("info", "vip.plstream")
     assert "rows:      300\n" in done("info", "data.csv", "-t", "kind")
     assert "features:  5 of float64\n" in done("info", "X.npy")
-    assert "'high', not a number" in refused("info", "data.csv")
+    assert "no file" in refused("info", "missing.csv")
 
 
 @pytest.mark.usefixtures("model")
@@ -227,3 +227,11 @@ def test_export(done, refused, folder):
     assert "--force" in refused("export", "model.plstream", "-o", "model.onnx")
     done("export", "model.plstream", "--force", "--method", "predict", "--dtype", "float64")
     assert load("model.plstream").n_components == 2
+
+
+def test_info_of_data_with_text(done, folder):
+    assert "text:      kind: to be left out by --exclude\n" in done("info", "data.csv", "-t", "y")
+    assert "text" not in done("info", "data.csv", "-t", "kind")
+    assert "text" not in done("info", "data.csv", "--exclude", "kind")
+    (folder / "odd.csv").write_text('a,"b, ""c"""\n1,red\n2,blue\n')
+    assert 'text:      b, "c": to be left out' in done("info", "odd.csv")

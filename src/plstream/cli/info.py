@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Columns, DataFormat, Exclude, Target, open_data
+from .options import Columns, DataFormat, Exclude, Format, Target, as_list, open_data, quoted
 
 # What the header of a model file can be at most.
 _LARGEST_HEADER = 100_000_000
@@ -66,12 +66,19 @@ def _of_model(model: Any) -> dict[str, Any]:
     return facts
 
 
-def _of_data(data: str, *options: Any) -> dict[str, Any]:
+def _of_data(
+    data: str,
+    target: list[str] | None,
+    columns: list[str] | None,
+    exclude: list[str] | None,
+    data_format: Format | None,
+) -> dict[str, Any]:
     from ..memory import in_words
     from ..sources.columns import listed
     from .progress import shown
 
-    source = open_data(data, *options)
+    text = [] if columns or data == "-" else _text_to_leave_out(data, target, exclude, data_format)
+    source = open_data(data, target, columns, [*(exclude or []), *map(quoted, text)], data_format)
     with shown():
         n_rows = source.count()
     facts = {
@@ -82,6 +89,19 @@ def _of_data(data: str, *options: Any) -> dict[str, Any]:
     }
     if source.feature_names is not None:
         facts["names"] = listed(source.feature_names)
+    if text:
+        facts["text"] = f"{listed(text)}: to be left out by --exclude"
     if source.n_targets:
         facts["targets"] = listed(source.target_names or [f"{source.n_targets} column(s)"])
     return facts
+
+
+def _text_to_leave_out(
+    data: str, target: list[str] | None, exclude: list[str] | None, data_format: Format | None
+) -> list[str]:
+    """Return columns of text that are not spoken of: one looks at data before one knows what to leave out."""
+    from ..sources import text_columns
+
+    known = {*as_list(target), *as_list(exclude)}
+    found = text_columns(data, format=None if data_format is None else data_format.value)
+    return [name for name in found if name not in known]

@@ -94,6 +94,11 @@ def as_list(texts: list[str] | None) -> list[str]:
     return [entry.strip() for text in texts or [] for row in csv.reader([text]) for entry in row if entry.strip()]
 
 
+def quoted(entry: str) -> str:
+    """Return an entry of such a list, whatever is in it."""
+    return '"' + entry.replace('"', '""') + '"'
+
+
 def as_classes(text: str | None) -> list[Any] | None:
     """Return labels: whole numbers if all of them are, else text."""
     if text is None:

@@ -212,5 +212,5 @@ def _n_rows(block: Block) -> int:
 def as_numbers(y: Array) -> Float64Array:
     """Return y in float64, one column a response; raise ValueError if it holds text."""
     if y.dtype.kind not in "biuf":
-        raise ValueError(f"y must hold numbers, not text such as {str(y.flat[0])!r}.")
+        raise ValueError(f"y must hold numbers, not text such as {str(y.flat[0])!r}: for labels use CIPLS.")
     return np.asarray(y, dtype=np.float64).reshape(len(y), -1)

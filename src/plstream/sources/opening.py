@@ -304,6 +304,24 @@ def open_source(
     )
 
 
+def text_columns(data: Any, *, format: str | None = None) -> list[str]:  # noqa: A002
+    """Return the names of columns that hold text, of data in a file with names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from plstream.sources import text_columns
+    >>> text_columns(pd.DataFrame({"a": [1.0, 2.0], "kind": ["red", "blue"]}))
+    ['kind']
+    """
+    table = _Opener(format).table(data)
+    return [name for j, name in enumerate(table.names or ()) if _is_text(table, j)]
+
+
+def _is_text(table: Table, column: int) -> bool:
+    return table.dtype_of(np.array([column], np.intp), text=True).kind in "SU"
+
+
 def _find_targets(
     opener: _Opener, data: Any, key: str | None, table: Table, target: Any
 ) -> tuple[NDArray[np.intp], Table | None, bool]:

@@ -23,6 +23,8 @@ from .table import Piece, Table, rows_of
 
 _PIECE_BYTES = 8 << 20
 _SAMPLE_ROWS = 64
+# What is said of the first letters of a file, ARRO, as a number of bytes.
+_FILE_NOT_STREAM = "1330795073 metadata bytes"
 # Rows by which a stream that begins anew is known.
 _FIRST_ROWS = 5
 
@@ -178,6 +180,8 @@ class ArrowTable(Table):
             yield
         except (pa.ArrowException, OSError) as error:
             reason = str(error).strip().splitlines()[0].rstrip(".")
+            if _FILE_NOT_STREAM in reason:
+                raise DataError(f"{self.where} is an Arrow file, not an Arrow stream: pass its path.") from None
             raise DataError(f"{self.where} is damaged or cut off: {reason}.") from None
 
 
@@ -227,7 +231,10 @@ class IpcStreamTable(ArrowTable):
             yield batch
 
     def _open(self) -> Any:
-        file = self._pa.OSFile(str(self._file)) if isinstance(self._file, Path) else self._pa.PythonFile(self._file)
+        if isinstance(self._file, Path):
+            file = self._pa.OSFile(str(self._file))
+        else:
+            file = self._pa.PythonFile(self._file, "r")
         return self._pa.ipc.open_stream(file)
 
 
