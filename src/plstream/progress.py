@@ -65,7 +65,7 @@ def also_listening(listener: Listener) -> Iterator[None]:
 
 def track(
     items: Iterable[Item], label: str, total: int | None, size: Callable[[Item], int], unit: str = "rows"
-) -> Iterator[Item]:
+) -> Generator[Item, None, None]:
     """Yield the items, telling the listener after each how many units (``size`` of each) are done."""
     listener = _listener.get()
     if listener is None:

@@ -2,6 +2,7 @@
 
 import errno
 import multiprocessing
+import os
 import subprocess
 import sys
 import threading
@@ -12,9 +13,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import plstream
 from plstream import CCIPCA, CIPLS, OLPLS, SGDPLS, IncrementalPLS, InfFS, VIPSelector, load, open_source, save
 from plstream.persistence import CheckpointError, ModelFileError, Stopped, files, fit_source
 from plstream.persistence.checkpoints import CheckpointFolder
+from plstream.persistence.files import replacing
 from plstream.solvers import pls
 from plstream.sources import DataError
 from plstream.sources.reading import NoRoomError
@@ -270,7 +273,7 @@ def test_two_fits_in_one_folder(tmp_path):
 
 
 def test_the_lock_and_the_unfinished_file_of_a_dead_process_do_not_matter(tmp_path):
-    for name in ("lock", ".plstream-0123456789abcdef.tmp"):
+    for name in ("lock", ".checkpoint-0123456789abcdef.tmp"):
         (tmp_path / name).write_bytes(b"1")
     run("cipls", opened("cipls"), checkpoint=tmp_path)
     assert not [*tmp_path.iterdir()]
@@ -373,3 +376,159 @@ def test_kills_at_random_moments():
     result = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)  # noqa: S603
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("'kills': 3") == 2
+
+
+# What was changed, with the model that goes on from a checkpoint of the data before.
+
+
+def stopped_after(blocks):
+    left = iter(range(blocks))
+    return lambda: next(left, None) is None
+
+
+def stop_midway(model, source, folder, **options):
+    with pytest.raises(Stopped):
+        fit_source(model, source, checkpoint=folder, stop=stopped_after(2), **options)
+
+
+def change_zarr(path, X):
+    zarr = pytest.importorskip("zarr")
+    zarr.open_array(str(path), mode="r+")[:] = 3 * X
+
+
+def write_zarr(path, X):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(store=str(path), shape=X.shape, chunks=(50, 8), dtype=X.dtype)[:] = X
+
+
+def change_silently(path, X):
+    status = path.stat()
+    np.save(path, 3 * X)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "change"), [("X.zarr", write_zarr, change_zarr), ("X.npy", np.save, change_silently)]
+)
+def test_data_that_changed_in_place_is_refused(tmp_path, name, write, change):
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    path, y = tmp_path / name, X[:, 0].copy()
+    write(path, X)
+    stop_midway(IncrementalPLS(solver="gram"), open_source(path, y, batch_size=50), tmp_path / "c")
+    change(path, X)
+    with pytest.raises(CheckpointError, match="the data"):
+        fit_source(IncrementalPLS(solver="gram"), open_source(path, y, batch_size=50), checkpoint=tmp_path / "c")
+
+
+@pytest.mark.parametrize("kind", ["array", "frame", "arrow"])
+def test_data_in_memory_that_changed_is_refused(tmp_path, kind):
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    y, changed = X[:, 0].copy(), X.copy()
+    changed[201] *= 2
+    if kind == "frame":
+        pd = pytest.importorskip("pandas")
+        X, changed = pd.DataFrame(X).rename(columns=str), pd.DataFrame(changed).rename(columns=str)
+    elif kind == "arrow":
+        pa = pytest.importorskip("pyarrow")
+        X, changed = (pa.table({f"x{j}": column for j, column in enumerate(data.T)}) for data in (X, changed))
+    stop_midway(CIPLS(), open_source(X, y, batch_size=50), tmp_path)
+    with pytest.raises(CheckpointError, match="the data"):
+        fit_source(CIPLS(), open_source(changed, y, batch_size=50), checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="the data"):
+        fit_source(CIPLS(), open_source(X, y[:, None], batch_size=50), checkpoint=tmp_path)
+    fit_source(CIPLS(), open_source(X, y, batch_size=50), checkpoint=tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:The rows so far have only")
+def test_another_version_or_other_classes_are_refused(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    source = open_source(X, np.where(X[:, 0] > 0, "a", "b"), batch_size=50)
+    stop_midway(CIPLS(), source, tmp_path, classes=["a", "b", "c"])
+    with pytest.raises(CheckpointError, match="the classes"):
+        fit_source(CIPLS(), source, checkpoint=tmp_path)
+    with monkeypatch.context() as context:
+        context.setattr(plstream, "__version__", "99.0")
+        with pytest.raises(CheckpointError, match=r"the version of plstream \(.*, now 99.0\)"):
+            fit_source(CIPLS(), source, checkpoint=tmp_path, classes=["a", "b", "c"])
+    model = fit_source(CIPLS(), source, checkpoint=tmp_path, classes=["a", "b", "c"])
+    assert model.classes_.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.filterwarnings("ignore:The rows so far have only")
+def test_a_stopped_fit_leaves_generators_output_and_notes_alone(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 40))
+    source = open_source(X, X[:, 0].copy(), batch_size=50)
+    model = SGDPLS(random_state=np.random.RandomState(0))
+    stop_midway(model, source, tmp_path)
+    fit_source(model, source, checkpoint=tmp_path)
+    fresh = fit_source(SGDPLS(random_state=np.random.RandomState(0)), source)
+    np.testing.assert_array_equal(model.x_weights_, fresh.x_weights_)
+    model.note = "mine"
+    assert fit_source(model, source).note == "mine"
+    with pytest.raises(ValueError, match="'note'"):
+        fit_source(model, source, checkpoint=tmp_path)
+    stop_midway(CIPLS().set_output(transform="pandas"), source, tmp_path)
+    assert isinstance(fit_source(CIPLS(), source, checkpoint=tmp_path).transform(X), np.ndarray)
+
+
+def test_what_cannot_be_written_is_known_at_once(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    rows = []
+    with pytest.raises(ValueError, match="cannot be saved"):
+        fit_source(
+            SGDPLS(random_state=np.random.RandomState(np.random.PCG64(0))),
+            open_source(X, X[:, 0].copy(), batch_size=50),
+            checkpoint=tmp_path,
+            on_block=lambda *block: rows.append(block),
+        )
+    assert not rows
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"every_rows": 0}, {"every_rows": 1.5}, {"every_rows": True}, {"every_seconds": -1}, {"every_seconds": np.nan}],
+)
+def test_when_to_write_is_checked(tmp_path, options):
+    X = np.ones((3, 2))
+    with pytest.raises(ValueError, match=next(iter(options))):
+        fit_source(CIPLS(), open_source(X, X[:, 0]), checkpoint=tmp_path, **options)
+
+
+def test_folders_without_locks(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    monkeypatch.setattr(plstream.persistence.checkpoints.fcntl, "flock", no_locks)
+    with pytest.warns(UserWarning, match="There are no locks"):
+        fit_source(CIPLS(), open_source(X, X[:, 0].copy()), checkpoint=tmp_path)
+
+
+def test_without_memory_for_a_checkpoint_the_fit_goes_on(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise MemoryError
+
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    monkeypatch.setattr(plstream.persistence.checkpoints, "write_tree", full)
+    with pytest.warns(UserWarning, match="not enough memory"):
+        model = fit_source(CIPLS(), open_source(X, X[:, 0].copy(), batch_size=50), checkpoint=tmp_path, every_rows=1)
+    assert model.n_samples_seen_ == 300
+
+
+def test_files_that_others_are_writing_are_left_alone(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    with replacing(tmp_path / "other") as file:
+        file.write(b"x")
+        fit_source(CIPLS(), open_source(X, X[:, 0].copy()), checkpoint=tmp_path)
+    assert (tmp_path / "other").read_bytes() == b"x"
+
+
+def test_the_reader_ends_when_a_fit_is_stopped(tmp_path):
+    rows = "\n".join(",".join(map(repr, row)) for row in np.random.default_rng(0).normal(size=(3000, 3)).tolist())
+    (tmp_path / "data.csv").write_text(rows)
+    try:
+        fit_source(CIPLS(), open_source(tmp_path / "data.csv", target=2, batch_size=50), stop=stopped_after(2))
+    except Stopped:
+        assert not [thread for thread in threading.enumerate() if thread.name == "plstream-reader"]
+    else:
+        pytest.fail("it was not stopped")

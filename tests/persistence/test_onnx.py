@@ -93,6 +93,35 @@ def test_data_far_from_zero(run):
     assert relative_error(outputs["scores"], model.transform(far)) < 1e-6
 
 
+def test_responses_far_from_zero(run):
+    X, y = data(m=7)
+    rows = X.astype(np.float32)
+    model = IncrementalPLS().fit(rows, y + 1e8)
+    outputs, _ = run(model, rows)
+    assert outputs["prediction"].dtype == np.float64
+    assert relative_error(outputs["prediction"] - 1e8, model.predict(rows) - 1e8) < 1e-5
+
+
+@pytest.mark.parametrize("far", [1e2, 1e5])
+def test_classes_far_apart(run, far):
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 3
+    X = rng.normal(size=(600, 10))
+    X[:, 0] += 4 * (y == 1) + far * (y == 2)
+    rows = X.astype(np.float32)
+    model = IncrementalLDA().fit(rows, y)
+    outputs, _ = run(model, rows)
+    assert np.mean(outputs["prediction"] != model.predict(rows)) < 0.005
+
+
+def test_labels_that_are_not_text(tmp_path):
+    pytest.importorskip("onnx", reason="needs onnx, to export")
+    X, y = data("two", m=7)
+    model = IncrementalLDA().fit(X, np.where(y == "yes", b"\xff", b"no"))
+    with pytest.raises(ValueError, match="not text in UTF-8"):
+        export_onnx(model, tmp_path / "model.onnx")
+
+
 def test_method_and_metadata(run):
     pandas = pytest.importorskip("pandas")
     X, y = data(m=7)

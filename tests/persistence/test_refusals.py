@@ -7,6 +7,7 @@ import struct
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
@@ -285,3 +286,38 @@ def test_what_cannot_be_saved(path):
     with pytest.raises(ValueError, match="model has 'note', which is not known"):
         save(noted, path)
     assert not path.exists()
+
+
+def test_text_that_would_fill_the_memory_is_refused(tmp_path):
+    """A few letters in an array of entries of a million."""
+    path = tmp_path / "model"
+    save(IncrementalPLS(), path)
+    document, tensors = take_apart(path.read_bytes())
+    bomb = {"array": "<U1000000", "values": ["a"] * 16}
+    for value in (bomb, {"tuple": [bomb] * 30}, {"list": [{"array": "<i8", "values": [1]}]}):
+        document["model"]["parameters"]["forgetting"] = value
+        path.write_bytes(put_together(document, tensors))
+        with pytest.raises(ModelFileError, match="damaged or was not written"):
+            load(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelFileError, match="not a model file"):
+        load(tmp_path / "pipe")
+
+
+def test_requests_of_metadata(tmp_path):
+    path = tmp_path / "model"
+    with config_context(enable_metadata_routing=True):
+        model = IncrementalPLS().set_fit_request(sample_weight=True).set_score_request(sample_weight="w")
+        save(model, path)
+        twin = load(path)
+    assert twin._metadata_request._serialize() == model._metadata_request._serialize()
+    document, tensors = take_apart(path.read_bytes())
+    for requests in ({"fit": {"other": True}}, {"fits": {"sample_weight": True}}, {"fit": {"sample_weight": 7}}, [], 3):
+        document["model"]["requests"] = requests
+        path.write_bytes(put_together(document, tensors))
+        with pytest.raises(ModelFileError, match="asks for metadata"):
+            load(path)

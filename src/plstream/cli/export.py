@@ -43,6 +43,8 @@ def export(
     from .output import require_free
 
     require_free(output, force=force)
+    if output.exists() and output.samefile(model):
+        raise ValueError(f"{output} is the model itself: choose another file to write.")
     export_onnx(
         load(model), output, method=None if method is None else method.value, dtype=dtype.value, overwrite=force
     )

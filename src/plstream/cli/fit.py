@@ -99,6 +99,10 @@ def fit(
     require_options(method, scale=scale, forgetting=forgetting, sketch_size=sketch_size, classes=labels)
     if not target and method is not Method.ccipca:
         raise ValueError("Say what is to be learnt with --target: a column by name or number, or a file.")
+    if checkpoint is None and every_rows is not None:
+        raise ValueError("--every-rows is for checkpoints: pass --checkpoint DIR as well.")
+    if output.exists() and not force and checkpoint is not None and any(checkpoint.glob("checkpoint-*.plstream")):
+        raise ValueError(f"{output} exists already, and so do checkpoints: pass --force to go on from there.")
     require_free(output, force=force)
     source = open_data(data, target, columns, exclude, data_format)
     in_one_pass = one_pass or not source.rereadable or not reads_again(method)

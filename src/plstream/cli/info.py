@@ -9,9 +9,6 @@ import typer
 
 from .options import Columns, DataFormat, Exclude, Format, Target, as_list, open_data, quoted
 
-# What the header of a model file can be at most.
-_LARGEST_HEADER = 100_000_000
-
 
 def info(
     file: Annotated[str, typer.Argument(metavar="MODEL|DATA", help="A model, or data: file, folder, pattern.")],
@@ -39,12 +36,14 @@ def info(
 
 def _is_model(path: Path) -> bool:
     """Return whether a file is named or begins like a model: eight bytes with the length of a header of JSON."""
+    from ..persistence.container import LONGEST_HEADER
+
     if not path.is_file():
         return False
     with path.open("rb") as file:
         begin = file.read(9)
     length = int.from_bytes(begin[:8], "little")
-    return path.suffix == ".plstream" or (begin[8:] == b"{" and length <= min(_LARGEST_HEADER, path.stat().st_size))
+    return path.suffix == ".plstream" or (begin[8:] == b"{" and length <= min(LONGEST_HEADER, path.stat().st_size))
 
 
 def _of_model(model: Any) -> dict[str, Any]:
@@ -55,10 +54,11 @@ def _of_model(model: Any) -> dict[str, Any]:
 
     facts: dict[str, Any] = {"class": type(model).__name__}
     facts["parameters"] = ", ".join(f"{name}={value!r}" for name, value in model.get_params(deep=False).items())
-    if not hasattr(model, "n_samples_seen_"):
-        return facts
-    check_is_fitted(model)
-    facts["fitted"] = summary(model)
+    if hasattr(model, "get_support"):
+        facts["kept"] = f"{int(model.support_.sum()):,} of {model.n_features_in_:,} features"
+    elif hasattr(model, "n_samples_seen_"):
+        check_is_fitted(model)
+        facts["fitted"] = summary(model)
     if hasattr(model, "feature_names_in_"):
         facts["features"] = listed(model.feature_names_in_)
     if hasattr(model, "classes_"):

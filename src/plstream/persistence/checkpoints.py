@@ -6,6 +6,7 @@ are kept: if the newest cannot be read, the one before it is taken.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -17,8 +18,9 @@ from typing import Any, BinaryIO
 
 from .._warnings import warn_user
 from ..solvers import Journal
-from .kinds import Count, Maybe, Tensors, Text
-from .modelfile import ModelFileError, read_tree, write_tree
+from .kinds import Count, Maybe, Plain, Tensors, Text
+from .modelfile import ModelFileError, read_tree, require_writable, write_tree
+from .plain import to_json
 from .records import OneOf, Record
 from .registry import MODEL
 
@@ -27,6 +29,10 @@ if sys.platform != "win32":
 
 _PATTERN = "checkpoint-*.plstream"
 _KEPT = 2
+# Of names that checkpoints have while they are written.
+_UNFINISHED = ".checkpoint-"
+# What file systems say that have no locks.
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 # Writing takes at most about this share of the time.
 _LARGEST_SHARE = 0.1
 
@@ -51,6 +57,10 @@ class Checkpoint:
         Rows that the model has learnt, if it learns in one read.
     n_rows_before : int
         Those among them that came before the present source began, if it went on where another one had ended.
+    classes : ndarray or None
+        All labels that will ever come.
+    version : str
+        That of the library.
     model : estimator or None
         The model after these rows.
     journal : Journal or None
@@ -58,10 +68,12 @@ class Checkpoint:
     """
 
     begun: Any
-    source: str
+    source: str = ""
     beginning: str | None = None
     n_rows: int = 0
     n_rows_before: int = 0
+    classes: Any = None
+    version: str = ""
     model: Any = None
     journal: Journal | None = None
 
@@ -70,6 +82,10 @@ class Checkpoint:
         changed = [*_changes(self.begun, other.begun)]
         if self.source != other.source:
             changed.append("the data, or which columns of it are used and in blocks of how many rows")
+        if self.version != other.version:
+            changed.append(f"the version of plstream ({other.version}, now {self.version})")
+        if to_json(self.classes) != to_json(other.classes):
+            changed.append("the classes")
         if not changed and (self.journal is None) != (other.journal is None):
             changed.append("whether the data is read once or several times")
         if changed:
@@ -87,6 +103,8 @@ Record(
         "beginning": Maybe(Text()),
         "n_rows": Count(),
         "n_rows_before": Count(),
+        "classes": Plain(),
+        "version": Text(),
         "model": Maybe(MODEL),
         "journal": Maybe(OneOf("Journal")),
     },
@@ -103,7 +121,8 @@ def _changes(now: Any, before: Any) -> Iterator[str]:
     mine, theirs = (MODEL.write(model, Tensors(), "model")["parameters"] for model in (now, before))
     for name, value in mine.items():
         if value != theirs[name]:
-            yield f"{name} ({getattr(before, name)!r}, now {getattr(now, name)!r})"
+            was, is_now = (repr(getattr(model, name)) for model in (before, now))
+            yield f"the state of {name}" if "RandomState" in is_now else f"{name} ({was}, now {is_now})"
 
 
 class CheckpointFolder:
@@ -120,6 +139,10 @@ class CheckpointFolder:
     """
 
     def __init__(self, folder: str | os.PathLike[str], every_rows: int | None, every_seconds: float | None) -> None:
+        if every_rows is not None and (type(every_rows) is not int or every_rows < 1):
+            raise ValueError(f"every_rows={every_rows!r} must be a whole number of 1 or more, or None.")
+        if every_seconds is not None and not (isinstance(every_seconds, int | float) and every_seconds >= 0):
+            raise ValueError(f"every_seconds={every_seconds!r} must be a number of 0 or more, or None.")
         self.folder = Path(folder)
         self.every_rows = every_rows
         self.every_seconds = every_seconds
@@ -163,10 +186,11 @@ class CheckpointFolder:
         """Write a checkpoint; if the system cannot, warn, for the fit need not end, and the one before is there."""
         try:
             self.write(checkpoint)
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             self._rest()
             if not self._failed:
-                warn_user(f"No checkpoint could be written, and the fit goes on without: {error}.")
+                reason = str(error) or "there is not enough memory"
+                warn_user(f"No checkpoint could be written, and the fit goes on without: {reason}.")
             self._failed = True
 
     def write(self, checkpoint: Checkpoint) -> None:
@@ -175,12 +199,16 @@ class CheckpointFolder:
         paths = self._paths()
         number = _number(paths[-1]) + 1 if paths else 1
         path = self.folder / f"checkpoint-{number:08}.plstream"
-        write_tree(path, "checkpoint", _CHECKPOINT, checkpoint, overwrite=True)
+        write_tree(path, "checkpoint", _CHECKPOINT, checkpoint, overwrite=True, prefix=_UNFINISHED)
         for old in paths[: 1 - _KEPT]:
             old.unlink(missing_ok=True)
         self._rest()
         self._seconds_to_write = self._written_at - started
         self._failed = False
+
+    def require_writable(self, checkpoint: Checkpoint) -> None:
+        """Raise ValueError now if the model cannot be written, and not after the first half minute."""
+        require_writable("checkpoint", _CHECKPOINT, checkpoint)
 
     def remove(self) -> None:
         """Remove all checkpoints."""
@@ -196,7 +224,7 @@ class CheckpointFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes out of the folder; the lock ends with the process, however that ends."""
+        """Keep other processes out of the folder; the lock ends with the process and those that it has forked."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / "lock"
         lock = _lock(path)
@@ -207,7 +235,7 @@ class CheckpointFolder:
         with lock:
             try:
                 # What was being written when a fit was killed.
-                for unfinished in self.folder.glob(".plstream-*.tmp"):
+                for unfinished in self.folder.glob(f"{_UNFINISHED}*.tmp"):
                     unfinished.unlink(missing_ok=True)
                 yield
             finally:
@@ -233,9 +261,14 @@ def _lock(path: Path) -> BinaryIO | None:
             # Who had it before may have removed the file in the meantime, and another one may have a new one.
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
-        except BlockingIOError:
-            file.close()
-            return None
         except FileNotFoundError:
             pass
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                warn_user(f"There are no locks in {str(path.parent)!r}: see to it that no other fit uses that folder.")
+                return file
+            file.close()
+            if error.errno in {errno.EAGAIN, errno.EACCES}:
+                return None
+            raise
         file.close()

@@ -25,8 +25,8 @@ from ..online._memory import aligned_empty
 from .files import replacing
 from .kinds import TYPES, MismatchError, Stored, Tensors, require_keys
 
-# What the package safetensors reads, too.
-LONGEST_HEADER = 100_000_000
+# A million names of 30 letters. JSON takes up to 25 times its size in memory.
+LONGEST_HEADER = 1 << 25
 MOST_TENSORS = 100_000
 _MOST_DIMENSIONS = 3
 # A part of an array that stays in cache while it is hashed and looked at.
@@ -38,7 +38,12 @@ class NotAModelError(ValueError):
 
 
 def write_container(
-    path: str | os.PathLike[str], document: dict[str, Any], tensors: Tensors, *, overwrite: bool
+    path: str | os.PathLike[str],
+    document: dict[str, Any],
+    tensors: Tensors,
+    *,
+    overwrite: bool,
+    prefix: str,
 ) -> None:
     """Write a JSON document and arrays, or nothing at all."""
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
@@ -46,7 +51,7 @@ def write_container(
     content = to_safetensors(tensors.arrays, metadata=metadata) if tensors.arrays else _without_arrays(metadata)
     if struct.unpack("<Q", content[:8])[0] > LONGEST_HEADER:
         raise ValueError("The model has more names and labels than a model file can hold: use shorter ones.")
-    with replacing(path, overwrite=overwrite) as file:
+    with replacing(path, overwrite=overwrite, prefix=prefix) as file:
         file.write(content)
 
 

@@ -15,8 +15,12 @@ from typing import BinaryIO
 _NOT_SUPPORTED = {errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
 
 
+# Of names that files have while they are written.
+PREFIX = ".plstream-"
+
+
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: str = PREFIX) -> Iterator[BinaryIO]:
     """Write a file that takes its place, under its name, only when it is complete and on the disk.
 
     The file is written under another name in the same folder. If anything fails, a full disk or an interrupt included,
@@ -29,6 +33,8 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     overwrite : bool, default=True
         Whether a file that is there already is replaced. If not, FileExistsError is raised, also if it came to be there
         in the meantime.
+    prefix : str
+        How the name begins that the file has until it is complete.
 
     Yields
     ------
@@ -54,13 +60,13 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     if target.exists() and not target.is_file():
         raise OSError(errno.EISDIR if target.is_dir() else errno.EINVAL, "Not a regular file", str(path))
     # Short, for the name of the target may be as long as a name can be.
-    temporary = target.with_name(f".plstream-{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f"{prefix}{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:
-            if target.exists():
-                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
             yield file
         _flush(temporary)
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
         _put_in_place(temporary, target, overwrite=overwrite)
     except OSError as error:
         if error.errno is not None and error.filename in {None, str(temporary)}:
@@ -107,7 +113,11 @@ def _flush_folder(folder: Path) -> None:
     """Have the new name on the disk, where folders can be flushed."""
     if os.name == "nt":
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        # One may write to a folder that one cannot read.
+        return
     try:
         os.fsync(descriptor)
     except OSError as error:

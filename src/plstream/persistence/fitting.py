@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+
+import plstream
 
 from .._types import Array
 from ..estimators import IncrementalPLS
@@ -21,6 +24,10 @@ from .checkpoints import Checkpoint, CheckpointError, CheckpointFolder
 from .modelfile import require_ours
 
 Model = TypeVar("Model")
+
+
+# What ``set_output`` has set, which may differ from one call to the next.
+_OUTPUT = "_sklearn_output_config"
 
 
 class Stopped(Exception):  # noqa: N818
@@ -125,7 +132,7 @@ def fit_source(
     if not isinstance(source, Source):
         raise TypeError(f"fit_source takes what plstream.open_source returns, not a {type(source).__name__}.")
     folder = None if checkpoint is None else CheckpointFolder(checkpoint, every_rows, every_seconds)
-    with unchanged_on_failure(model), nullcontext() if folder is None else folder.locked():
+    with unchanged_on_failure(model), _unchanged_random(model), nullcontext() if folder is None else folder.locked():
         fit = _Fit(source, folder, one_pass=one_pass, classes=classes, on_block=on_block)
         with _stopping(stop, fit, on_stopped):
             fit.run(model)
@@ -158,6 +165,7 @@ class _Fit:
 
     def run(self, model: Any) -> None:
         """Fit the model, from the last checkpoint on if there is one."""
+        model._validate_params()
         if isinstance(model, VIPSelector):
             if model.prefit or isinstance(model.estimator, FrozenEstimator):
                 model.fit(self.source)
@@ -169,32 +177,30 @@ class _Fit:
             return
         if not hasattr(model, "partial_fit"):
             raise TypeError(f"{type(model).__name__} needs all rows in memory: pass them to its fit.")
-        model._validate_params()
         if self.classes is not None and not hasattr(model, "target"):
             raise ValueError(f"{type(model).__name__} does not learn labels: pass no classes.")
         in_one_read = not isinstance(model, IncrementalPLS) or self.one_pass or model.solver in {"gram", "sketch"}
-        if self.folder is not None and self.folder.every_rows is not None and not self.source.rereadable:
-            self.source.limit_rows(self.folder.every_rows)
-        self.present = Checkpoint(
-            clone(model),
-            self.source.fingerprint(),
-            self.source.beginning(),
-            journal=None if in_one_read else Journal(),
-        )
-        self._resume()
+        self.present = Checkpoint(clone(model), journal=None if in_one_read else Journal())
+        if self.folder is not None:
+            _require_nothing_else(model)
+            self._resume(self.folder, self.present)
         (self._learn if in_one_read else self._reread)(model)
 
-    def _resume(self) -> None:
-        """Go on from the last checkpoint."""
-        assert self.present is not None
-        found = None if self.folder is None else self.folder.latest()
+    def _resume(self, folder: CheckpointFolder, fresh: Checkpoint) -> None:
+        """Go on from the last checkpoint, if there is one."""
+        if folder.every_rows is not None and not self.source.rereadable:
+            self.source.limit_rows(folder.every_rows)
+        fresh.source, fresh.beginning = self.source.fingerprint(), self.source.beginning()
+        fresh.classes = None if self.classes is None else np.asarray(self.classes)
+        fresh.version = plstream.__version__
+        folder.require_writable(fresh)
+        found = folder.latest()
         if found is None:
             return
-        assert self.folder is not None
-        self.present.require_same(found, self.folder.folder)
-        if found.beginning != self.present.beginning:
+        fresh.require_same(found, folder.folder)
+        if found.beginning != fresh.beginning:
             # A pipe that does not begin again, but goes on: all that comes is new.
-            found.beginning, found.n_rows_before = self.present.beginning, found.n_rows
+            found.beginning, found.n_rows_before = fresh.beginning, found.n_rows
         self.present = found
 
     def _learn(self, model: Any) -> None:
@@ -203,22 +209,25 @@ class _Fit:
         assert present is not None
         _forget(model)
         if present.model is not None:
-            vars(model).update(vars(present.model) | _output(model))
+            learnt = vars(present.model)
+            learnt.pop(_OUTPUT, None)
+            vars(model).update(learnt)
         present.model = model
         if isinstance(model, IncrementalPLS):
             model._require_rows(self.source.n_rows, self.source.n_columns)
         extra = {} if self.classes is None else {"classes": self.classes}
         row = present.n_rows - present.n_rows_before
         n_rows = None if self.source.n_rows is None else self.source.n_rows - row
-        blocks = self.source.blocks(row)
-        for X, y in track(blocks, "read 1 of 1", n_rows, lambda block: len(block[0])):
-            if self.on_block is not None:
-                self.on_block(model, X, y)
-            with listening(None):
-                model.partial_fit(self.source.part((X, y), row), **extra)
-            row += len(X)
-            present.n_rows += len(X)
-            self._tell(len(X))
+        blocks = track(self.source.blocks(row), "read 1 of 1", n_rows, lambda block: len(block[0]))
+        with closing(blocks):
+            for X, y in blocks:
+                if self.on_block is not None:
+                    self.on_block(model, X, y)
+                with listening(None):
+                    model.partial_fit(self.source.part((X, y), row), **extra)
+                row += len(X)
+                present.n_rows += len(X)
+                self._tell(len(X))
         if not present.n_rows:
             raise DataError(f"{self.source.name} has no rows.")
         if isinstance(model, IncrementalPLS):
@@ -254,15 +263,36 @@ class _Fit:
 
 
 def _forget(model: Any) -> None:
-    """Let a model be as if it had never been fitted."""
-    fresh = clone(model)
-    for name in {*vars(model)} - {*vars(fresh)}:
-        delattr(model, name)
+    """Let a model be as if it had never been fitted, and keep what is not its own."""
+    for name in {*vars(model)} - {*vars(clone(model))}:
+        if _is_ours(name):
+            delattr(model, name)
 
 
-def _output(model: Any) -> dict[str, Any]:
-    """Return what ``set_output`` has set, which may differ from one call to the next."""
-    return {name: value for name, value in vars(model).items() if name == "_sklearn_output_config"}
+def _is_ours(name: str) -> bool:
+    return name.startswith("_") or name.endswith("_")
+
+
+def _require_nothing_else(model: Any) -> None:
+    """Raise ValueError if a model has attributes that a checkpoint cannot hold."""
+    for name in {*vars(model)} - {*vars(clone(model))}:
+        if not _is_ours(name):
+            raise ValueError(f"The model has {name!r}, which a checkpoint cannot hold: delete that attribute.")
+
+
+@contextmanager
+def _unchanged_random(model: Any) -> Iterator[None]:
+    """Give a random generator that is a parameter back the state it had if the work inside fails."""
+    random = getattr(model, "random_state", None)
+    if not isinstance(random, np.random.RandomState):
+        yield
+        return
+    before = random.get_state(legacy=False)
+    try:
+        yield
+    except BaseException:
+        random.set_state(before)
+        raise
 
 
 @contextmanager

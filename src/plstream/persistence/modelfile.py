@@ -10,6 +10,7 @@ from typing import Any
 import plstream
 
 from .container import Container, NotAModelError, hash_of, write_container
+from .files import PREFIX
 from .kinds import Kind, MismatchError, Sizes, Tensors, require_keys
 from .records import arrays_in, build, check_rules
 from .registry import MODEL
@@ -42,8 +43,8 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) ->
     Notes
     -----
     The file is data: a safetensors file with the arrays of the model, and with all else as JSON in its metadata. What a
-    model was given as a parameter must be a number, text, a tuple, a list, None or a ``RandomState``; and a model
-    within a ``VIPSelector`` one of this library.
+    model was given as a parameter must be a number, text, a tuple or list of such, an array of one dimension, None or a
+    ``RandomState``; and a model within a ``VIPSelector`` one of this library.
 
     Examples
     --------
@@ -78,7 +79,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     model : estimator
-        As it was: the same parameters, results and state, to the last bit.
+        As it was: the same parameters, results and state, to the last bit. What an online method learns from then on
+        is the same to the last bit with 30 features or more; with fewer, the place of rows in memory has a say in how
+        sums are rounded.
 
     Raises
     ------
@@ -109,18 +112,28 @@ def require_ours(model: Any, what: str) -> None:
         raise TypeError(f"Only estimators of plstream can be {what}, and this is {name}: pass one of those.")
 
 
-def write_tree(path: str | os.PathLike[str], key: str, kind: Kind, value: Any, *, overwrite: bool) -> None:
+def write_tree(
+    path: str | os.PathLike[str], key: str, kind: Kind, value: Any, *, overwrite: bool, prefix: str = PREFIX
+) -> None:
     """Write a value of some kind, a model or a checkpoint, as ``key`` of the document of a file."""
+    document, tensors = require_writable(key, kind, value)
+    write_container(path, document, tensors, overwrite=overwrite, prefix=prefix)
+
+
+def require_writable(key: str, kind: Kind, value: Any) -> tuple[dict[str, Any], Tensors]:
+    """Return the document and the arrays of a file; raise ValueError if a file cannot hold the value."""
     tensors = Tensors()
     try:
-        document = _document_of(key, kind, value, tensors)
+        return _document_of(key, kind, value, tensors), tensors
     except MismatchError as error:
         raise ValueError(f"The model cannot be saved, for {error}, which a model file cannot hold.") from None
-    write_container(path, document, tensors, overwrite=overwrite)
 
 
 def read_tree(path: str | os.PathLike[str], key: str, kind: Kind) -> Any:
     """Read what ``write_tree`` has written; raise ModelFileError if it is anything else."""
+    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
+        # To open a pipe is to wait for someone who writes to it.
+        raise ModelFileError(f"{str(path)!r} is not a model file: pass one that plstream.save has written.")
     with Path(path).open("rb") as file:
         try:
             container = Container(file)
@@ -132,7 +145,7 @@ def read_tree(path: str | os.PathLike[str], key: str, kind: Kind) -> Any:
             raise ModelFileError(
                 f"{str(path)!r} is not a model file: pass one that plstream.save has written."
             ) from None
-        except _CheckpointError:
+        except _IsCheckpointError:
             raise ModelFileError(
                 f"{str(path)!r} is a checkpoint, and no model yet: finish the fit with plstream.persistence.fit_source."
             ) from None
@@ -148,7 +161,7 @@ def read_tree(path: str | os.PathLike[str], key: str, kind: Kind) -> Any:
             raise ModelFileError(f"{str(path)!r} holds a model that takes more memory than there is.") from None
 
 
-class _CheckpointError(ValueError):
+class _IsCheckpointError(ValueError):
     """A checkpoint where a model was asked for."""
 
 
@@ -180,7 +193,7 @@ def _checked(key: str, kind: Kind, document: Any, tensors: Tensors) -> Any:
     if type(number) is int and number > FORMAT:
         raise _LaterFormatError(number)
     if key == "model" and isinstance(document, dict) and "checkpoint" in document:
-        raise _CheckpointError
+        raise _IsCheckpointError
     require_keys(document, {"format", "plstream", key, "tensors"}, "the file")
     if type(number) is not int or number != FORMAT or not isinstance(document["plstream"], str):
         raise MismatchError("the file does not say which format it has")

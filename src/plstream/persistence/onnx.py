@@ -46,8 +46,8 @@ def export_onnx(
     method : {"transform", "predict"}, default=None
         What the graph computes. By default all that the model can do.
     dtype : {float32, float64}, default=float32
-        The type of the input and of results. In float32, the mean is subtracted in two parts, so that columns far from
-        zero lose no more digits than the data has.
+        The type of the input and of scores; predicted values are of type float64, as they are here. In float32, the
+        mean is subtracted in two parts, so that columns far from zero lose no more digits than the data has.
     overwrite : bool, default=True
         Whether to replace a file that is there already. If not, FileExistsError is raised.
 
@@ -112,24 +112,31 @@ def _add_predict(graph: _Graph, model: Any) -> None:
     solution = model._solution()
     if isinstance(model, IncrementalLDA):
         scores = graph.product(solution.x_mean, solution.directions, "directions")
-        likelihoods = graph.node("MatMul", scores, graph.constant("centres", solution.centres.T))
-        likelihoods = graph.node("Add", likelihoods, graph.constant("odds", solution.odds))
+        likelihoods = graph.node("MatMul", graph.as_double(scores), graph.exact("centres", solution.centres.T))
+        likelihoods = graph.node("Add", likelihoods, graph.exact("odds", solution.odds))
         graph.labels(model.classes_, graph.node("ArgMax", likelihoods, axis=1, keepdims=0))
         return
     values = graph.product(solution.x_mean, solution.coef.T, "coefficients")
-    values = graph.node("Add", values, graph.constant("intercept", solution.intercept))
+    values = graph.node("Add", graph.as_double(values), graph.exact("intercept", solution.intercept))
     classes = getattr(model, "classes_", None)
     if classes is None:
         is_vector = model._targets.is_vector if isinstance(model, Supervised) else model._y_is_vector
         if is_vector:
             values = graph.node("Squeeze", values, graph.constant("axis", np.array([1])))
-        graph.output("prediction", values, graph.number_type, [None] if is_vector else [None, len(solution.y_mean)])
+        graph.output("prediction", values, np.dtype(np.float64), [None] if is_vector else [None, len(solution.y_mean)])
     elif len(classes) > 2:
         graph.labels(classes, graph.node("ArgMax", values, axis=1, keepdims=0))
     else:
         values = graph.node("Squeeze", values, graph.constant("axis", np.array([1])))
-        is_second = graph.node("Greater", values, graph.constant("zero", np.zeros(())))
+        is_second = graph.node("Greater", values, graph.exact("zero", np.zeros(())))
         graph.labels(classes, graph.node("Cast", is_second, to=graph.onnx.TensorProto.INT64))
+
+
+def _as_utf8(label: Any) -> bytes:
+    text = label.decode(errors="replace") if isinstance(label, bytes) else str(label)
+    if isinstance(label, bytes) and text.encode() != label:
+        raise ValueError(f"The label {label!r} is not text in UTF-8, which is what ONNX has: fit with other labels.")
+    return text.encode()
 
 
 class _Graph:
@@ -145,8 +152,10 @@ class _Graph:
 
     def constant(self, name: str, array: Array) -> str:
         """Add an array, and return its name."""
-        if array.dtype == np.float64:
-            array = self._in_range(name, array)
+        return self.exact(name, self._in_range(name, array) if array.dtype == np.float64 else array)
+
+    def exact(self, name: str, array: Array) -> str:
+        """Add an array of the type that it has, and return its name."""
         self._constants[name] = self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name)
         return name
 
@@ -155,6 +164,12 @@ class _Graph:
         name = f"{operation.lower()}_{len(self._nodes)}"
         self._nodes.append(self.onnx.helper.make_node(operation, inputs, [name], **attributes))
         return name
+
+    def as_double(self, result: str) -> str:
+        """Add a conversion to float64, if there is anything to convert."""
+        if self.number_type == np.float64:
+            return result
+        return self.node("Cast", result, to=self.onnx.TensorProto.DOUBLE)
 
     def product(self, mean: Float64Array, matrix: Float64Array, name: str) -> str:
         """Add (X - mean) matrix."""
@@ -165,11 +180,13 @@ class _Graph:
     def labels(self, classes: Array, index: str) -> None:
         """Add the labels of classes given by number as output."""
         if classes.dtype.kind in "USO":
-            entries = [entry if isinstance(entry, bytes) else str(entry).encode() for entry in classes.tolist()]
+            entries = [_as_utf8(entry) for entry in classes.tolist()]
             kind = self.onnx.TensorProto.STRING
             self._constants["classes"] = self.onnx.helper.make_tensor("classes", kind, [len(entries)], entries)
             self._add_output("prediction", self.node("Gather", "classes", index), kind, [None])
             return
+        if classes.dtype.kind == "f" and classes.dtype.itemsize > 8:
+            raise ValueError(f"Labels of type {classes.dtype} are not for ONNX: fit with labels of type float64.")
         wide = classes.astype(classes.dtype.newbyteorder("="))
         self._constants["classes"] = self.onnx.numpy_helper.from_array(wide, "classes")
         self.output("prediction", self.node("Gather", "classes", index), wide.dtype, [None])
@@ -198,7 +215,7 @@ class _Graph:
             properties["feature_names"] = json.dumps(model.feature_names_in_.tolist())
         helper.set_model_props(made, properties)
         if made.ByteSize() > _LARGEST_BYTES:
-            raise ValueError("The model is too large for an ONNX file, which can hold 2 GB: export fewer components.")
+            raise ValueError("The model is too large for an ONNX file, which can hold 2 GB: fit fewer components.")
         self.onnx.checker.check_model(made, full_check=True)
         content: bytes = made.SerializeToString()
         return content

@@ -18,6 +18,9 @@ from .._types import Array
 # Characters that the labels of an array may take up together, or its numbers.
 _LARGEST_ARRAY = 1 << 24
 _DEEPEST = 4
+# What an array of text may take, and for each of its letters if that is more.
+_LEAST_BOUND = 1 << 20
+_MOST_BYTES_A_LETTER = 256
 _SCALARS = {"bool", "float16", "float32", "float64"} | {f"{sign}int{8 << i}" for sign in ("", "u") for i in range(4)}
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _ARRAY_TYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f[248]|[US]\d{1,7})", re.ASCII)
@@ -31,7 +34,7 @@ class UnfitError(ValueError):
 
 def to_json(value: Any, depth: int = 0) -> Any:
     """Return what stands for a value; raise UnfitError if nothing does."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and not depth:
         return _array_to_json(value)
     if type(value) is np.random.RandomState:
         return _random_to_json(value)
@@ -76,6 +79,8 @@ def _array_to_json(array: Array) -> Any:
     if array.dtype.itemsize * array.size > 4 * _LARGEST_ARRAY:
         raise UnfitError("is an array that is too large")
     entries = [entry.decode("latin-1") if isinstance(entry, bytes) else entry for entry in array.tolist()]
+    if array.dtype.kind in "US" and _is_mostly_empty(array.dtype, entries):
+        raise UnfitError("is an array of text that is far longer than its entries")
     return {"array": array.dtype.str, "values": [to_json(entry) for entry in entries]}
 
 
@@ -99,8 +104,10 @@ def _sequence_from_json(node: dict[str, Any], depth: int) -> Any:
     return values if kind == "list" else tuple(values)
 
 
-def _array_from_json(node: dict[str, Any], _depth: int) -> Array:
+def _array_from_json(node: dict[str, Any], depth: int) -> Array:
     type_name, values = node["array"], node["values"]
+    if depth > 1:
+        raise UnfitError("is an array within a tuple or list")
     if not isinstance(type_name, str) or not isinstance(values, list):
         raise UnfitError("is not an array")
     if type_name == "object":
@@ -122,6 +129,8 @@ def _entries(type_name: str, values: list[Any]) -> Array:
     if dtype.itemsize * len(values) > 4 * _LARGEST_ARRAY:
         raise UnfitError("is an array that is too large")
     entries = [from_json(value, _DEEPEST) for value in values]
+    if dtype.kind in "US" and _is_mostly_empty(dtype, entries):
+        raise UnfitError("is an array of text that is far longer than its entries")
     python_type = {"b": bool, "i": int, "u": int, "f": float, "U": str, "S": str}[dtype.kind]
     if not all(type(entry) is python_type for entry in entries):
         raise UnfitError(f"has entries that are not of type {type_name}")
@@ -139,6 +148,12 @@ def _entries(type_name: str, values: list[Any]) -> Array:
     if any(a != b and a == a for a, b in zip(entries, kept, strict=True)):  # noqa: PLR0124
         raise UnfitError(f"has entries that do not fit type {type_name}")
     return array
+
+
+def _is_mostly_empty(dtype: np.dtype[Any], entries: list[Any]) -> bool:
+    """Return whether an array of text takes far more memory than its text: a small file must not fill the memory."""
+    text = sum(len(entry) for entry in entries if isinstance(entry, str | bytes))
+    return dtype.itemsize * len(entries) > max(_LEAST_BOUND, _MOST_BYTES_A_LETTER * text)
 
 
 def _random_to_json(random: np.random.RandomState) -> Any:

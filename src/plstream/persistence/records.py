@@ -7,11 +7,12 @@ arrays are read, and ``check_rules`` looks at what must agree between fields. On
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 
 from .kinds import (
@@ -38,6 +39,7 @@ class Parsed:
     parameters: dict[str, Any] | None
     output: str | None
     where: str
+    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass
@@ -178,6 +180,8 @@ class Record:
                 for name, parameter in parameters.items()
             }
             node["output"] = fields.pop("_sklearn_output_config", {}).get("transform")
+            if "_metadata_request" in fields:
+                node["requests"] = fields.pop("_metadata_request")._serialize()
             _mark_parameters(fields, parameters)
             if not fields:
                 node["fields"] = None
@@ -195,7 +199,8 @@ class Record:
         if self.parameters is None:
             require_keys(node, {"class", "fields"}, where)
             return Parsed(self, self._check_fields(node["fields"], tensors, sizes, where), None, None, where)
-        require_keys(node, {"class", "parameters", "output", "fields"}, where)
+        requests = self._check_requests(node, where)
+        require_keys({*node} - {"requests"}, {"class", "parameters", "output", "fields"}, where)
         require_keys(node["parameters"], self._parameter_names(), where)
         parameters = {
             name: self._parameter_kind(name).check(node["parameters"][name], tensors, Sizes(), f"{where}.{name}")
@@ -209,7 +214,18 @@ class Record:
         for reference in _references(fields or {}):
             if not isinstance(parameters.get(reference.name), Parsed | np.random.RandomState):
                 raise MismatchError(f"{where} refers to a parameter that is not an object")
-        return Parsed(self, fields, parameters, output, where)
+        return Parsed(self, fields, parameters, output, where, requests)
+
+    def _check_requests(self, node: Any, where: str) -> dict[str, dict[str, Any]]:
+        """Return what metadata the methods of an estimator ask for, if a file says so."""
+        requests = node.get("requests") if isinstance(node, dict) else None
+        if requests is None:
+            return {}
+        try:
+            _set_requests(self.cls(), requests)
+        except (AttributeError, TypeError, ValueError):
+            raise MismatchError(f"{where} asks for metadata that is not known") from None
+        return dict(requests)
 
     def _check_fields(self, node: Any, tensors: Tensors, sizes: Sizes, where: str) -> dict[str, Any]:
         self._require_fields(node, where)
@@ -258,6 +274,14 @@ def _references(fields: dict[str, Any]) -> Iterator[Parameter]:
     for part in (*fields.values(), *fields.get("_begun_with", {}).values()):
         if isinstance(part, Parameter):
             yield part
+
+
+def _set_requests(model: Any, requests: dict[str, dict[str, Any]]) -> None:
+    """Let methods of an estimator ask for metadata."""
+    with config_context(enable_metadata_routing=True):
+        for method, asked in requests.items():
+            if asked:
+                getattr(model, f"set_{method}_request")(**asked)
 
 
 def arrays_in(tree: Any) -> Iterator[Stored]:
@@ -309,6 +333,7 @@ def _build_record(tree: Parsed, parameters: Mapping[str, Any] | None) -> Any:
     model = record.cls(**own)
     if tree.output is not None:
         vars(model)["_sklearn_output_config"] = {"transform": tree.output}
+    _set_requests(model, tree.requests)
     vars(model).update(build(tree.fields or {}, own))
     if record.finish is not None:
         record.finish(model)

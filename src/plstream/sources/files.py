@@ -7,16 +7,27 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
 from .errors import DataError
 
+# Parts of a file that are looked at to know it again, and their size.
+_SAMPLES = 32
+_SAMPLE_BYTES = 1 << 12
 
-def file_identity(path: Path) -> tuple[int, int]:
-    """Return the size and the time of the last change."""
+
+def file_identity(path: Path) -> tuple[str, int, int, str]:
+    """Return the name, the size, the time of the last change and a hash of some parts, the first and last included."""
     status = path.stat()
-    return status.st_size, status.st_mtime_ns
+    digest = sha256()
+    with path.open("rb") as file:
+        last = max(0, status.st_size - _SAMPLE_BYTES)
+        for number in range(_SAMPLES):
+            file.seek(last * number // (_SAMPLES - 1))
+            digest.update(file.read(_SAMPLE_BYTES))
+    return path.name, status.st_size, status.st_mtime_ns, digest.hexdigest()
 
 
 def require_readable(path: Path) -> bool:

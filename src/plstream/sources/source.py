@@ -180,8 +180,8 @@ class Source:
         """Return a short text that changes with the files, their columns or the choice of these."""
         # Not the number of rows, which may become known in between.
         parts = [(table.format, table.identity, table.n_columns, table.names, table.others) for table in self._tables]
-        chosen = self._features.tolist(), self._targets.tolist(), str(self.dtype), self.block_rows
-        return sha256(repr((parts, chosen)).encode()).hexdigest()[:16]
+        chosen = self._features.tolist(), self._targets.tolist(), self.target_is_vector
+        return sha256(repr((parts, chosen, str(self.dtype), self.block_rows)).encode()).hexdigest()[:16]
 
     def beginning(self) -> str | None:
         """Return a short text that changes with the first rows, of what can be read only once, else None."""

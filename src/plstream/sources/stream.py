@@ -15,7 +15,7 @@ from .._types import Array
 from .errors import DataError, usable_dtype
 from .table import Mapped, Piece, Table, pick, require_shape, rows_of
 
-_SAMPLE_ROWS = 64
+_HASHED_BYTES = 1 << 22
 # Rows by which a stream that begins anew is known.
 _FIRST_ROWS = 5
 
@@ -35,9 +35,12 @@ class MemoryTable(Mapped):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Their number, and some of the rows."""
-        step = max(1, len(self.array) // _SAMPLE_ROWS)
-        return self.n_rows, sha256(np.ascontiguousarray(self.array[::step]).tobytes()).hexdigest()
+        """Their number, type and a hash."""
+        digest = sha256()
+        step = max(1, _HASHED_BYTES // max(1, self.array[:1].nbytes))
+        for start in range(0, len(self.array), step):
+            digest.update(np.ascontiguousarray(self.array[start : start + step]).tobytes())
+        return self.n_rows, self.array.dtype.str, digest.hexdigest()
 
 
 class FrameTable(Table):
@@ -55,11 +58,16 @@ class FrameTable(Table):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Number of rows, and the first and the last of them."""
+        """Number of rows, types of columns and a hash."""
         assert self.n_rows is not None
-        columns, last = np.arange(self.n_columns, dtype=np.intp), max(0, self.n_rows - _SAMPLE_ROWS)
-        ends = [self._arrays(columns, start, start + _SAMPLE_ROWS) for start in (0, last)]
-        return self.n_rows, sha256(repr([[array.tolist() for array in end] for end in ends]).encode()).hexdigest()
+        columns, digest = np.arange(self.n_columns, dtype=np.intp), sha256()
+        step = max(1, _HASHED_BYTES // (8 * self.n_columns))
+        types: set[str] = set()
+        for start in range(0, self.n_rows, step):
+            for array in self._arrays(columns, start, start + step):
+                types.add(array.dtype.str)
+                digest.update(array.tobytes())
+        return self.n_rows, sorted(types), digest.hexdigest()
 
     def dtype_of(self, columns: NDArray[np.intp], *, text: bool = False) -> np.dtype[Any]:
         """Return the dtype that holds all the columns."""

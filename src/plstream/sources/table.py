@@ -64,8 +64,8 @@ class Table(ABC):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What changes when the rows do: name, size and time of the file."""
-        return (self.where,) if self.path is None else (self.where, *file_identity(self.path))
+        """What changes when the rows do: name, size, time and parts of the file."""
+        return (self.where,) if self.path is None else file_identity(self.path)
 
     @property
     def beginning(self) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -36,9 +37,13 @@ class ZarrTable(Matrix):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Name, and size and time of what describes the array."""
-        marks = [self.path / (self.key or "") / mark for mark in _MARKS] if self.path.is_dir() else [self.path]
-        return (self.where, *(file_identity(mark) for mark in marks if mark.exists()))
+        """What identifies the file, or the names, sizes and times of all files that the array is in."""
+        if not self.path.is_dir():
+            return file_identity(self.path)
+        folder = self.path / (self.key or "")
+        files = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
+        known = [(str(path.relative_to(folder)), status.st_size, status.st_mtime_ns) for path, status in files]
+        return self.path.name, self.key, sha256(repr(known).encode()).hexdigest()
 
     def rows(self, start: int, step: int) -> Iterator[Array]:
         """Yield rows, read from the store."""
