@@ -1,0 +1,1 @@
+"""Vision: images to features, and features to pairs."""
