@@ -1,0 +1,165 @@
+"""Feature files of one's own, and folders of them: labelled rows, images in a folder for each class, or pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._types import Array
+from ...sources import open_source
+from ...sources.columns import listed
+from ...sources.errors import DataError
+from ..splits import FOLDS, single_split, split_by_fold, stratified_folds
+from ..task import Split, Task
+from .features import FeatureFile, as_rows, feature_files
+from .pairs import verification
+
+# Parts of paths and ends of names that say what rows are for.
+_TRAIN = ("train", "training")
+_TEST = ("val", "valid", "validation", "test")
+# Columns of tables that are taken for labels, the first that is there.
+_LABELS = ("y", "label", "target", "class")
+
+
+def load(path: Path, seed: int, *, name: str = "", title: str = "") -> list[Task]:
+    """Return the task of a file, or one for every feature file of a folder.
+
+    Parameters
+    ----------
+    path : Path
+        A file, or a folder. In a folder ``a_train.npz`` and ``a_val.npz`` are one task.
+    seed : int
+        For folds that the files do not have, and for the order of training rows.
+    name, title : str, default=""
+        Of the data set, before the name of the file. By default names of the folder.
+
+    Returns
+    -------
+    tasks : list of Task
+        None if a folder has no feature files.
+    """
+    if not path.is_dir():
+        return [_of_file(path, path.stem, path.name, seed)]
+    name = name or path.resolve().name
+    return [
+        _of_files(files, f"{name}/{stem}", f"{title or name}, {stem}", seed)
+        for stem, files in _grouped(feature_files(path)).items()
+    ]
+
+
+def _of_file(path: Path, name: str, title: str, seed: int) -> Task:
+    if path.suffix in {".npy", ".npz"}:
+        return _of_files([path], name, title, seed)
+    return _of_table(path, name, title, seed)
+
+
+def _grouped(paths: list[Path]) -> dict[str, list[Path]]:
+    """Return files by name, those for training and for testing under one: ``a_train.npz`` and ``a_val.npz`` are a."""
+    groups: dict[str, list[Path]] = {}
+    for path in paths:
+        stem, _, end = path.stem.rpartition("_")
+        group = stem if end in _TRAIN + _TEST and stem else path.stem
+        groups.setdefault(group, []).append(path)
+    for group, files in list(groups.items()):
+        ends = [path.stem.removeprefix(group).removeprefix("_") in _TRAIN for path in files]
+        if len(files) == 2 and sorted(ends) == [False, True]:
+            groups[group] = sorted(files, key=lambda path: path.stem.rpartition("_")[2] not in _TRAIN)
+        else:
+            del groups[group]
+            groups |= {path.stem: [path] for path in files}
+    return groups
+
+
+def _of_files(paths: Sequence[Path], name: str, title: str, seed: int) -> Task:
+    """Return the task of one file, or of one for training and one for testing."""
+    files = [FeatureFile(path) for path in paths]
+    if "pairs" in files[0]:
+        return _of_pairs(files[0], name, title, seed)
+    where = listed(path.name for path in paths)
+    X = as_rows([file.features for file in files], where)
+    y = as_labels(np.concatenate([_labels(file) for file in files]), where)
+    if len(files) == 2:
+        splits, how = single_split(np.arange(len(y)) >= len(files[0].features), seed), "trained on the first"
+    else:
+        splits, how = _splits(files[0], y, seed)
+    note = f"{where}; {how}; training rows in random order by seed {seed}."
+    return Task(name, title, "classification", X, y, splits, note=note)
+
+
+def _of_pairs(file: FeatureFile, name: str, title: str, seed: int) -> Task:
+    absent = [key for key in ("same", "fold") if key not in file]
+    if absent:
+        raise DataError(f"{file.path} has pairs, but no array {' and no '.join(absent)}: pairs need both.")
+    return verification(
+        file.features,
+        file["pairs"],
+        file["same"],
+        file["fold"],
+        name=name,
+        title=title,
+        seed=seed,
+        note=f"|a - b| of pairs of rows of {file.path.name}, in its own folds.",
+    )
+
+
+def _of_table(path: Path, name: str, title: str, seed: int) -> Task:
+    """Return the task of a file of any other format, whose labels are a column."""
+    names = open_source(str(path)).feature_names or []
+    target = next((label for label in _LABELS if label in names), None)
+    if target is None:
+        raise DataError(f"{path} has no column of labels: name it {' or '.join(map(repr, _LABELS))}.")
+    blocks = list(open_source(str(path), target=target).blocks())
+    X = as_rows([X for X, _ in blocks], path.name)
+    y = as_labels(np.concatenate([y for _, y in blocks if y is not None]), path.name)
+    splits, how = split_by_fold(stratified_folds(y, seed), seed), f"{FOLDS} stratified folds by seed {seed}"
+    return Task(name, title, "classification", X, y, splits, note=f"{path.name}, labels in {target!r}; {how}.")
+
+
+def _labels(file: FeatureFile) -> Array:
+    """Return the labels of the rows: y, or the names of the folders that the images are in."""
+    if "y" in file:
+        return file.per_row("y", len(file.features))
+    if file.files is None:
+        raise DataError(
+            f"{file.path} has no labels: put them as y into the .npz file, or beside a .npy file into "
+            f"{file.name}.y.npy, or the paths of images, with a folder for each class, into {file.name}.txt."
+        )
+    folders = [PurePosixPath(image).parent.name for image in file.files]
+    for image, folder in zip(file.files, folders, strict=True):
+        if folder in {"", *_TRAIN, *_TEST}:
+            raise DataError(f"{file.path}: {image} is in no folder of a class, as in train/n01440764/{image}.")
+    return np.array(folders)
+
+
+def as_labels(values: Any, where: str) -> NDArray[np.int64]:
+    """Return whole numbers as they are, and names numbered in their order."""
+    values = np.asarray(values)
+    if values.dtype.kind in "OSU":
+        values = np.unique(values.astype(str), return_inverse=True)[1].reshape(-1)
+    labels: NDArray[np.int64] = values.astype(np.int64) if values.dtype.kind in "biuf" else np.empty(0, np.int64)
+    if values.ndim != 1 or not np.array_equal(labels, values):
+        raise DataError(f"{where}: labels must be whole numbers or names, one a row.")
+    return labels
+
+
+def _splits(file: FeatureFile, y: Array, seed: int) -> tuple[tuple[Split, ...], str]:
+    """Return the splits that the file has, or else folds by seed; and what they are."""
+    if "fold" in file:
+        return split_by_fold(file.per_row("fold", len(y)), seed), "its own folds"
+    if "test" in file:
+        return single_split(file.per_row("test", len(y)), seed), "its own test rows"
+    if file.files is not None:
+        test = np.array([_is_for_testing(image) for image in file.files])
+        if test.any() and not test.all():
+            return single_split(test, seed), "tested on the images in folders val or test"
+    return split_by_fold(stratified_folds(y, seed), seed), f"{FOLDS} stratified folds by seed {seed}"
+
+
+def _is_for_testing(image: str) -> bool:
+    """Whether the folder that has the folder of the class is one of images for testing."""
+    parts = PurePosixPath(image).parts
+    return len(parts) > 2 and parts[-3] in _TEST
