@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,9 @@ class FeatureFile:
             return None
         if len(files) != len(self.features):
             raise DataError(f"{self.path} has {len(self.features):,} rows, and paths of {len(files):,} images.")
+        twice = [name for name, count in Counter(files).items() if count > 1]
+        if twice:
+            raise DataError(f"{self.path} has more than one row of {listed(twice)}.")
         return [name.replace("\\", "/") for name in files]
 
 
@@ -108,17 +112,18 @@ def read_array(path: Path, key: str | None = None) -> Array:
         return table.array
     assert isinstance(table, Matrix)
     assert table.n_rows is not None
-    parts = table.rows(0, table.n_rows)
-    array = np.concatenate(list(track(parts, f"Reading {path.name}", table.n_rows, len)))
+    shape = table.n_rows, table.n_columns
+    dtype = table.dtype_of(np.empty(0, np.intp), text=True)
+    require_memory(shape[0] * shape[1] * dtype.itemsize, f"{table.where}, {shape[0]:,} rows of {shape[1]:,} columns,")
+    array = np.empty(shape, dtype)
+    _fill(array, table.rows(0, table.n_rows), path.name)
     return array[:, 0] if table.is_vector else array
 
 
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a text file, without empty ones at the end."""
-    try:
-        return path.read_text(encoding="utf-8").rstrip().splitlines()
-    except UnicodeDecodeError:
-        raise DataError(f"{path} is not a text file in UTF-8.") from None
+    # Names of files need not be text.
+    return path.read_text(encoding="utf-8", errors="surrogateescape").rstrip().split("\n")
 
 
 def as_rows(arrays: Sequence[Array], where: str) -> Array:
@@ -134,8 +139,13 @@ def as_rows(arrays: Sequence[Array], where: str) -> Array:
     rows = np.empty((n_rows, n_columns), dtype)
     step = max(1, _BLOCK_BYTES // rows[0].nbytes)
     pieces = (array[start : start + step] for array in arrays for start in range(0, len(array), step))
+    _fill(rows, pieces, where)
+    return rows
+
+
+def _fill(rows: Array, pieces: Iterable[Array], where: str) -> None:
+    """Write pieces of rows one after another."""
     done = 0
-    for piece in track(pieces, f"Reading {where}", n_rows, len):
+    for piece in track(pieces, f"Reading {where}", len(rows), len):
         rows[done : done + len(piece)] = piece
         done += len(piece)
-    return rows

@@ -21,11 +21,11 @@ from .pairs import verification
 # Parts of paths and ends of names that say what rows are for.
 _TRAIN = ("train", "training")
 _TEST = ("val", "valid", "validation", "test")
-# Columns of tables that are taken for labels, the first that is there.
-_LABELS = ("y", "label", "target", "class")
+# The array, or the column of a table, that has the labels.
+_LABELS = "y"
 
 
-def load(path: Path, seed: int, *, name: str = "", title: str = "") -> list[Task]:
+def load(path: Path, seed: int, *, name: str = "", title: str = "", without: Sequence[Path] = ()) -> list[Task]:
     """Return the task of a file, or one for every feature file of a folder.
 
     Parameters
@@ -36,6 +36,8 @@ def load(path: Path, seed: int, *, name: str = "", title: str = "") -> list[Task
         For folds that the files do not have, and for the order of training rows.
     name, title : str, default=""
         Of the data set, before the name of the file. By default names of the folder.
+    without : sequence of Path, default=()
+        Files that are something else.
 
     Returns
     -------
@@ -47,7 +49,7 @@ def load(path: Path, seed: int, *, name: str = "", title: str = "") -> list[Task
     name = name or path.resolve().name
     return [
         _of_files(files, f"{name}/{stem}", f"{title or name}, {stem}", seed)
-        for stem, files in _grouped(feature_files(path)).items()
+        for stem, files in _grouped([file for file in feature_files(path) if file not in without]).items()
     ]
 
 
@@ -107,16 +109,14 @@ def _of_pairs(file: FeatureFile, name: str, title: str, seed: int) -> Task:
 
 
 def _of_table(path: Path, name: str, title: str, seed: int) -> Task:
-    """Return the task of a file of any other format, whose labels are a column."""
-    names = open_source(str(path)).feature_names or []
-    target = next((label for label in _LABELS if label in names), None)
-    if target is None:
-        raise DataError(f"{path} has no column of labels: name it {' or '.join(map(repr, _LABELS))}.")
-    blocks = list(open_source(str(path), target=target).blocks())
+    """Return the task of a file of any other format, whose labels are in column y."""
+    blocks = list(open_source(str(path), target=_LABELS).blocks())
     X = as_rows([X for X, _ in blocks], path.name)
     y = as_labels(np.concatenate([y for _, y in blocks if y is not None]), path.name)
     splits, how = split_by_fold(stratified_folds(y, seed), seed), f"{FOLDS} stratified folds by seed {seed}"
-    return Task(name, title, "classification", X, y, splits, note=f"{path.name}, labels in {target!r}; {how}.")
+    return Task(
+        name, title, "classification", X, y, splits, note=f"{path.name}, labels in its column {_LABELS}; {how}."
+    )
 
 
 def _labels(file: FeatureFile) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array
+from ...progress import track
 from ...sources.errors import DataError
 from ...sources.numpy_files import members
 from ..splits import single_split
@@ -28,8 +29,10 @@ _LABELS = ("labels", "fine_labels")
 
 def load_32(folder: Path, seed: int) -> list[Task]:
     """Return the pixels of the batches, and every feature file that is there."""
-    tasks = load_batches(folder, seed, name="imagenet32", title="ImageNet 32x32") if has_batches(folder) else []
-    tasks += _features(folder, seed, "imagenet32", "ImageNet 32x32")
+    batches = _find_batches(folder)
+    tasks = _of_batches(batches, seed, "imagenet32", "ImageNet 32x32") if batches else []
+    tasks += _of_features(folder, seed, "imagenet32", "ImageNet 32x32", without=batches)
+    tasks = [_of_paper(task, "ImageNet 32x32") for task in tasks]
     if not tasks:
         raise DataError(
             f"There is no ImageNet 32x32 in {folder}: download Imagenet32_train and Imagenet32_val from {ADDRESS} "
@@ -40,7 +43,8 @@ def load_32(folder: Path, seed: int) -> list[Task]:
 
 def load_224(folder: Path, seed: int) -> list[Task]:
     """Return every feature file of images in a folder for each class."""
-    tasks = _features(folder, seed, "imagenet224", "ImageNet 224x224")
+    tasks = _of_features(folder, seed, "imagenet224", "ImageNet 224x224")
+    tasks = [_of_paper(task, "ImageNet 224x224") for task in tasks]
     if not tasks:
         raise DataError(
             f"There are no features of ImageNet in {folder}: download ILSVRC 2012 from {ADDRESS}, put images into "
@@ -52,7 +56,7 @@ def load_224(folder: Path, seed: int) -> list[Task]:
 
 def load_tiny(folder: Path, seed: int) -> list[Task]:
     """Return every pair of feature files, for training and validation."""
-    tasks = files.load(folder, seed, name="tiny-imagenet", title="Tiny ImageNet") if folder.is_dir() else []
+    tasks = _of_features(folder, seed, "tiny-imagenet", "Tiny ImageNet")
     if not tasks:
         raise DataError(
             f"There are no features of Tiny ImageNet in {folder}: download {TINY_ADDRESS}, make features of its images "
@@ -63,20 +67,21 @@ def load_tiny(folder: Path, seed: int) -> list[Task]:
 
 def has_batches(folder: Path) -> bool:
     """Whether a folder has batches for training and for testing."""
-    return _find_batches(folder) is not None
+    return bool(_find_batches(folder))
 
 
-def load_batches(folder: Path, seed: int, *, name: str = "", title: str = "") -> list[Task]:
+def load_batches(folder: Path, seed: int) -> list[Task]:
     """Return the task of batches of small images, with pixels as features."""
-    found = _find_batches(folder)
-    assert found is not None
-    name = name or folder.resolve().name
-    paths = [*found[0], found[1]]
-    batches = [_read_batch(path) for path in paths]
-    y = files.as_labels(np.concatenate([labels for _, labels in batches]), str(folder))
+    name = folder.resolve().name
+    return _of_batches(_find_batches(folder), seed, name, name)
+
+
+def _of_batches(paths: list[Path], seed: int, name: str, title: str) -> list[Task]:
+    batches = [_read_batch(path) for path in track(paths, f"Reading {name}", len(paths), lambda _: 1, "batches")]
+    y = files.as_labels(np.concatenate([labels for _, labels in batches]), name)
     task = Task(
         name=f"{name}/pixels",
-        title=f"{title or name}, pixels",
+        title=f"{title}, pixels",
         kind="classification",
         X=as_rows([data for data, _ in batches], f"{name}/pixels"),
         y=y,
@@ -86,12 +91,11 @@ def load_batches(folder: Path, seed: int, *, name: str = "", title: str = "") ->
             f"random order by seed {seed}, tested on {paths[-1].name}."
         ),
     )
-    return [_of_paper(task, "ImageNet 32x32") if name == "imagenet32" else task]
+    return [task]
 
 
-def _features(folder: Path, seed: int, name: str, paper: str) -> list[Task]:
-    tasks = files.load(folder, seed, name=name, title=paper) if folder.is_dir() else []
-    return [_of_paper(task, paper) for task in tasks]
+def _of_features(folder: Path, seed: int, name: str, title: str, without: Sequence[Path] = ()) -> list[Task]:
+    return files.load(folder, seed, name=name, title=title, without=without) if folder.is_dir() else []
 
 
 def _of_paper(task: Task, paper: str) -> Task:
@@ -99,15 +103,15 @@ def _of_paper(task: Task, paper: str) -> Task:
     return replace(task, paper=paper) if task.n_classes == _CLASSES else task
 
 
-def _find_batches(folder: Path) -> tuple[list[Path], Path] | None:
-    """Return the batches for training, in order of their numbers, and the one for testing."""
+def _find_batches(folder: Path) -> list[Path]:
+    """Return the batches for training, in order of their numbers, and the one for testing as the last; or none."""
     for train, test in _LAYOUTS:
         for suffix in ("", ".npz"):
             numbers = range(1, 11) if train.endswith("_") else [""]
             batches = [path for number in numbers if (path := folder / f"{train}{number}{suffix}").is_file()]
             if batches and (folder / f"{test}{suffix}").is_file():
-                return batches, folder / f"{test}{suffix}"
-    return None
+                return [*batches, folder / f"{test}{suffix}"]
+    return []
 
 
 def _read_batch(path: Path) -> tuple[Array, Sequence[Any]]:

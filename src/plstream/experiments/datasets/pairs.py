@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._types import Array
-from ...memory import require_memory
 from ...sources.columns import listed
 from ...sources.errors import DataError
 from ...vision.pairs import pair_differences
@@ -63,22 +62,18 @@ def verification(
         With one split a fold.
     """
     pairs, same, fold = np.asarray(pairs), np.asarray(same), np.asarray(fold)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise DataError(f"{name}: pairs must be two numbers of rows each, not {pairs.dtype} of shape {pairs.shape}.")
     if same.shape != (len(pairs),) or fold.shape != (len(pairs),):
         raise DataError(f"{name}: same and fold must have one entry for each of {len(pairs):,} pairs.")
-    if pairs.min() < 0 or pairs.max() >= len(features):
-        raise DataError(f"{name}: pairs have rows that do not exist: there are rows 0 to {len(features) - 1:,}.")
     if not np.isin(same, (0, 1)).all():
         raise DataError(f"{name}: same must be 1 or 0.")
-    require_memory(3 * 4 * pairs.shape[0] * features.shape[1], f"{name}, {len(pairs):,} pairs,")
+    differences = pair_differences(features, pairs)
     if _in_several_folds(pairs, fold):
         note += " Some images are in pairs of several folds, so that they are both trained and tested on."
     return Task(
         name=name,
         note=note,
         kind="verification",
-        X=pair_differences(features, pairs),
+        X=differences,
         y=same.astype(np.int64),
         splits=split_by_fold(fold, seed),
         **about,

@@ -50,7 +50,9 @@ def read_pickle(path: Path) -> dict[str, Any]:
     raise DataError(f"{path} holds a {type(batch).__name__}, not a dictionary with data and labels.")
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(pickle._Unpickler):
+    """Python's own, not the one in C: its memo is a dictionary, so that a number in the file takes no memory."""
+
     def __init__(self, file: IO[bytes]) -> None:
         # Python 2's texts are bytes: those of arrays must be, and names are decoded later.
         super().__init__(file, encoding="bytes")
