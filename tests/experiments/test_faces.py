@@ -77,6 +77,8 @@ def test_lfw_view_1(home):
     [
         ([], "line 1: there must be the number of folds"),
         (PAIRS[1:], "line 1: there must be the number of folds"),
+        (["0\t2"], "line 1: there must be the number of folds"),
+        (["9" * 5000], "line 1: there must be the number of folds"),
         (PAIRS[:-1], "has 8 lines, and by its first one it should have 9"),
         (["3\t2", *PAIRS[1:]], "has 9 lines, and by its first one it should have 13"),
         ([*PAIRS[:2], PAIRS[3], PAIRS[2], *PAIRS[4:]], "line 3: there must be a matched pair"),

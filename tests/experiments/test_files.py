@@ -70,6 +70,13 @@ def test_folder_of_several(tmp_path):
     np.testing.assert_array_equal(tasks["a"].splits[0][1], np.arange(40, 80))
 
 
+def test_files_of_one_name(tmp_path):
+    np.save(tmp_path / "a.npy", X)
+    np.savez(tmp_path / "a.npz", X=X, y=Y)
+    with pytest.raises(DataError, match=r"a.npy and a.npz have the same name"):
+        load(tmp_path)
+
+
 def test_tables_have_a_column_of_labels(tmp_path):
     names = np.array(["no", "yes"])[Y // 7]
     rows = [",".join(map(repr, map(float, row))) + f",{name}" for row, name in zip(X, names, strict=True)]
@@ -89,6 +96,8 @@ def test_tables_have_a_column_of_labels(tmp_path):
         ({"X": X}, "a.npz has no labels: put them as y"),
         ({"X": X[:, 0], "y": Y}, r"must have rows of features, and has an array of shape \(40,\)"),
         ({"X": X, "y": Y[:5]}, r"y has shape \(5,\), and there are 40 rows"),
+        ({"X": X, "y": np.where(Y > 2, np.nan, Y)}, "labels must be whole numbers or names"),
+        ({"X": X, "y": np.where(Y > 2, np.inf, Y)}, "labels must be whole numbers or names"),
         ({"X": X, "y": Y + 0.5}, "labels must be whole numbers or names"),
         ({"X": X, "y": Y, "fold": [0, 1]}, r"fold has shape \(2,\), and there are 40 rows"),
         ({"X": X, "y": np.zeros(40, int)}, "single class"),

@@ -1,9 +1,11 @@
 """ImageNet, CIFAR and Tiny ImageNet: batches of pixels, and features of images in a folder for each class."""
 
+import pickle
+
 import numpy as np
 import pytest
 
-from plstream.experiments.datasets import load_tasks
+from plstream.experiments.datasets import imagenet, load_tasks
 from plstream.sources import DataError
 from tests.real_data import FOLDER, real_data
 
@@ -65,11 +67,17 @@ def test_cifar(tmp_path, names, key):
     check_pixels(task, parts)
 
 
-def test_all_classes_make_it_the_data_set_of_the_paper(home):
-    for name in ("train_data_batch_1", "val_data"):
-        data, labels = np.zeros((1000, 2), np.uint8), np.arange(1, 1001)
+def test_official_numbers():
+    assert (imagenet._CLASSES, imagenet._IMAGES) == (1000, 1_331_167)
+
+
+@pytest.mark.parametrize(("n", "paper"), [(3000, "ImageNet 32x32"), (2000, None)])
+def test_all_images_make_it_the_data_set_of_the_paper(home, monkeypatch, n, paper):
+    monkeypatch.setattr(imagenet, "_IMAGES", 4000)
+    for name, rows in (("train_data_batch_1", n), ("val_data", 1000)):
+        data, labels = np.zeros((rows, 1), np.uint8), np.arange(rows) % 1000 + 1
         np.savez(home / "imagenet32" / name, data=data, labels=labels)
-    assert load_tasks("imagenet32")[0].paper == "ImageNet 32x32"
+    assert load_tasks("imagenet32")[0].paper == paper
 
 
 @pytest.mark.parametrize(
@@ -80,6 +88,7 @@ def test_all_classes_make_it_the_data_set_of_the_paper(home):
         ({"data": np.zeros(2), "labels": [1, 2]}, "val_data.npz is not a batch of images"),
         ({"data": np.zeros((2, 4)), "labels": [1, 2, 3]}, "val_data.npz has 2 images and 3 labels"),
         ({"data": np.zeros((2, 5)), "labels": [1, 2]}, "rows have 4, 5 features"),
+        ({"data": np.zeros((2, 4)), "labels": [[1, 2], [1, 2]]}, "val_data.npz is not a batch of images"),
         ({"data": np.zeros((2, 4)), "labels": [1.5, 2]}, "labels must be whole numbers"),
         ({"data": np.array([[{}]], object), "labels": [1]}, "holds Python objects, which are never loaded"),
     ],
@@ -88,6 +97,15 @@ def test_batches_that_are_wrong(home, arrays, message):
     np.savez(home / "imagenet32/train_data_batch_1", data=np.zeros((2, 4)), labels=[1, 2])
     np.savez(home / "imagenet32/val_data", **arrays)
     with pytest.raises(DataError, match=message):
+        load_tasks("imagenet32")
+
+
+@pytest.mark.parametrize("labels", [3, [1, [2]], ["a", "b"], [1, None], np.zeros((2, 2), int), [10**30, 1]])
+def test_pickled_labels_that_are_none(home, labels):
+    good, data, _ = batch(2, 0)
+    (home / "imagenet32/val_data").write_bytes(good)
+    (home / "imagenet32/train_data_batch_1").write_bytes(pickle.dumps({"data": data, "labels": labels}))
+    with pytest.raises(DataError, match=r"train_data_batch_1 is not a batch of images|labels must be whole numbers"):
         load_tasks("imagenet32")
 
 

@@ -137,8 +137,9 @@ class Task:
                 raise DataError(f"{what} has {part} rows that do not exist: there are rows 0 to {len(used) - 1:,}.")
             if used[rows].any():
                 raise DataError(f"{what}: row {rows[used[rows]][0]} is both for training and for testing.")
+            before = np.count_nonzero(used)
             used[rows] = True
-            if len(rows) != len(np.unique(rows)):
+            if np.count_nonzero(used) - before < len(rows):
                 raise DataError(f"{what} has {part} rows more than once.")
         if len(np.unique(self.y[train])) < 2:
             raise DataError(f"{what} has a single class in its training rows.")

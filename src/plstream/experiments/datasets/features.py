@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ...sources.errors import DataError, usable_dtype
 from ...sources.numpy_files import NpyTable, members, open_npz
 from ...sources.table import Mapped, Matrix
 
+SUFFIXES = (".npy", ".npz")
 _BESIDE = ("y", "fold", "test", "pairs", "same")
 _BLOCK_BYTES = 32 << 20
 
@@ -100,9 +102,13 @@ def _arrays_of(path: Path) -> dict[str, tuple[Path, str | None]]:
 
 def feature_files(folder: Path) -> list[Path]:
     """Return the feature files of a folder, in order, without those that belong to another."""
-    found = sorted(path for path in folder.iterdir() if path.suffix in {".npy", ".npz"})
+    found = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
     beside = {path for file in found if file.suffix == ".npy" for path, _ in _arrays_of(file).values() if path != file}
-    return [path for path in found if path not in beside]
+    found = [path for path in found if path not in beside]
+    for first, second in pairwise(found):
+        if first.stem == second.stem:
+            raise DataError(f"{first} and {second.name} have the same name: give one of them another.")
+    return found
 
 
 def read_array(path: Path, key: str | None = None) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +14,12 @@ from ...sources.columns import listed
 from ...sources.errors import DataError
 from ..splits import FOLDS, single_split, split_by_fold, stratified_folds
 from ..task import Split, Task
-from .features import FeatureFile, as_rows, feature_files
+from .features import SUFFIXES, FeatureFile, as_rows, feature_files
 from .pairs import verification
 
 # Parts of paths and ends of names that say what rows are for.
-_TRAIN = ("train", "training")
-_TEST = ("val", "valid", "validation", "test")
-# The array, or the column of a table, that has the labels.
-_LABELS = "y"
+_TRAIN = "train"
+_TEST = ("val", "test")
 
 
 def load(path: Path, seed: int, *, name: str = "", title: str = "", without: Sequence[Path] = ()) -> list[Task]:
@@ -45,7 +42,7 @@ def load(path: Path, seed: int, *, name: str = "", title: str = "", without: Seq
         None if a folder has no feature files.
     """
     if not path.is_dir():
-        return [_of_file(path, path.stem, path.name, seed)]
+        return [_of_files([path], path.stem, path.name, seed) if path.suffix in SUFFIXES else _of_table(path, seed)]
     name = name or path.resolve().name
     return [
         _of_files(files, f"{name}/{stem}", f"{title or name}, {stem}", seed)
@@ -53,27 +50,15 @@ def load(path: Path, seed: int, *, name: str = "", title: str = "", without: Seq
     ]
 
 
-def _of_file(path: Path, name: str, title: str, seed: int) -> Task:
-    if path.suffix in {".npy", ".npz"}:
-        return _of_files([path], name, title, seed)
-    return _of_table(path, name, title, seed)
-
-
-def _grouped(paths: list[Path]) -> dict[str, list[Path]]:
+def _grouped(paths: Sequence[Path]) -> dict[str, list[Path]]:
     """Return files by name, those for training and for testing under one: ``a_train.npz`` and ``a_val.npz`` are a."""
-    groups: dict[str, list[Path]] = {}
-    for path in paths:
-        stem, _, end = path.stem.rpartition("_")
-        group = stem if end in _TRAIN + _TEST and stem else path.stem
-        groups.setdefault(group, []).append(path)
-    for group, files in list(groups.items()):
-        ends = [path.stem.removeprefix(group).removeprefix("_") in _TRAIN for path in files]
-        if len(files) == 2 and sorted(ends) == [False, True]:
-            groups[group] = sorted(files, key=lambda path: path.stem.rpartition("_")[2] not in _TRAIN)
-        else:
-            del groups[group]
-            groups |= {path.stem: [path] for path in files}
-    return groups
+    single = {path.stem: path for path in paths}
+    groups = {}
+    for stem in [stem.removesuffix(_TRAIN) for stem in single if stem.endswith(f"_{_TRAIN}")]:
+        test = next((name for part in _TEST if (name := stem + part) in single), None)
+        if test is not None:
+            groups[stem[:-1]] = [single.pop(stem + _TRAIN), single.pop(test)]
+    return groups | {stem: [path] for stem, path in single.items()}
 
 
 def _of_files(paths: Sequence[Path], name: str, title: str, seed: int) -> Task:
@@ -108,15 +93,14 @@ def _of_pairs(file: FeatureFile, name: str, title: str, seed: int) -> Task:
     )
 
 
-def _of_table(path: Path, name: str, title: str, seed: int) -> Task:
+def _of_table(path: Path, seed: int) -> Task:
     """Return the task of a file of any other format, whose labels are in column y."""
-    blocks = list(open_source(str(path), target=_LABELS).blocks())
+    blocks = list(open_source(str(path), target="y").blocks())
     X = as_rows([X for X, _ in blocks], path.name)
     y = as_labels(np.concatenate([y for _, y in blocks if y is not None]), path.name)
     splits, how = split_by_fold(stratified_folds(y, seed), seed), f"{FOLDS} stratified folds by seed {seed}"
-    return Task(
-        name, title, "classification", X, y, splits, note=f"{path.name}, labels in its column {_LABELS}; {how}."
-    )
+    note = f"{path.name}, labels in its column y; {how}."
+    return Task(path.stem, path.name, "classification", X, y, splits, note=note)
 
 
 def _labels(file: FeatureFile) -> Array:
@@ -130,20 +114,21 @@ def _labels(file: FeatureFile) -> Array:
         )
     folders = [PurePosixPath(image).parent.name for image in file.files]
     for image, folder in zip(file.files, folders, strict=True):
-        if folder in {"", *_TRAIN, *_TEST}:
+        if folder in {"", _TRAIN, *_TEST}:
             raise DataError(f"{file.path}: {image} is in no folder of a class, as in train/n01440764/{image}.")
     return np.array(folders)
 
 
-def as_labels(values: Any, where: str) -> NDArray[np.int64]:
+def as_labels(values: Array, where: str) -> NDArray[np.int64]:
     """Return whole numbers as they are, and names numbered in their order."""
-    values = np.asarray(values)
-    if values.dtype.kind in "OSU":
-        values = np.unique(values.astype(str), return_inverse=True)[1].reshape(-1)
-    labels: NDArray[np.int64] = values.astype(np.int64) if values.dtype.kind in "biuf" else np.empty(0, np.int64)
-    if values.ndim != 1 or not np.array_equal(labels, values):
+    if values.dtype.kind in "SU" or (values.dtype.kind == "O" and all(isinstance(value, str) for value in values)):
+        return np.unique(values.astype(str), return_inverse=True)[1].astype(np.int64)
+    # What is not finite leaves NaN, which is a remainder like others.
+    with np.errstate(invalid="ignore"):
+        whole = values.dtype.kind in "biu" or (values.dtype.kind == "f" and not np.mod(values, 1).any())
+    if not whole:
         raise DataError(f"{where}: labels must be whole numbers or names, one a row.")
-    return labels
+    return values.astype(np.int64)
 
 
 def _splits(file: FeatureFile, y: Array, seed: int) -> tuple[tuple[Split, ...], str]:

@@ -21,7 +21,8 @@ from .pickles import read_pickle
 
 ADDRESS = "https://image-net.org/"
 TINY_ADDRESS = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
-_CLASSES = 1000
+# Of ILSVRC 2012: those for training and those for validation.
+_CLASSES, _IMAGES = 1000, 1_281_167 + 50_000
 # Batches for training and for testing: of the downsampled ImageNet, of CIFAR-10 and of CIFAR-100.
 _LAYOUTS = (("train_data_batch_", "val_data"), ("data_batch_", "test_batch"), ("train", "test"))
 _LABELS = ("labels", "fine_labels")
@@ -99,8 +100,8 @@ def _of_features(folder: Path, seed: int, name: str, title: str, without: Sequen
 
 
 def _of_paper(task: Task, paper: str) -> Task:
-    """Return a task with the name of the data set in the paper, if it has all classes."""
-    return replace(task, paper=paper) if task.n_classes == _CLASSES else task
+    """Return a task with the name of the data set in the paper, if it is all of it."""
+    return replace(task, paper=paper) if (task.n_classes, len(task.y)) == (_CLASSES, _IMAGES) else task
 
 
 def _find_batches(folder: Path) -> list[Path]:
@@ -114,15 +115,17 @@ def _find_batches(folder: Path) -> list[Path]:
     return []
 
 
-def _read_batch(path: Path) -> tuple[Array, Sequence[Any]]:
+def _read_batch(path: Path) -> tuple[Array, Array]:
     """Return rows of pixels and their labels."""
     if path.suffix == ".npz":
         batch: dict[str, Any] = {key: read_array(path, key) for key in members(path) if key in {"data", *_LABELS}}
     else:
         batch = read_pickle(path)
     data, labels = batch.get("data"), next((batch[key] for key in _LABELS if key in batch), None)
-    if not isinstance(data, np.ndarray) or data.ndim != 2 or labels is None:
-        raise DataError(f"{path} is not a batch of images: it must have data, rows of pixels, and labels.")
+    if isinstance(labels, list) and all(isinstance(label, int) for label in labels):
+        labels = np.array(labels)
+    if not isinstance(data, np.ndarray) or data.ndim != 2 or not isinstance(labels, np.ndarray) or labels.ndim != 1:
+        raise DataError(f"{path} is not a batch of images: it must have data, rows of pixels, and labels, one a row.")
     if len(labels) != len(data):
         raise DataError(f"{path} has {len(data):,} images and {len(labels):,} labels.")
     return data, labels

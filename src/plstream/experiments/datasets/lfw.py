@@ -15,7 +15,7 @@ from ...sources.errors import DataError
 from ..splits import FOLDS
 from ..task import Task
 from .features import FeatureFile, feature_files, read_lines
-from .pairs import NamedPair, find_rows, verification
+from .pairs import NamedPair, find_rows, is_number, verification
 
 ADDRESS = "http://vis-www.cs.umass.edu/lfw/"
 PAIRS = "pairs.txt"
@@ -105,8 +105,8 @@ def read_pairs(path: Path) -> list[NamedPair]:
         That names the first line that is otherwise, or a pair that is there twice.
     """
     lines = read_lines(path)
-    header = lines[0].split() if lines else []
-    if len(header) not in {1, 2} or not all(field.isdecimal() for field in header):
+    header = lines[0].split()
+    if len(header) not in {1, 2} or not all(is_number(field) and int(field) for field in header):
         raise DataError(f"{path}, line 1: there must be the number of folds and of pairs of each kind in a fold.")
     n_folds, n_pairs = (1, int(header[0])) if len(header) == 1 else map(int, header)
     expected = 1 + 2 * n_folds * n_pairs
@@ -132,7 +132,7 @@ def _parse(line: str, where: str, fold: int, *, same: bool) -> NamedPair:
         raise DataError(f"{where}: there must be a {kind}, with tabs between, not {line!r}.")
     people = fields[:1] * 2 if same else fields[::2]
     numbers = fields[1:] if same else fields[1::2]
-    if not all(number.isdecimal() and int(number) for number in numbers) or not all(people):
+    if not all(is_number(number) and int(number) for number in numbers) or not all(people):
         raise DataError(f"{where}: there must be a {kind}, images counted from 1, not {line!r}.")
     first, second = (f"{person}_{int(number):04}" for person, number in zip(people, numbers, strict=True))
     if first == second or (not same and people[0] == people[1]):
@@ -180,9 +180,9 @@ def _view_2(path: Path, folder: Path, seed: int) -> Task:
         fold,
         name=f"lfw/{file.name}",
         title=f"Labeled Faces in the Wild, {file.name}",
-        paper="LFW" if len(same) == _OFFICIAL else None,
+        paper="LFW" if (len(same), len(np.unique(fold))) == (_OFFICIAL, FOLDS) else None,
         seed=seed,
-        note=f"|a - b| of {path.name}, View 2: {len(same):,} pairs in ten folds, no person in two of them.",
+        note=f"|a - b| of {path.name}: the {len(same):,} pairs of View 2, in its own folds.",
     )
 
 

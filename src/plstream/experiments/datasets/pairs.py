@@ -16,6 +16,11 @@ from ..splits import split_by_fold
 from ..task import Task
 
 
+def is_number(text: str) -> bool:
+    """Whether a field of a list is a whole number of a size that such lists have."""
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
 class NamedPair(NamedTuple):
     """A line of a list of pairs."""
 

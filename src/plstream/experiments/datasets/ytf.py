@@ -13,7 +13,7 @@ from ...sources.errors import DataError
 from ..splits import FOLDS
 from ..task import Task
 from .features import FeatureFile, feature_files, read_lines
-from .pairs import NamedPair, find_rows, verification
+from .pairs import NamedPair, find_rows, is_number, verification
 
 ADDRESS = "https://www.cs.tau.ac.il/~wolf/ytfaces/"
 # Labels of the second are corrected: it is the one to use if it is there.
@@ -78,7 +78,7 @@ def read_splits(path: Path) -> list[NamedPair]:
 
 def _parse(fields: list[str], where: str) -> NamedPair:
     videos = [field for field in fields[1:-1] if "/" in field]
-    if len(fields) < 4 or not fields[0].isdecimal() or len(videos) != 2 or fields[-1] not in {"0", "1"}:
+    if len(fields) < 4 or not is_number(fields[0]) or len(videos) != 2 or fields[-1] not in {"0", "1"}:
         raise DataError(
             f"{where}: there must be a split, two videos (as in Aaron_Eckhart/0) and 1 or 0 for the same person or "
             f"not, with commas between, not {', '.join(fields)!r}."
