@@ -230,3 +230,18 @@ def test_ytf_that_is_not_complete(home):
     save_features(home / "ytf/net.npy", [f"{video}/1.jpg" for video in VIDEOS[:-1]], features(5))
     with pytest.raises(DataError, match="no features of 1 videos that are in pairs: Cy/5"):
         load_tasks("ytf")
+
+
+def test_official_numbers_of_ytf_make_it_the_data_set_of_the_paper(home):
+    people = [f"P{number}" for number in range(5000)]
+    lines = [
+        f"{1 + number // 500}, {1 + number % 500}, {person}/0, {person if same else people[number - 1]}/1, {same:d}"
+        for number, person in enumerate(people)
+        for same in [number % 500 < 250]
+    ]
+    write_lines(home / "ytf/splits.txt", *lines)
+    files = [f"{person}/{video}/1.jpg" for person in people for video in (0, 1)]
+    save_features(home / "ytf/net.npy", files, np.ones((len(files), 1)))
+    (task,) = load_tasks("ytf")
+    assert task.paper == "YTF"
+    assert [(len(test), task.y[test].sum()) for _, test in task.splits] == [(500, 250)] * 10

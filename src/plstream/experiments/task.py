@@ -32,7 +32,7 @@ class Task:
     kind : {"verification", "classification"}
         Verification tells whether two things are the same: its labels are 1 if they are, else 0.
     X : ndarray of shape (n_rows, n_features)
-        Features, float32 or float64, perhaps a memory map. Pairs are |a - b|.
+        Features, float32 or float64, perhaps a memory map. Pairs are ``abs(a - b)``.
     y : ndarray of shape (n_rows,), int64
         Labels.
     splits : tuple of (train, test)

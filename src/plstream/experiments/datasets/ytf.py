@@ -16,7 +16,7 @@ from .features import FeatureFile, feature_files, read_lines
 from .pairs import NamedPair, find_rows, is_number, verification
 
 ADDRESS = "https://www.cs.tau.ac.il/~wolf/ytfaces/"
-# Labels of the second are corrected: it is the one to use if it is there.
+# Labels of the first are corrected: it is the one to use if it is there.
 LISTS = ("splits_corrected.txt", "splits.txt")
 _OFFICIAL = 500 * FOLDS
 
@@ -109,7 +109,7 @@ def _task(file: FeatureFile, pairs: list[NamedPair], listed_in: str, seed: int) 
         [pair.fold for pair in pairs],
         name=f"ytf/{file.name}",
         title=f"YouTube Faces, {file.name}",
-        paper="YTF" if len(pairs) == _OFFICIAL else None,
+        paper="YTF" if (len(pairs), len({pair.fold for pair in pairs})) == (_OFFICIAL, FOLDS) else None,
         seed=seed,
         note=(
             f"|a - b| of {file.path.name}, of each video the mean of its frames; {len(pairs):,} pairs of {listed_in}. "
