@@ -26,6 +26,8 @@ LAYERS = [
     "online",
     "selection",
     "persistence",
+    "vision",
+    "experiments",
     "cli",
     "__main__",
 ]

@@ -1,0 +1,1 @@
+"""Experiments: the data sets, the methods and the measurements of the CIPLS paper, run again."""

@@ -1,0 +1,145 @@
+"""A task: rows of features with labels, and how they are split."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._types import Array
+from ..sources.errors import DataError, first_not_finite
+
+Rows = NDArray[np.intp]
+Split = tuple[Rows, Rows]
+
+KINDS = ("verification", "classification")
+# Rows that a fingerprint looks at: enough to tell data sets apart, and read at once from the largest file.
+_LOOKED_AT = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Rows of features with labels, and how they are split: one data set of an experiment.
+
+    Parameters
+    ----------
+    name : str
+        Short and unique, as in ``"lfw/vgg16_conv5_64px"``.
+    title : str
+        One line for people.
+    kind : {"verification", "classification"}
+        Verification tells whether two things are the same: its labels are 1 if they are, else 0.
+    X : ndarray of shape (n_rows, n_features)
+        Features, float32 or float64, perhaps a memory map. Pairs are ``abs(a - b)``.
+    y : ndarray of shape (n_rows,), int64
+        Labels.
+    splits : tuple of (train, test)
+        Numbers of rows: ten folds, or one split. Training rows are in the order in which a stream brings them.
+    paper : str, default=None
+        The data set of the paper that this is.
+    note : str, default=""
+        Where it comes from and how it was made.
+
+    Raises
+    ------
+    DataError
+        If labels and rows do not fit, a value is not finite, a row is both for training and for testing, or a training
+        set has a single class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.experiments.task import Task
+    >>> task = Task(
+    ...     name="four",
+    ...     title="Four numbers",
+    ...     kind="classification",
+    ...     X=np.array([[0.0], [1.0], [0.1], [0.9]]),
+    ...     y=np.array([0, 1, 0, 1]),
+    ...     splits=((np.array([0, 1]), np.array([2, 3])),),
+    ... )
+    >>> task.n_classes, task.n_features
+    (2, 1)
+    """
+
+    name: str
+    title: str
+    kind: str
+    X: Array
+    y: NDArray[np.int64]
+    splits: tuple[Split, ...]
+    paper: str | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise DataError(f"{self.name}: a task is one of {' and '.join(KINDS)}, not {self.kind!r}.")
+        self._check_rows()
+        if not self.splits:
+            raise DataError(f"{self.name} has no splits: it needs at least one into training and test rows.")
+        for number, (train, test) in enumerate(self.splits, start=1):
+            self._check_split(f"Split {number} of {self.name}", train, test)
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        """How many different labels there are."""
+        return len(np.unique(self.y))
+
+    def fingerprint(self) -> str:
+        """Return a short text that other data, labels or splits would change.
+
+        Of the features it looks at some rows, spread over all: it is for resuming what was done with the same data, not
+        for telling whether anyone has tampered with them.
+
+        Returns
+        -------
+        fingerprint : str
+            32 hexadecimal digits.
+        """
+        rows = np.unique(np.linspace(0, len(self.X) - 1, _LOOKED_AT).astype(np.intp))
+        digest = hashlib.sha256(repr((self.name, self.kind, self.X.shape, self.X.dtype.str)).encode())
+        arrays = [self.X[rows], self.y, *(part for split in self.splits for part in split)]
+        for array in arrays:
+            # The same bytes in arrays of other lengths are other data.
+            digest.update(repr(array.shape).encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()[:32]
+
+    def _check_rows(self) -> None:
+        X, y = self.X, self.y
+        if X.ndim != 2 or X.dtype not in {np.dtype(np.float32), np.dtype(np.float64)} or 0 in X.shape:
+            raise DataError(
+                f"{self.name}: features must be a matrix of float32 or float64, not {X.dtype} of shape {X.shape}."
+            )
+        if y.shape != (len(X),) or y.dtype != np.int64:
+            raise DataError(
+                f"{self.name}: labels must be {len(X):,} int64, one a row, not {y.dtype} of shape {y.shape}."
+            )
+        if self.kind == "verification" and not np.isin(y, (0, 1)).all():
+            raise DataError(f"{self.name}: labels of pairs must be 1 (same) or 0 (different).")
+        where = first_not_finite(X)
+        if where is not None:
+            raise DataError(f"{self.name}: row {where[0]}, feature {where[1]} is {X[where]}, not a finite number.")
+
+    def _check_split(self, what: str, train: Rows, test: Rows) -> None:
+        used = np.zeros(len(self.X), bool)
+        for part, rows in (("training", train), ("test", test)):
+            if rows.ndim != 1 or rows.dtype != np.intp or not len(rows):
+                raise DataError(f"{what}: {part} rows must be a list of whole numbers, at least one.")
+            if rows.min() < 0 or rows.max() >= len(used):
+                raise DataError(f"{what} has {part} rows that do not exist: there are rows 0 to {len(used) - 1:,}.")
+            if used[rows].any():
+                raise DataError(f"{what}: row {rows[used[rows]][0]} is both for training and for testing.")
+            before = np.count_nonzero(used)
+            used[rows] = True
+            if np.count_nonzero(used) - before < len(rows):
+                raise DataError(f"{what} has {part} rows more than once.")
+        if len(np.unique(self.y[train])) < 2:
+            raise DataError(f"{what} has a single class in its training rows.")
