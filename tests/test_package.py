@@ -26,6 +26,7 @@ LAYERS = [
     "online",
     "selection",
     "persistence",
+    "vision",
     "cli",
     "__main__",
 ]

@@ -101,7 +101,7 @@ def test_a_fit_stopped_after_every_block(name, tmp_path):
 @pytest.mark.parametrize("complete", [False, True])
 def test_a_power_cut_at_every_write(name, complete, tmp_path, monkeypatch):
     expected = plain(name, opened(name))
-    put = files._put_in_place
+    put = files.put_in_place
     n_writes, cut_at = 0, 1
 
     def cut(*arguments, **options):
@@ -112,7 +112,7 @@ def test_a_power_cut_at_every_write(name, complete, tmp_path, monkeypatch):
         if n_writes == cut_at:
             raise PowerCut
 
-    monkeypatch.setattr(files, "_put_in_place", cut)
+    monkeypatch.setattr(files, "put_in_place", cut)
     while True:
         n_writes, folder = 0, tmp_path / str(cut_at)
         try:

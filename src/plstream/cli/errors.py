@@ -22,7 +22,10 @@ _WRONG_ERRORS = (
 )
 _WRONG_NUMBERS = {None, errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS}
 # Parameters that messages of the library name, and that are options here.
-_PARAMETER = re.compile(r"\b(batch_size|classes|columns|exclude|format|memory|sketch_size|target)=(?=[\s.,:]|$)")
+_PARAMETER = re.compile(
+    r"\b(batch_size|classes|columns|dtype|exclude|format|layer|mean|memory|model|pool|resample|size|skip_bad|sketch_size|"
+    r"std|target|threads|weights)=(?=[\s.,:]|$)"
+)
 
 
 def tell(line: str) -> None:

@@ -7,23 +7,20 @@ are kept: if the newest cannot be read, the one before it is taken.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from .._warnings import warn_user
 from ..solvers import Journal
+from .files import locked_file
 from .kinds import Count, Maybe, Tensors, Text
 from .modelfile import ModelFileError, read_tree, write_tree
 from .records import OneOf, Record
 from .registry import MODEL
-
-if sys.platform != "win32":
-    import fcntl
 
 _PATTERN = "checkpoint-*.plstream"
 _KEPT = 2
@@ -191,7 +188,7 @@ class CheckpointFolder:
         """Keep other processes out of the folder; the lock ends with the process, however that ends."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / "lock"
-        lock = _lock(path)
+        lock = locked_file(path)
         if lock is None:
             raise CheckpointError(
                 f"{str(self.folder)!r} is in use by another fit: wait until that has ended, or choose another folder."
@@ -211,23 +208,3 @@ def _number(path: Path) -> int:
     """Return the number in the name of a checkpoint, or -1."""
     digits = path.name.removeprefix("checkpoint-").removesuffix(".plstream")
     return int(digits) if digits.isascii() and digits.isdecimal() else -1
-
-
-def _lock(path: Path) -> BinaryIO | None:
-    """Return a file that is locked for as long as it is open, or None if another process has it."""
-    while True:
-        file = path.open("ab")
-        if sys.platform == "win32":
-            # There are no such locks: two processes are not kept apart.
-            return file
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Who had it before may have removed the file in the meantime, and another one may have a new one.
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                return file
-        except BlockingIOError:
-            file.close()
-            return None
-        except FileNotFoundError:
-            pass
-        file.close()

@@ -6,10 +6,14 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+if sys.platform != "win32":
+    import fcntl
 
 # What file systems say that have no hard links, or no folders that can be flushed.
 _NOT_SUPPORTED = {errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
@@ -60,8 +64,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
             if target.exists():
                 temporary.chmod(stat.S_IMODE(target.stat().st_mode))
             yield file
-        _flush(temporary)
-        _put_in_place(temporary, target, overwrite=overwrite)
+        put_in_place(temporary, target, overwrite=overwrite)
     except OSError as error:
         if error.errno is not None and error.filename in {None, str(temporary)}:
             # It says which file the caller knows.
@@ -70,7 +73,6 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-    _flush_folder(target.parent)
 
 
 def _flush(path: Path) -> None:
@@ -82,7 +84,14 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def _put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
+def put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
+    """Have a complete file on the disk, and then under its name. Another name it had may be left for the caller."""
+    _flush(temporary)
+    _rename(temporary, target, overwrite=overwrite)
+    _flush_folder(target.parent)
+
+
+def _rename(temporary: Path, target: Path, *, overwrite: bool) -> None:
     if overwrite:
         temporary.replace(target)
         return
@@ -115,3 +124,23 @@ def _flush_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def locked_file(path: Path) -> BinaryIO | None:
+    """Return a file that is locked for as long as it is open, or None if another process has it."""
+    while True:
+        file = path.open("ab")
+        if sys.platform == "win32":
+            # There are no such locks: two processes are not kept apart.
+            return file
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Who had it before may have removed the file in the meantime, and another one may have a new one.
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        except BlockingIOError:
+            file.close()
+            return None
+        except FileNotFoundError:
+            pass
+        file.close()
