@@ -26,7 +26,7 @@ from .graphs import graph_up_to
 from .images import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 from .network import Network
 from .partial import PartialArray
-from .vgg import vgg16
+from .vgg import smallest_size, vgg16
 
 _DTYPES = ("float16", "float32")
 _VGG_SIZE = 224
@@ -161,14 +161,18 @@ def _network(model: Any, weights: Any, *, layer: str | None, **options: Any) -> 
         if weights is None:
             raise ValueError("VGG16 needs its weights: name a .safetensors or .pth file with weights=.")
         layer = layer or _VGG_LAYER
+        graph = vgg16(weights, layer)
         options["size"] = options["size"] or _VGG_SIZE
-        return Network(vgg16(weights, layer), "VGG16", layer=layer, **options)
+        # The runtime would pool what is not there.
+        if options["size"] < smallest_size(layer):
+            raise ValueError(f"{layer} of VGG16 needs images of {smallest_size(layer)} pixels or more: see size=.")
+        return Network(graph, "VGG16", layer=layer, **options)
     if weights is not None:
         raise ValueError("An ONNX model has its weights in it: leave out weights=.")
     if not str(model).endswith(".onnx"):
         raise ValueError(f"model={str(model)!r} is neither vgg16 nor an .onnx file.")
-    graph, name = graph_up_to(model, layer)
-    return Network(graph, str(model), layer=name, **options)
+    graph, layer = graph_up_to(model, layer)
+    return Network(graph, str(model), layer=layer, **options)
 
 
 def _stored(rows: Array, dtype: str, where: str) -> Array:

@@ -16,7 +16,7 @@ RESAMPLING = ("lanczos", "bicubic", "bilinear", "box")
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 # Only what is data: others of Pillow's formats start programs.
-_FORMATS = ("BMP", "GIF", "JPEG", "MPO", "PNG", "PPM", "TIFF", "WEBP")
+_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 # With 3 bytes each and copies it is some 2 GB; photographs have up to 100 million.
 _MOST_PIXELS = 178_000_000
 _LARGEST_OF_16_BITS = 65_535

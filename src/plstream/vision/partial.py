@@ -104,7 +104,7 @@ class PartialArray:
 
     def append(self, rows: Array, n_items: int, skipped: list[int]) -> None:
         """Add the rows of the next items, without those that are skipped."""
-        self._file.write(np.ascontiguousarray(rows, self._dtype).data.cast("B"))
+        self._file.write(np.ascontiguousarray(rows, self._dtype).data)
         self.n_done, self.skipped = self.n_done + n_items, self.skipped + skipped
         if time.monotonic() - self._written_at >= _JOURNAL_SECONDS:
             self._write_journal()

@@ -83,6 +83,11 @@ def vgg16(weights: str | os.PathLike[str] | Mapping[str, Array], layer: str = "c
     return content
 
 
+def smallest_size(layer: str) -> int:
+    """Return the height and width that images must have for a layer to have any maps: each pooling halves them."""
+    return 1 << sum(not _is_conv(each) for each in VGG16_LAYERS[: VGG16_LAYERS.index(layer) + 1])
+
+
 def _is_conv(layer: str) -> bool:
     return layer.startswith("conv")
 
