@@ -225,6 +225,16 @@ def test_a_bad_image_in_between_costs_nothing_that_was_done(call, photos, tmp_pa
         assert len(call(skip_bad=True)) == 11
 
 
+def test_an_archive_that_has_become_shorter(call, photos, tmp_path, monkeypatch):
+    found = features.find_images(photos)
+    monkeypatch.setattr(features, "find_images", lambda _: found)
+    found._paths.pop()
+    monkeypatch.setattr(found, "fingerprint", lambda: "")
+    with pytest.raises(DataError, match="has become shorter while it was read"):
+        call()
+    assert not (tmp_path / "out.npy").exists()
+
+
 def test_numbers_beyond_the_type(call):
     large = {name: array * np.float32(30) for name, array in weights().items()}
     with pytest.raises(DataError, match="beyond float16: pass float32 as dtype="):

@@ -106,6 +106,9 @@ def test_weights_of_pytorch(tmp_path, monkeypatch):
         def __init__(self, array):
             self.array = array
 
+        def detach(self):
+            return self
+
         def float(self):
             return Tensor(self.array.astype(np.float32))
 
@@ -119,6 +122,20 @@ def test_weights_of_pytorch(tmp_path, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(load=load))
     assert vgg16(path) == vgg16(weights())
+    for wrong, words in (([1], "holds no weights by name"), ({"features.0.weight": 1}, "is no tensor")):
+        monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(load=lambda *_, found=wrong, **__: found))
+        with pytest.raises(DataError, match=words):
+            vgg16(path)
+
+
+def test_weights_in_a_file_of_pytorch(tmp_path):
+    torch = pytest.importorskip("torch", reason="reading .pth files needs PyTorch")
+    path = tmp_path / "weights.pth"
+    torch.save({name: torch.nn.Parameter(torch.from_numpy(array)) for name, array in weights().items()}, path)
+    assert vgg16(path) == vgg16(weights())
+    torch.save({"features.0.weight": SimpleNamespace()}, path)
+    with pytest.raises(DataError, match="damaged, or holds more than weights"):
+        vgg16(path)
 
 
 @pytest.mark.parametrize(

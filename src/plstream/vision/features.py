@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,10 +150,12 @@ def _batches(
 
     read_images = ordered_map(read, images.contents(start))
     for first in range(start, len(images), batch_size):
-        numbers = range(first, min(first + batch_size, len(images)))
-        entries = [(i, next(read_images)) for i in numbers]
-        good = [pixels for _, pixels in entries if not isinstance(pixels, DataError)]
-        bad = [i for i, pixels in entries if isinstance(pixels, DataError)]
+        n = min(batch_size, len(images) - first)
+        entries = list(islice(read_images, n))
+        if len(entries) < n:
+            raise DataError(f"{images.where} has become shorter while it was read.")
+        good = [pixels for pixels in entries if not isinstance(pixels, DataError)]
+        bad = [i for i, pixels in enumerate(entries, start=first) if isinstance(pixels, DataError)]
         yield _Batch(len(entries), np.stack(good) if good else np.empty((0, 3, 0, 0), np.float32), bad)
 
 

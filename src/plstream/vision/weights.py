@@ -76,11 +76,15 @@ class _Torch:
             ) from None
         try:
             self.names: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as error:  # noqa: BLE001
-            reason = str(error).split("\n", 1)[0]
-            raise DataError(f"{path} is not a file of weights that can be read without running it: {reason}") from None
+        except Exception:  # noqa: BLE001
+            # What PyTorch says itself advises to run the file.
+            raise DataError(f"{path} is damaged, or holds more than weights, which is never run.") from None
         if not isinstance(self.names, dict):
             raise DataError(f"{path} holds no weights by name: save a state_dict().")
+        self.path = path
 
     def read(self, name: str) -> NDArray[np.float32]:
-        return np.array(self.names[name].float().numpy(), np.float32)
+        tensor = self.names[name]
+        if not hasattr(tensor, "detach"):
+            raise DataError(f"{name} in {self.path} is no tensor: save a state_dict().")
+        return np.array(tensor.detach().float().numpy(), np.float32)
