@@ -155,7 +155,7 @@ def test_what_has_changed_is_refused(call, photos, monkeypatch):
         ({"dtype": "float16"}, "options"),
         ({"images": photos / "person0"}, "images"),
     ):
-        with pytest.raises(DataError, match=rf"out.npy.part was begun with other ({what}): remove it to start over"):
+        with pytest.raises(DataError, match=rf"out.npy.part was begun with other ({what}): start over with overwrite="):
             call(**options)
     assert call(layer="pool2", overwrite=True).shape == (12, 4 * 4 * 4)
 

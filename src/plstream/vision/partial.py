@@ -77,7 +77,7 @@ class PartialArray:
             for path in () if self._overwrite else (self.path, self.names_path):
                 if path.exists():
                     self._remove()
-                    raise FileExistsError(f"{path} exists already: choose another name, or replace it.")
+                    raise FileExistsError(f"{path} exists already: choose another name, or replace it with overwrite=.")
         self._file: BinaryIO = self._part.open("r+b")
         self._file.write(self._header())
         self._file.truncate(self._end())
@@ -94,8 +94,8 @@ class PartialArray:
         changed = [name for name, value in self._made_from.items() if made_from.get(name) != value]
         if changed and not self._overwrite:
             raise DataError(
-                f"{self._part} was begun with other {' and '.join(changed)}: remove it to start over, or choose "
-                "another name."
+                f"{self._part} was begun with other {' and '.join(changed)}: start over with overwrite=, or "
+                "choose another name."
             )
         self.n_done, self.skipped = n_done, skipped
         if changed or self._part.stat().st_size < self._end():
