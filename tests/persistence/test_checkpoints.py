@@ -104,7 +104,7 @@ def test_a_fit_stopped_after_every_block(name, tmp_path):
 @pytest.mark.parametrize("complete", [False, True])
 def test_a_power_cut_at_every_write(name, complete, tmp_path, monkeypatch):
     expected = plain(name, opened(name))
-    put = files._put_in_place
+    put = files.put_in_place
     n_writes, cut_at = 0, 1
 
     def cut(*arguments, **options):
@@ -115,7 +115,7 @@ def test_a_power_cut_at_every_write(name, complete, tmp_path, monkeypatch):
         if n_writes == cut_at:
             raise PowerCut
 
-    monkeypatch.setattr(files, "_put_in_place", cut)
+    monkeypatch.setattr(files, "put_in_place", cut)
     while True:
         n_writes, folder = 0, tmp_path / str(cut_at)
         try:
@@ -499,7 +499,7 @@ def test_folders_without_locks(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     X = np.random.default_rng(0).normal(size=(300, 8))
-    monkeypatch.setattr(plstream.persistence.checkpoints.fcntl, "flock", no_locks)
+    monkeypatch.setattr(files.fcntl, "flock", no_locks)
     with pytest.warns(UserWarning, match="There are no locks"):
         fit_source(CIPLS(), open_source(X, X[:, 0].copy()), checkpoint=tmp_path)
 

@@ -18,6 +18,7 @@ import plstream
 from . import errors
 from .evaluate import evaluate
 from .export import export
+from .features import features
 from .fit import fit
 from .info import info
 from .predict import predict
@@ -30,7 +31,7 @@ os.environ.setdefault("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
 _INTERRUPTED = 130
 
 app = typer.Typer(name="plstream", rich_markup_mode=None, pretty_exceptions_enable=False)
-for command in (fit, transform, predict, select, evaluate, info, export):
+for command in (fit, transform, predict, select, evaluate, info, export, features):
     app.command()(command)
 
 

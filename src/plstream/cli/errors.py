@@ -22,7 +22,12 @@ _WRONG_ERRORS = (
 )
 _WRONG_NUMBERS = {None, errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS}
 # Parameters that messages of the library name, and that are options here.
-_PARAMETER = re.compile(r"\b(batch_size|classes|columns|exclude|format|memory|sketch_size|target)=(?=[\s.,:]|$)")
+_PARAMETER = re.compile(
+    r"\b(batch_size|classes|columns|dtype|exclude|format|layer|mean|memory|model|overwrite|pool|resample|size|skip_bad|"
+    r"sketch_size|std|target|threads|weights)=(?=[\s.,:]|$)"
+)
+# Those that have another name here.
+_RENAMED = {"overwrite": "force"}
 
 
 def tell(line: str) -> None:
@@ -35,7 +40,7 @@ def tell(line: str) -> None:
 
 def as_options(message: str) -> str:
     """Return a message of the library in terms of the command line, in one line."""
-    plain = _PARAMETER.sub(lambda match: "--" + match[1].replace("_", "-"), message)
+    plain = _PARAMETER.sub(lambda match: "--" + _RENAMED.get(match[1], match[1]).replace("_", "-"), message)
     return " ".join("".join(character if character.isprintable() else " " for character in plain).split())
 
 

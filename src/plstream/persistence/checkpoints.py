@@ -6,33 +6,27 @@ are kept: if the newest cannot be read, the one before it is taken.
 
 from __future__ import annotations
 
-import errno
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from .._warnings import warn_user
 from ..solvers import Journal
+from .files import locked_file
 from .kinds import Count, Maybe, Plain, Tensors, Text
 from .modelfile import ModelFileError, read_tree, require_writable, write_tree
 from .plain import to_json
 from .records import OneOf, Record
 from .registry import MODEL
 
-if sys.platform != "win32":
-    import fcntl
-
 _PATTERN = "checkpoint-*.plstream"
 _KEPT = 2
 # Of names that checkpoints have while they are written.
 _UNFINISHED = ".checkpoint-"
-# What file systems say that have no locks.
-_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 # Writing takes at most about this share of the time.
 _LARGEST_SHARE = 0.1
 
@@ -227,7 +221,7 @@ class CheckpointFolder:
         """Keep other processes out of the folder; the lock ends with the process and those that it has forked."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / "lock"
-        lock = _lock(path)
+        lock = locked_file(path)
         if lock is None:
             raise CheckpointError(
                 f"{str(self.folder)!r} is in use by another fit: wait until that has ended, or choose another folder."
@@ -247,28 +241,3 @@ def _number(path: Path) -> int:
     """Return the number in the name of a checkpoint, or -1."""
     digits = path.name.removeprefix("checkpoint-").removesuffix(".plstream")
     return int(digits) if digits.isascii() and digits.isdecimal() else -1
-
-
-def _lock(path: Path) -> BinaryIO | None:
-    """Return a file that is locked for as long as it is open, or None if another process has it."""
-    while True:
-        file = path.open("ab")
-        if sys.platform == "win32":
-            # There are no such locks: two processes are not kept apart.
-            return file
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Who had it before may have removed the file in the meantime, and another one may have a new one.
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                return file
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            if error.errno in _NO_LOCKS:
-                warn_user(f"There are no locks in {str(path.parent)!r}: see to it that no other fit uses that folder.")
-                return file
-            file.close()
-            if error.errno in {errno.EAGAIN, errno.EACCES}:
-                return None
-            raise
-        file.close()

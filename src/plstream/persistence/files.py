@@ -6,15 +6,23 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from .._warnings import warn_user
+
+if sys.platform != "win32":
+    import fcntl
+
 # What file systems say that have no hard links, or no folders that can be flushed.
 _NOT_SUPPORTED = {errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
 
 
+# What they say that have no locks.
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 # Of names that files have while they are written.
 PREFIX = ".plstream-"
 
@@ -64,10 +72,9 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
     try:
         with temporary.open("xb") as file:
             yield file
-        _flush(temporary)
         if target.exists():
             temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        _put_in_place(temporary, target, overwrite=overwrite)
+        put_in_place(temporary, target, overwrite=overwrite)
     except OSError as error:
         if error.errno is not None and error.filename in {None, str(temporary)}:
             # It says which file the caller knows.
@@ -76,19 +83,26 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-    _flush_folder(target.parent)
 
 
 def _flush(path: Path) -> None:
     """Have a file on the disk, whoever has written it."""
-    descriptor = os.open(path, os.O_RDWR)
+    # A file that may not be written any more can be flushed nevertheless, but not on Windows.
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
+def put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
+    """Have a complete file on the disk, and then under its name. Another name it had may be left for the caller."""
+    _flush(temporary)
+    _rename(temporary, target, overwrite=overwrite)
+    _flush_folder(target.parent)
+
+
+def _rename(temporary: Path, target: Path, *, overwrite: bool) -> None:
     if overwrite:
         temporary.replace(target)
         return
@@ -125,3 +139,28 @@ def _flush_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def locked_file(path: Path) -> BinaryIO | None:
+    """Return a file that is locked for as long as it is open, or None if another process has it."""
+    while True:
+        file = path.open("ab")
+        if sys.platform == "win32":
+            # There are no such locks: two processes are not kept apart.
+            return file
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Who had it before may have removed the file in the meantime, and another one may have a new one.
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                warn_user(f"There are no locks in {str(path.parent)!r}: see to it that no other process writes there.")
+                return file
+            file.close()
+            if error.errno in {errno.EAGAIN, errno.EACCES}:
+                return None
+            raise
+        file.close()

@@ -14,13 +14,13 @@ class DataError(ValueError):
     """Data that cannot be used as it is."""
 
 
-def needed(module: str, what: str) -> Any:
-    """Import a module that only some formats need."""
+def needed(module: str, what: str, extra: str = "io") -> Any:
+    """Import a module that only some work needs, and that comes with an extra of this package."""
     try:
         return import_module(module)
     except ImportError:
-        package = module.split(".", maxsplit=1)[0]
-        raise ImportError(f"{what} needs the package {package}: pip install plstream[io].") from None
+        package = module.split(".", maxsplit=1)[0].replace("PIL", "pillow")
+        raise ImportError(f"{what} needs the package {package}: pip install plstream[{extra}].") from None
 
 
 def usable_dtype(dtype: np.dtype[Any], where: str, *, text: bool = False) -> np.dtype[Any]:

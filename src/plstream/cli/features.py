@@ -1,0 +1,133 @@
+"""``plstream features``: rows of features from images."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Force, as_list
+
+
+class Pool(StrEnum):
+    """What becomes of each map."""
+
+    none = "none"
+    avg = "avg"
+    max = "max"
+
+
+class Resample(StrEnum):
+    """How images are resized."""
+
+    lanczos = "lanczos"
+    bicubic = "bicubic"
+    bilinear = "bilinear"
+    box = "box"
+
+
+class Precision(StrEnum):
+    """Types of the numbers in the file."""
+
+    float16 = "float16"
+    float32 = "float32"
+
+
+def features(
+    images: Annotated[
+        str,
+        typer.Argument(
+            metavar="IMAGES", help="Folder, pattern such as 'faces/*/*.jpg', .tar or .zip, or text file of paths."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = Path(
+        "features.npy"
+    ),
+    model: Annotated[str, typer.Option("--model", metavar="vgg16|FILE", help="VGG16, or an ONNX model.")] = "vgg16",
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--weights", metavar="FILE", help="Weights of VGG16 under torchvision's names: safetensors, .pth."
+        ),
+    ] = None,
+    layer: Annotated[
+        str | None,
+        typer.Option(
+            "--layer",
+            metavar="NAME",
+            help="conv1_1 to pool5, or any tensor of an ONNX model. Default: conv5_3, its output.",
+        ),
+    ] = None,
+    pool: Annotated[Pool, typer.Option("--pool", help="Make one number of each map.")] = Pool.none,
+    size: Annotated[
+        int | None,
+        typer.Option("--size", min=1, help="Height and width to resize to. Default: 224, or what the ONNX model says."),
+    ] = None,
+    resample: Annotated[Resample, typer.Option("--resample", help="How to resize.")] = Resample.lanczos,
+    mean: Annotated[
+        str, typer.Option("--mean", metavar="R,G,B", help="Subtracted from RGB / 255.")
+    ] = "0.485,0.456,0.406",
+    std: Annotated[
+        str, typer.Option("--std", metavar="R,G,B", help="What the rest is divided by.")
+    ] = "0.229,0.224,0.225",
+    dtype: Annotated[Precision, typer.Option("--dtype", help="Type of the numbers.")] = Precision.float32,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", min=1, help="Images at a time. Default: what takes some 256 MB.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Threads of the network. Default: all cores.")
+    ] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out images that cannot be read.")] = False,
+    force: Force = False,
+) -> None:
+    """Compute features of images with a network, a row for each; the names go to a .txt file beside it.
+
+    Images are turned upright, converted to RGB, resized to a square without regard to their shape (Lanczos), divided
+    by 255, and scaled by the mean and standard deviation of ImageNet.
+
+    After a kill or Ctrl-C the same command goes on where it was.
+
+    \b
+    plstream features lfw.tar --weights vgg16.safetensors --size 64 -o lfw.npy
+    plstream features photos --weights vgg16.safetensors --layer pool5 --pool avg --dtype float16
+    plstream features photos --model resnet.onnx --layer flatten0
+    """
+    from ..vision import extract_features
+    from .errors import FAILED, tell
+    from .output import require_free
+    from .progress import shown
+
+    require_free(output, force=force, endings=(".npy",))
+    try:
+        with shown():
+            made = extract_features(
+                images,
+                output,
+                model=model,
+                weights=weights,
+                layer=layer,
+                pool=pool.value,
+                size=size,
+                resample=resample.value,
+                mean=_as_numbers("--mean", mean),
+                std=_as_numbers("--std", std),
+                dtype=dtype.value,
+                batch_size=batch_size,
+                threads=threads,
+                skip_bad=skip_bad,
+                overwrite=force,
+            )
+    except KeyboardInterrupt:
+        tell("plstream: interrupted; the same command goes on where it was.")
+        raise typer.Exit(FAILED) from None
+    names = output.with_suffix(".txt")
+    typer.echo(f"{output}: {len(made):,} image(s) of {made.shape[1]:,} feature(s), {made.dtype}; names in {names}")
+
+
+def _as_numbers(option: str, text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(entry) for entry in as_list([text]))
+    except ValueError:
+        raise ValueError(f"{option} {text} is not three numbers, such as 0.485,0.456,0.406.") from None

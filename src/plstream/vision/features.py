@@ -1,0 +1,205 @@
+"""Features of images: all that a folder or an archive holds, through a network, into one file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._types import Array
+from .._warnings import warn_user
+from ..memory import in_words
+from ..parallel import ordered_map
+from ..progress import track
+from ..sources.columns import listed
+from ..sources.errors import DataError
+from ..sources.reading import read_ahead
+from .finding import Content, Images, find_images
+from .graphs import graph_up_to
+from .images import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
+from .network import Network
+from .partial import PartialArray
+from .vgg import smallest_size, vgg16
+
+_DTYPES = ("float16", "float32")
+_VGG_SIZE = 224
+_VGG_LAYER = "conv5_3"
+
+
+def extract_features(
+    images: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    model: str | os.PathLike[str] = "vgg16",
+    weights: str | os.PathLike[str] | None = None,
+    layer: str | None = None,
+    pool: str = "none",
+    size: int | None = None,
+    resample: str = "lanczos",
+    mean: tuple[float, ...] = IMAGENET_MEAN,
+    std: tuple[float, ...] = IMAGENET_STD,
+    dtype: str = "float32",
+    batch_size: int | None = None,
+    threads: int | None = None,
+    skip_bad: bool = False,
+    overwrite: bool = False,
+) -> Array:
+    """Compute features of images, and write them to a .npy file, with a row for each image.
+
+    Beside ``faces.npy`` there will be ``faces.txt`` with the name of the image of each row, one to a line. If the
+    process is killed, the same call goes on where it was.
+
+    Parameters
+    ----------
+    images : str, path-like or iterable of such
+        A folder, a pattern, a .tar or .zip archive, a list in a text file, or paths: see :func:`find_images`.
+    output : str or path-like
+        The file, ending in .npy.
+    model : "vgg16" or path-like, default="vgg16"
+        The network: VGG16, or an ONNX model with one input of (n, 3, height, width) or (n, height, width, 3).
+    weights : str or path-like, default=None
+        The weights of VGG16: see :func:`vgg16`. Those of an ONNX model are in it.
+    layer : str, default=None
+        What to take. Of VGG16 ``"conv1_1"`` to ``"pool5"``, by default ``"conv5_3"``, the last convolution after its
+        ReLU; of an ONNX model the name of any tensor, by default of its only output.
+    pool : {"none", "avg", "max"}, default="none"
+        Whether each map becomes one number. Otherwise all are laid out one after the other.
+    size : int, default=None
+        Height and width to resize images to. By default what the model says, and 224 for VGG16.
+    resample : {"lanczos", "bicubic", "bilinear", "box"}, default="lanczos"
+        How to resize.
+    mean, std : tuple of three floats
+        The network sees ``(RGB / 255 - mean) / std``. By default those of ImageNet.
+    dtype : {"float32", "float16"}, default="float32"
+        The type of numbers in the file.
+    batch_size : int, default=None
+        Images computed at a time. By default what takes some 256 MB, and no more than 64.
+    threads : int, default=None
+        Threads of the network. By default as many as BLAS may use.
+    skip_bad : bool, default=False
+        Whether images that cannot be read are left out, with a warning. If not, the first one is an error.
+    overwrite : bool, default=False
+        Whether to replace files that are there already.
+
+    Returns
+    -------
+    features : array of shape (n_images, n_features)
+        The file, mapped.
+
+    Examples
+    --------
+    >>> from plstream.vision import extract_features
+    >>> X = extract_features("faces.tar", "faces.npy", weights="vgg16.safetensors", size=64)  # doctest: +SKIP
+    >>> X.shape  # doctest: +SKIP
+    (7701, 8192)
+    """
+    path = Path(output)
+    _check(path, dtype, batch_size=batch_size, threads=threads, size=size)
+    found = find_images(images)
+    network = _network(model, weights, layer=layer, pool=pool, size=size, threads=threads)
+    preprocessing = Preprocessing(network.size, resample, tuple(mean), tuple(std))
+    made_from = {"images": found.fingerprint(), "network": network.fingerprint()}
+    made_from["options"] = f"{preprocessing} {dtype}"
+    with PartialArray(path, network.n_features, dtype, made_from, overwrite=overwrite) as part:
+        left = len(found) - part.n_done
+        _require_room(path, left * network.n_features * np.dtype(dtype).itemsize)
+
+        def batches() -> Iterator[_Batch]:
+            return _batches(found, part.n_done, preprocessing, batch_size or network.batch_size, skip_bad=skip_bad)
+
+        with closing(read_ahead(batches)) as ahead:  # type: ignore[type-var]
+            for batch in track(ahead, "features", left, lambda batch: batch.n_images, unit="images"):
+                rows = network(batch.pixels) if len(batch.pixels) else np.empty((0, network.n_features), dtype)
+                part.append(_stored(rows, dtype, found.where), batch.n_images, batch.bad)
+        if not part.n_rows:
+            raise DataError(f"None of the images in {found.where} can be read.")
+        part.finish(found.names)
+    if part.skipped:
+        names = listed(found.names[i] for i in part.skipped)
+        warn_user(f"{len(part.skipped)} image(s) cannot be read and were left out: {names}.")
+    features: Array = np.load(path, mmap_mode="r")
+    return features
+
+
+class _Batch(NamedTuple):
+    """Images that are computed at a time: how many there were, the numbers of those that can be read, the others."""
+
+    n_images: int
+    pixels: NDArray[np.float32]
+    bad: list[int]
+
+
+def _batches(
+    images: Images, start: int, preprocessing: Preprocessing, batch_size: int, *, skip_bad: bool
+) -> Iterator[_Batch]:
+    def read(content: tuple[str, Content]) -> NDArray[np.float32] | DataError:
+        try:
+            return preprocessing(content[1], content[0])
+        except DataError as error:
+            if skip_bad:
+                return error
+            raise
+
+    read_images = ordered_map(read, images.contents(start))
+    for first in range(start, len(images), batch_size):
+        n = min(batch_size, len(images) - first)
+        entries = list(islice(read_images, n))
+        if len(entries) < n:
+            raise DataError(f"{images.where} has become shorter while it was read.")
+        good = [pixels for pixels in entries if not isinstance(pixels, DataError)]
+        bad = [i for i, pixels in enumerate(entries, start=first) if isinstance(pixels, DataError)]
+        yield _Batch(len(entries), np.stack(good) if good else np.empty((0, 3, 0, 0), np.float32), bad)
+
+
+def _network(model: Any, weights: Any, *, layer: str | None, **options: Any) -> Network:
+    if model == "vgg16":
+        if weights is None:
+            raise ValueError("VGG16 needs its weights: name a .safetensors or .pth file with weights=.")
+        layer = layer or _VGG_LAYER
+        graph = vgg16(weights, layer)
+        options["size"] = options["size"] or _VGG_SIZE
+        # The runtime would pool what is not there.
+        if options["size"] < smallest_size(layer):
+            raise ValueError(f"{layer} of VGG16 needs images of {smallest_size(layer)} pixels or more: see size=.")
+        return Network(graph, "VGG16", layer=layer, **options)
+    if weights is not None:
+        raise ValueError("An ONNX model has its weights in it: leave out weights=.")
+    if not str(model).endswith(".onnx"):
+        raise ValueError(f"model={str(model)!r} is neither vgg16 nor an .onnx file.")
+    graph, layer = graph_up_to(model, layer)
+    return Network(graph, str(model), layer=layer, **options)
+
+
+def _stored(rows: Array, dtype: str, where: str) -> Array:
+    """Return features in the type they are kept in; raise DataError if that cannot hold them."""
+    with np.errstate(over="ignore"):
+        stored = rows.astype(dtype)
+    if not np.isfinite(stored).all():
+        advice = "pass float32 as dtype=" if np.isfinite(rows).all() else "the network or its weights are not usable"
+        raise DataError(f"Features of images in {where} are beyond {dtype}: {advice}.")
+    return stored
+
+
+def _check(path: Path, dtype: str, **counts: int | None) -> None:
+    if path.suffix != ".npy":
+        raise ValueError(f"{path} must end in .npy, for that is what is written.")
+    if dtype not in _DTYPES:
+        raise ValueError(f"dtype={dtype!r} is not one of {', '.join(_DTYPES)}.")
+    for name, count in counts.items():
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1):
+            raise ValueError(f"{name}={count!r} must be a whole number of 1 or more.")
+
+
+def _require_room(path: Path, n_bytes: int) -> None:
+    free = shutil.disk_usage(path.resolve().parent).free
+    if n_bytes > free:
+        reason = f"It will have {in_words(n_bytes)} more, and the disk has room for {in_words(free)}"
+        raise OSError(errno.ENOSPC, reason, str(path))

@@ -1,0 +1,145 @@
+"""A network that makes a row of features of every image, run by ONNX Runtime on the CPU."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._types import Array
+from ..parallel import blas_threads
+from ..sources.errors import needed
+from ..sources.source import DEFAULT_MEMORY
+
+POOLING = ("none", "avg", "max")
+_INPUT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+# What VGG16 was measured to take for an image: four to five times its first maps, of which there are 64, in float32.
+_BYTES_PER_PIXEL = 5 * 64 * 4
+_LARGEST_BATCH = 64
+# Errors are raised, and need not be told on standard error as well.
+_SILENT = 4
+
+
+class Network:
+    """An ONNX graph whose only input is images.
+
+    Parameters
+    ----------
+    graph : bytes
+        The model, with one output.
+    name : str
+        What to call it in messages.
+    layer : str
+        The name of its output.
+    pool : {"none", "avg", "max"}
+        Whether each map becomes one number: its mean or its largest.
+    size : int or None
+        Height and width of images; None is what the model says.
+    threads : int or None
+        Threads of the runtime; None is as many as BLAS may use.
+
+    Attributes
+    ----------
+    size : tuple of int
+        Height and width that images must have.
+    n_features : int
+        How many numbers an image becomes.
+    batch_size : int
+        How many images can be computed at a time in a moderate amount of memory, or must be, if the model says so.
+    """
+
+    def __init__(
+        self, graph: bytes, name: str, *, layer: str, pool: str, size: int | None, threads: int | None
+    ) -> None:
+        if pool not in POOLING:
+            raise ValueError(f"pool={pool!r} is not one of {', '.join(POOLING)}.")
+        self.name, self.layer, self.pool = name, layer, pool
+        self._runtime = needed("onnxruntime", "Computing features", "vision")
+        self._session = self._opened(graph, threads)
+        self._hash = sha256(graph).hexdigest()
+        self._dtype, self._fixed_batch, self._channels_last, self.size = self._input(size)
+        fitting = DEFAULT_MEMORY // (_BYTES_PER_PIXEL * self.size[0] * self.size[1])
+        self.batch_size = self._fixed_batch or max(1, min(_LARGEST_BATCH, fitting))
+        self.n_features = self(np.zeros((1, 3, *self.size), np.float32)).shape[1]
+
+    def fingerprint(self) -> str:
+        """Return a text that is another one if the network is not the same any more."""
+        return f"{self._hash} {self.layer} {self.pool}"
+
+    def __call__(self, pixels: NDArray[np.float32]) -> Array:
+        """Return a row for each image of (images, 3, height, width); maps are laid out one after the other."""
+        if self._fixed_batch is None:
+            return self._rows(pixels)
+        parts = range(0, len(pixels), self._fixed_batch)
+        return np.concatenate([self._rows(pixels[start : start + self._fixed_batch]) for start in parts])
+
+    def _rows(self, pixels: NDArray[np.float32]) -> Array:
+        n = len(pixels)
+        images = pixels
+        if self._fixed_batch is not None and n < self._fixed_batch:
+            images = np.concatenate([pixels, np.repeat(pixels[:1], self._fixed_batch - n, axis=0)])
+        if self._channels_last:
+            images = images.transpose(0, 2, 3, 1)
+        maps = self._computed(np.ascontiguousarray(images, self._dtype))[:n]
+        if self.pool != "none":
+            if maps.ndim != 4:
+                raise ValueError(f"{self.layer} of {self.name} has no maps to pool: leave out pool=.")
+            axes = (1, 2) if self._channels_last else (2, 3)
+            maps = maps.mean(axis=axes) if self.pool == "avg" else maps.max(axis=axes)
+        return maps.reshape(n, -1)
+
+    def _computed(self, images: Array) -> Array:
+        options = self._runtime.RunOptions()
+        options.log_severity_level = _SILENT
+        try:
+            (result,) = self._session.run([self.layer], {self._input_name: images}, options)
+        except Exception as error:  # noqa: BLE001
+            height, width = self.size
+            raise ValueError(
+                f"{self.name} cannot take images of {height} x {width} up to {self.layer}: {_reason(error)}."
+            ) from None
+        found: Array = np.asarray(result)
+        if found.dtype.kind != "f" or found.ndim < 2 or len(found) != len(images) or not found.size:
+            raise ValueError(
+                f"{self.layer} of {self.name} is {found.dtype} of shape {found.shape} for {len(images)} image(s), "
+                "and must be fractions, some for each image: take another layer, or larger images."
+            )
+        return found
+
+    def _opened(self, graph: bytes, threads: int | None) -> Any:
+        options = self._runtime.SessionOptions()
+        options.log_severity_level = _SILENT
+        options.intra_op_num_threads = blas_threads() if threads is None else threads
+        # Threads that spin while they wait take the cores that read the next images.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            return self._runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # noqa: BLE001
+            raise ValueError(f"{self.name} cannot be run by ONNX Runtime: {_reason(error)}.") from None
+
+    def _input(self, size: int | None) -> tuple[Any, int | None, bool, tuple[int, int]]:
+        """Return type, number of images if it is fixed, whether channels come last, and height and width."""
+        inputs = self._session.get_inputs()
+        shape = inputs[0].shape if len(inputs) == 1 else []
+        if len(shape) != 4 or 3 not in (shape[1], shape[3]) or inputs[0].type not in _INPUT_TYPES:
+            found = ", ".join(f"{each.name} {each.type} {each.shape}" for each in inputs)
+            raise ValueError(
+                f"{self.name} must have one input, fractions of shape (n, 3, height, width) or (n, height, width, 3), "
+                f"and has: {found}."
+            )
+        self._input_name = inputs[0].name
+        channels_last = shape[1] != 3
+        sizes = shape[1:3] if channels_last else shape[2:4]
+        height, width = (length if isinstance(length, int) and length > 0 else size for length in sizes)
+        if height is None or width is None:
+            raise ValueError(f"{self.name} takes images of any size: say with size= which.")
+        if size is not None and (height, width) != (size, size):
+            raise ValueError(f"{self.name} takes images of {height} x {width}: leave out size=.")
+        batch = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
+        return _INPUT_TYPES[inputs[0].type], batch, channels_last, (height, width)
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")

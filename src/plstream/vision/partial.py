@@ -1,0 +1,165 @@
+"""An array in a file that grows row by row, and goes on growing after the process was killed.
+
+Until it is complete it has another name, ``features.npy.part``, beside a journal, ``features.npy.part.json``, that says
+what it is made from and how far it has come. Rows are on the disk before the journal says so; what was written after
+that is cut off.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+
+from .._types import Array
+from ..persistence.files import locked_file, put_in_place, replacing
+from ..sources.errors import DataError
+
+_JOURNAL_SECONDS = 5.0
+
+
+class PartialArray:
+    """Rows made of items, most items a row each, in a .npy file that has its name when it is complete.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    n_columns, dtype
+        Of its rows.
+    made_from : dict
+        What must be the same for rows to be added to those of a process that was killed, by name.
+    overwrite : bool
+        Whether files that are there are replaced, those that were begun with something else among them.
+
+    Attributes
+    ----------
+    n_done : int
+        Items that were dealt with.
+    skipped : list of int
+        Those of them that there is no row of.
+    """
+
+    def __init__(self, path: Path, n_columns: int, dtype: Any, made_from: dict[str, str], *, overwrite: bool) -> None:
+        self.path, self.names_path = path, path.with_suffix(".txt")
+        self._part, self._journal = (path.with_name(path.name + end) for end in (".part", ".part.json"))
+        self._n_columns = n_columns
+        self._dtype: np.dtype[Any] = np.dtype(dtype)
+        self._made_from, self._overwrite = made_from, overwrite
+        self.n_done = 0
+        self.skipped: list[int] = []
+
+    @property
+    def n_rows(self) -> int:
+        """Rows there are."""
+        return self.n_done - len(self.skipped)
+
+    def __enter__(self) -> Self:
+        held = locked_file(self._part)
+        if held is None:
+            raise DataError(f"{self.path} is being written by another process: wait, or choose another name.")
+        self._held = held
+        try:
+            self._begin()
+        except BaseException:
+            self._held.close()
+            raise
+        return self
+
+    def _begin(self) -> None:
+        if not self._go_on():
+            for path in () if self._overwrite else (self.path, self.names_path):
+                if path.exists():
+                    self._remove()
+                    raise FileExistsError(f"{path} exists already: choose another name, or replace it with overwrite=.")
+        self._file: BinaryIO = self._part.open("r+b")
+        self._file.write(self._header())
+        self._file.truncate(self._end())
+        self._file.seek(0, os.SEEK_END)
+        self._written_at = time.monotonic()
+
+    def _go_on(self) -> bool:
+        """Return whether there is something to go on from, having taken it in."""
+        try:
+            journal = json.loads(self._journal.read_bytes())
+            n_done, skipped, made_from = journal["n_done"], journal["skipped"], journal["made_from"]
+        except (OSError, ValueError, LookupError, TypeError):
+            return False
+        changed = [name for name, value in self._made_from.items() if made_from.get(name) != value]
+        if changed and not self._overwrite:
+            raise DataError(
+                f"{self._part} was begun with other {' and '.join(changed)}: start over with overwrite=, or "
+                "choose another name."
+            )
+        self.n_done, self.skipped = n_done, skipped
+        if changed or self._part.stat().st_size < self._end():
+            self.n_done, self.skipped = 0, []
+        return self.n_done > 0
+
+    def append(self, rows: Array, n_items: int, skipped: list[int]) -> None:
+        """Add the rows of the next items, without those that are skipped."""
+        self._file.write(np.ascontiguousarray(rows, self._dtype).data)
+        self.n_done, self.skipped = self.n_done + n_items, self.skipped + skipped
+        if time.monotonic() - self._written_at >= _JOURNAL_SECONDS:
+            self._write_journal()
+
+    def finish(self, names: list[str]) -> None:
+        """Let the file have its name, beside one with the names of its rows."""
+        left_out = set(self.skipped)
+        kept = [name for i, name in enumerate(names) if i not in left_out]
+        self._write_journal()
+        self._file.seek(0)
+        self._file.write(self._header())
+        self._file.close()
+        with replacing(self.names_path) as file:
+            file.write("".join(f"{name}\n" for name in kept).encode(errors="surrogateescape"))
+        put_in_place(self._part, self.path, overwrite=self._overwrite)
+        self._remove()
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            if not self._file.closed:
+                self._leave()
+        finally:
+            self._held.close()
+
+    def _leave(self) -> None:
+        """Leave what there is to go on from, or nothing if there is nothing."""
+        if self.n_done == 0:
+            self._file.close()
+            self._remove()
+            return
+        # On a full disk the journal before it is still there.
+        with suppress(OSError):
+            self._write_journal()
+        with suppress(OSError):
+            self._file.close()
+
+    def _write_journal(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        journal = {"made_from": self._made_from, "n_done": self.n_done, "skipped": self.skipped}
+        with replacing(self._journal) as file:
+            file.write(json.dumps(journal).encode())
+        self._written_at = time.monotonic()
+
+    def _remove(self) -> None:
+        for path in (self._part, self._journal):
+            path.unlink(missing_ok=True)
+
+    def _header(self) -> bytes:
+        """Return the header of the file, which is as long for any number of rows."""
+        header = io.BytesIO()
+        descr = np.lib.format.dtype_to_descr(self._dtype)
+        shape = (self.n_rows, self._n_columns)
+        np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
+        return header.getvalue()
+
+    def _end(self) -> int:
+        return len(self._header()) + self.n_rows * self._n_columns * self._dtype.itemsize

@@ -1,0 +1,123 @@
+"""VGG16's convolutional layers as an ONNX graph, made from weights under torchvision's names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+from ..sources.errors import DataError, needed
+from .weights import read_weights
+
+_CONVOLUTIONS = (2, 2, 3, 3, 3)
+# Supported by all runtimes of the last years.
+_OPSET = 13
+_IR_VERSION = 7
+
+
+def _numbered() -> dict[str, int]:
+    """Return the number of each layer in torchvision's list, where a convolution has its ReLU after it."""
+    numbers, i = {}, 0
+    for block, n_convolutions in enumerate(_CONVOLUTIONS, start=1):
+        for k in range(1, n_convolutions + 1):
+            numbers[f"conv{block}_{k}"] = i
+            i += 2
+        numbers[f"pool{block}"] = i
+        i += 1
+    return numbers
+
+
+_NUMBERS = _numbered()
+VGG16_LAYERS = tuple(_NUMBERS)
+
+
+def vgg16(weights: str | os.PathLike[str] | Mapping[str, Array], layer: str = "conv5_3") -> bytes:
+    """Return VGG16 up to a layer as an ONNX graph.
+
+    Its input ``X`` is (images, 3, height, width) of any size, its output has the name of the layer. A layer ``conv``
+    is what comes after its ReLU; ``pool5`` is the largest of each 2 x 2 of ``conv5_3``.
+
+    Parameters
+    ----------
+    weights : str, path-like or dict of arrays
+        A safetensors file in any floating-point type, a .pth file if PyTorch is installed, or the arrays. Names are
+        torchvision's, ``features.0.weight`` to ``features.28.bias``, of which those up to the layer are needed. The
+        numbers of channels are those of the weights.
+    layer : {"conv1_1", "conv1_2", "pool1", ..., "conv5_3", "pool5"}, default="conv5_3"
+        The last layer.
+
+    Returns
+    -------
+    graph : bytes
+        What an .onnx file has in it.
+
+    Examples
+    --------
+    >>> from plstream.vision import vgg16
+    >>> graph = vgg16("vgg16.safetensors", layer="pool5")  # doctest: +SKIP
+    """
+    onnx = needed("onnx", "Building VGG16", "vision")
+    if layer not in _NUMBERS:
+        raise ValueError(f"layer={layer!r} is not one of {', '.join(VGG16_LAYERS)}.")
+    layers = VGG16_LAYERS[: VGG16_LAYERS.index(layer) + 1]
+    names = [f"features.{_NUMBERS[each]}.{part}" for each in layers if _is_conv(each) for part in ("weight", "bias")]
+    arrays = _given(weights, names) if isinstance(weights, Mapping) else read_weights(weights, names)
+    nodes, n_channels = _nodes(onnx, layers, arrays)
+    helper = onnx.helper
+    made = helper.make_model(
+        helper.make_graph(
+            nodes,
+            "VGG16",
+            [helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, ["images", 3, "height", "width"])],
+            [helper.make_tensor_value_info(layer, onnx.TensorProto.FLOAT, ["images", n_channels, None, None])],
+            [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()],
+        ),
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="plstream",
+    )
+    content: bytes = made.SerializeToString(deterministic=True)
+    return content
+
+
+def smallest_size(layer: str) -> int:
+    """Return the height and width that images must have for a layer to have any maps: each pooling halves them."""
+    return 1 << sum(not _is_conv(each) for each in VGG16_LAYERS[: VGG16_LAYERS.index(layer) + 1])
+
+
+def _is_conv(layer: str) -> bool:
+    return layer.startswith("conv")
+
+
+def _nodes(onnx: Any, layers: tuple[str, ...], arrays: Mapping[str, Array]) -> tuple[list[Any], int]:
+    """Return the operations, and the number of channels that come out."""
+    make, nodes, last, n_channels = onnx.helper.make_node, [], "X", 3
+    for layer in layers:
+        if _is_conv(layer):
+            weight, bias = (f"features.{_NUMBERS[layer]}.{part}" for part in ("weight", "bias"))
+            n_channels = _n_channels_out(weight, arrays[weight].shape, arrays[bias].shape, n_channels)
+            nodes.append(make("Conv", [last, weight, bias], [f"{layer}_sums"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]))
+            nodes.append(make("Relu", [f"{layer}_sums"], [layer]))
+        else:
+            nodes.append(make("MaxPool", [last], [layer], kernel_shape=[2, 2], strides=[2, 2]))
+        last = layer
+    return nodes, n_channels
+
+
+def _n_channels_out(name: str, shape: tuple[int, ...], bias_shape: tuple[int, ...], n_channels: int) -> int:
+    if len(shape) != 4 or shape[1:] != (n_channels, 3, 3) or bias_shape != shape[:1]:
+        raise DataError(
+            f"{name} has the shape {shape}, and its bias {bias_shape}, where VGG16 has (n, {n_channels}, 3, 3) and "
+            "(n,): these are the weights of another network."
+        )
+    return shape[0]
+
+
+def _given(weights: Mapping[str, Array], names: list[str]) -> dict[str, Array]:
+    missing = [name for name in names if name not in weights]
+    if missing:
+        raise DataError(f"weights has no {missing[0]}: it must have the names that torchvision gives to VGG16.")
+    return {name: np.ascontiguousarray(weights[name], np.float32) for name in names}

@@ -1,0 +1,302 @@
+"""Features in files: the numbers of the network, image by image, however often the work was interrupted."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import plstream
+from plstream.progress import listening
+from plstream.sources import DataError
+from plstream.vision import extract_features, features, partial
+from plstream.vision.images import Preprocessing
+from tests.real_data import FOLDER, real_data
+
+from . import tiny
+from .tiny import weights
+
+pytestmark = pytest.mark.usefixtures("_runtime")
+
+
+@pytest.fixture
+def call(photos, weights_file, tmp_path):
+    """Compute features of the photos, two at a time, with few layers."""
+
+    def call(images=photos, output=tmp_path / "out.npy", **options):
+        given = {"weights": weights_file, "layer": "conv2_2", "size": 16, "batch_size": 2, "threads": 1}
+        return extract_features(images, output, **{**given, **options})
+
+    return call
+
+
+def leftovers(folder):
+    return sorted(path.name for path in folder.iterdir() if "part" in path.name or path.suffix == ".tmp")
+
+
+def names(folder):
+    return (folder / "out.txt").read_text().splitlines()
+
+
+def test_rows_are_those_of_loops(call, photos, tmp_path):
+    found = call()
+    assert found.dtype == np.float32
+    assert names(tmp_path) == [f"person{k}/{i}.png" for k in range(2) for i in range(k, 12, 2)]
+    assert not leftovers(tmp_path)
+    for i in (0, 7, 11):
+        image = Preprocessing((16, 16))(photos / names(tmp_path)[i], "")
+        expected = tiny.all_layers(weights(), image)["conv2_2"].ravel()
+        np.testing.assert_allclose(found[i], expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), found)
+
+
+def test_options_change_the_numbers_and_not_the_rows(call, tmp_path):
+    plain = np.array(call())
+    for options in ({"resample": "box"}, {"mean": (0.5, 0.5, 0.5)}, {"std": (1.0, 1.0, 1.0)}):
+        other = call(**options, overwrite=True)
+        assert other.shape == plain.shape
+        assert not np.allclose(other, plain)
+    np.testing.assert_allclose(call(batch_size=5, threads=2, overwrite=True), plain, rtol=1e-5, atol=1e-5)
+    half = call(dtype="float16", overwrite=True)
+    np.testing.assert_array_equal(half, plain.astype(np.float16))
+    pooled = call(pool="avg", overwrite=True)
+    np.testing.assert_allclose(pooled, plain.reshape(12, 4, -1).mean(axis=2), rtol=1e-5)
+    assert not leftovers(tmp_path)
+
+
+class Interrupted(Exception):  # noqa: N818
+    """Stands in for whatever ends a process."""
+
+
+@pytest.mark.parametrize("journal_seconds", [0.0, 1e9])
+def test_interrupted_at_every_batch(call, tmp_path, monkeypatch, journal_seconds):
+    monkeypatch.setattr(partial, "_JOURNAL_SECONDS", journal_seconds)
+    expected = np.array(call(output=tmp_path / "whole.npy"))
+    append = partial.PartialArray.append
+    n_calls = 0
+
+    def once(self, *arguments):
+        nonlocal n_calls
+        n_calls += 1
+        append(self, *arguments)
+        raise Interrupted
+
+    monkeypatch.setattr(partial.PartialArray, "append", once)
+    for done in range(2, 13, 2):
+        with pytest.raises(Interrupted):
+            call()
+        assert leftovers(tmp_path) == ["out.npy.part", "out.npy.part.json"]
+        assert json.loads((tmp_path / "out.npy.part.json").read_text())["n_done"] == done
+    np.testing.assert_array_equal(call(), expected)
+    assert n_calls == 6
+    assert not leftovers(tmp_path)
+
+
+def test_killed(call, photos, weights_file, tmp_path):
+    expected = np.array(call(output=tmp_path / "whole.npy"))
+    code = f"""
+import os, signal
+from plstream.vision import extract_features, partial
+partial._JOURNAL_SECONDS = 0
+append = partial.PartialArray.append
+def killed(self, *arguments):
+    append(self, *arguments)
+    if self.n_done == 6:
+        self._file.write(b"half a row")
+        self._file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+partial.PartialArray.append = killed
+extract_features({str(photos)!r}, {str(tmp_path / "out.npy")!r}, weights={str(weights_file)!r}, layer="conv2_2",
+                 size=16, batch_size=2, threads=1)
+"""
+    source = {"PYTHONPATH": str(Path(plstream.__file__).parents[1])}
+    result = subprocess.run([sys.executable, "-c", code], env=source, check=False)  # noqa: S603
+    assert result.returncode == -9
+    steps = []
+    with listening(steps.append):
+        np.testing.assert_array_equal(call(), expected)
+    # What was done is not done again.
+    assert [(step.done, step.total, step.unit) for step in steps] == [(k, 6, "images") for k in (2, 4, 6)]
+
+
+@pytest.mark.parametrize("where", ["names", "place"])
+def test_interrupted_while_it_gets_its_name(call, tmp_path, monkeypatch, where):
+    expected = np.array(call(output=tmp_path / "whole.npy"))
+
+    def fail(*_, **__):
+        raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(partial, "put_in_place", fail)
+        if where == "names":
+            patch.setattr(Path, "with_suffix", lambda self, _: self.parent / "nothing" / "x")
+        with pytest.raises((Interrupted, OSError)):
+            call()
+    assert not (tmp_path / "out.npy").exists()
+    np.testing.assert_array_equal(call(), expected)
+    assert not leftovers(tmp_path)
+
+
+def test_what_has_changed_is_refused(call, photos, monkeypatch):
+    def fail(*_):
+        raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(partial.PartialArray, "finish", fail)
+        with pytest.raises(Interrupted):
+            call()
+    for options, what in (
+        ({"size": 17}, "options"),
+        ({"layer": "pool2"}, "network"),
+        ({"pool": "max"}, "network"),
+        ({"resample": "box"}, "options"),
+        ({"dtype": "float16"}, "options"),
+        ({"images": photos / "person0"}, "images"),
+    ):
+        with pytest.raises(DataError, match=rf"out.npy.part was begun with other ({what}): start over with overwrite="):
+            call(**options)
+    assert call(layer="pool2", overwrite=True).shape == (12, 4 * 4 * 4)
+
+
+@pytest.mark.parametrize("journal", [b"", b"{}", b"[1]", b'{"n_done": 6, "skipped": [], "made_from": {}}'])
+def test_a_damaged_journal(call, tmp_path, journal):
+    (tmp_path / "out.npy.part").write_bytes(b"something")
+    (tmp_path / "out.npy.part.json").write_bytes(journal)
+    if b"made_from" in journal:
+        with pytest.raises(DataError, match="was begun with other images and network and options"):
+            call()
+    assert len(call(overwrite=b"made_from" in journal)) == 12
+
+
+def test_two_at_a_time(call, tmp_path, monkeypatch):
+    append = partial.PartialArray.append
+
+    def meanwhile(self, *arguments):
+        with pytest.raises(DataError, match="is being written by another process"):
+            call()
+        append(self, *arguments)
+
+    monkeypatch.setattr(partial.PartialArray, "append", meanwhile)
+    assert len(call()) == 12
+    assert not leftovers(tmp_path)
+
+
+def test_files_that_are_there_are_kept(call, tmp_path):
+    (tmp_path / "out.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"out.txt exists already"):
+        call()
+    (tmp_path / "out.txt").rename(tmp_path / "out.npy")
+    with pytest.raises(FileExistsError, match=r"out.npy exists already"):
+        call()
+    assert (tmp_path / "out.npy").read_text() == "mine"
+    assert not leftovers(tmp_path)
+    assert len(call(overwrite=True)) == 12
+
+
+def test_bad_images(call, photos, tmp_path):
+    whole = np.array(call(output=tmp_path / "whole.npy"))
+    bad = [0, 4, 5, 11]
+    for i in bad:
+        (photos / (tmp_path / "whole.txt").read_text().splitlines()[i]).write_bytes(b"nothing")
+    with pytest.raises(DataError, match=r"person0/0.png is not an image"):
+        call()
+    assert not leftovers(tmp_path)
+    with pytest.warns(
+        UserWarning, match=r"4 image\(s\) cannot be read and were left out: person0/0.png, person0/8.png"
+    ):
+        found = call(skip_bad=True)
+    np.testing.assert_allclose(found, np.delete(whole, bad, axis=0), rtol=1e-5, atol=1e-5)
+    assert len(names(tmp_path)) == 8
+    for path in photos.glob("*/*.png"):
+        path.write_bytes(b"nothing")
+    with pytest.raises(DataError, match=r"None of the images in .* can be read"):
+        call(skip_bad=True, overwrite=True)
+    assert len(np.load(tmp_path / "out.npy")) == 8
+
+
+def test_a_bad_image_in_between_costs_nothing_that_was_done(call, photos, tmp_path):
+    (photos / "person1" / "3.png").write_bytes(b"nothing")
+    with pytest.raises(DataError, match=r"person1/3.png"):
+        call()
+    assert json.loads((tmp_path / "out.npy.part.json").read_text())["n_done"] == 6
+    with pytest.warns(UserWarning, match="left out: person1/3.png"):
+        assert len(call(skip_bad=True)) == 11
+
+
+def test_an_archive_that_has_become_shorter(call, photos, tmp_path, monkeypatch):
+    found = features.find_images(photos)
+    monkeypatch.setattr(features, "find_images", lambda _: found)
+    found._paths.pop()
+    monkeypatch.setattr(found, "fingerprint", lambda: "")
+    with pytest.raises(DataError, match="has become shorter while it was read"):
+        call()
+    assert not (tmp_path / "out.npy").exists()
+
+
+def test_numbers_beyond_the_type(call):
+    large = {name: array * np.float32(30) for name, array in weights().items()}
+    with pytest.raises(DataError, match="beyond float16: pass float32 as dtype="):
+        call(weights=large, dtype="float16")
+    with np.errstate(over="ignore"):
+        larger = {name: array * np.float32(1e30) for name, array in large.items()}
+    with pytest.raises(DataError, match="beyond float32: the network or its weights are not usable"):
+        call(weights=larger)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"output": "out.csv"}, "must end in .npy"),
+        ({"dtype": "int8"}, "dtype='int8' is not one of float16, float32"),
+        ({"batch_size": 0}, "batch_size=0 must be a whole number of 1 or more"),
+        ({"threads": -1}, "threads=-1 must be"),
+        ({"size": True}, "size=True must be"),
+        ({"size": 1}, "conv2_2 of VGG16 needs images of 2 pixels or more"),
+        ({"layer": "pool5", "size": 31}, "pool5 of VGG16 needs images of 32 pixels or more"),
+        ({"weights": None}, "VGG16 needs its weights"),
+        ({"model": "resnet"}, "leave out weights="),
+        ({"model": "resnet", "weights": None}, "model='resnet' is neither vgg16 nor an .onnx file"),
+        ({"layer": "fc6"}, "layer='fc6' is not one of"),
+        ({"pool": "sum"}, "pool='sum' is not one of"),
+    ],
+)
+def test_wrong_options(call, tmp_path, options, words):
+    with pytest.raises(ValueError, match=words):
+        call(**options)
+    assert not leftovers(tmp_path)
+
+
+def test_no_room_on_the_disk(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(features.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1000}))
+    with pytest.raises(OSError, match=r"It will have 0.0 MB more, and the disk has room for 0.0 MB"):
+        call()
+    assert not leftovers(tmp_path)
+
+
+@pytest.mark.parametrize("module", ["PIL.Image", "onnx", "onnxruntime"])
+def test_without_a_package(call, monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    package = module.split(".", maxsplit=1)[0].replace("PIL", "pillow")
+    with pytest.raises(ImportError, match=rf"needs the package {package}: pip install plstream\[vision\]"):
+        call()
+
+
+def test_features_of_faces(tmp_path):
+    """Faces through VGG16 give the features that another implementation gave."""
+    data = real_data("lfw/vgg16_conv5_64px.npz")
+    archive, vgg = FOLDER / "lfw" / "lfw_pairs_aligned_112.tar", FOLDER / "vgg16" / "vgg16_features_f16.safetensors"
+    if not archive.exists() or not vgg.exists():
+        pytest.skip("needs the images and the weights in the folder that PLSTREAM_DATA names")
+    from tarfile import open as open_tar
+
+    sample = [data["files"][i] for i in range(0, len(data["files"]), 600)]
+    with open_tar(archive) as tar:
+        for name in sample:
+            tar.extract(f"data/{name}", tmp_path, filter="data")
+    found = extract_features([tmp_path / "data" / name for name in sample], tmp_path / "out.npy", weights=vgg, size=64)
+    expected = data["F"][::600].astype(np.float32)
+    assert found.shape == expected.shape == (len(sample), 8192)
+    cosines = np.sum(found * expected, axis=1) / np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
+    assert cosines.min() > 0.99999
