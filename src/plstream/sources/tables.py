@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from .errors import DataError, needed
+from .columns import listed
+from .errors import DataError, beginning, damage_told, each, needed, shortened
 from .table import Piece, Table, rows_of
 
 _PIECE_BYTES = 8 << 20
@@ -29,15 +30,18 @@ class ArrowTable(Table):
 
     def __init__(self, where: str, schema: Any) -> None:
         self._types = needed("pyarrow", f"Reading {where}").types
-        twice = [name for name in schema.names if schema.names.count(name) > 1] if _has_twins(schema.names) else []
+        with damage_told(where):
+            # Names need not be text.
+            names = schema.names
+        twice = [name for name in names if names.count(name) > 1] if _has_twins(names) else []
         if twice:
-            raise DataError(f"{where} has several columns named {twice[0]!r}: give each a name of its own.")
+            raise DataError(f"{where} has several columns named {shortened(twice[0])}: give each a name of its own.")
         lists = [field for field in schema if self._types.is_fixed_size_list(field.type)]
         if len(lists) > 1:
-            raise DataError(f"{where} has several columns of lists, {lists[0].name} and {lists[1].name}: keep one.")
+            raise DataError(f"{where} has several columns of lists, {listed(field.name for field in lists)}: keep one.")
         self._fields = {field.name: field.type for field in schema}
         self._list = lists[0].name if lists else None
-        scalars = tuple(name for name in schema.names if name != self._list)
+        scalars = tuple(name for name in names if name != self._list)
         super().__init__(where, lists[0].type.list_size if lists else len(scalars))
         if not self.n_columns:
             raise DataError(f"{where} has no columns.")
@@ -66,10 +70,14 @@ class ArrowTable(Table):
         dtype = self.dtype_of(features) if len(features) else np.dtype(np.float64)
         step = max(1, min(step, _PIECE_BYTES // (dtype.itemsize * max(1, len(features)))))
         for begin, batch in self.batches(names or self._cheapest(), start, step):
+            # Before it is, nothing in it is known to be within its bounds.
+            with damage_told(self.where):
+                batch.validate(full=True)
             skip = max(0, start - begin)
             for first in range(skip, batch.num_rows, step):
-                part = batch.slice(first, step)
-                yield self._piece(part, features, targets, dtype, begin + first)
+                with damage_told(self.where):
+                    piece = self._piece(batch.slice(first, step), features, targets, dtype, begin + first)
+                yield piece
 
     def _piece(
         self, batch: Any, features: NDArray[np.intp], targets: NDArray[np.intp], dtype: np.dtype[Any], row: int
@@ -119,7 +127,7 @@ class ArrowTable(Table):
         return [next(iter(self.others), None) or self._name(0)]
 
     def _dtype(self, name: str, kind: Any, *, text: bool) -> np.dtype[Any]:
-        types = self._types
+        types, column = self._types, f"Column {shortened(name)} of {self.where}"
         if types.is_dictionary(kind):
             kind = kind.value_type
         if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
@@ -128,26 +136,12 @@ class ArrowTable(Table):
         if types.is_string(kind) or types.is_large_string(kind):
             if text:
                 return np.dtype(str)
-            raise DataError(
-                f"Column {name!r} of {self.where} holds text, not numbers: leave it out by columns= or exclude=."
-            )
+            raise DataError(f"{column} holds text, not numbers: leave it out by columns= or exclude=.")
         if types.is_list(kind) or types.is_large_list(kind):
-            raise DataError(f"Column {name!r} of {self.where} holds lists of any size: write lists of a fixed size.")
+            raise DataError(f"{column} holds lists of any size: write lists of a fixed size.")
         raise DataError(
-            f"Column {name!r} of {self.where} holds values of type {kind}, not numbers: leave it out by columns= or "
-            "exclude=."
+            f"{column} holds values of type {beginning(str(kind))}, not numbers: leave it out by columns= or exclude=."
         )
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """Say which file it is that is damaged."""
-        import pyarrow as pa
-
-        try:
-            yield
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).strip().splitlines()[0].rstrip(".")
-            raise DataError(f"{self.where} is damaged or cut off: {reason}.") from None
 
 
 class ParquetTable(ArrowTable):
@@ -159,7 +153,7 @@ class ParquetTable(ArrowTable):
         self.path = path
         self.where = str(path)
         self._parquet = needed("pyarrow.parquet", f"Reading {path}")
-        with self._guarded(), self._parquet.ParquetFile(path, memory_map=True) as file:
+        with damage_told(self.where), self._parquet.ParquetFile(path, memory_map=True) as file:
             schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
             self._group_rows = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         super().__init__(str(path), schema)
@@ -173,15 +167,10 @@ class ParquetTable(ArrowTable):
             begin += self._group_rows[groups.pop(0)]
         if not groups:
             return
-        with self._guarded():
+        with damage_told(self.where):
             file = self._parquet.ParquetFile(self.path, memory_map=True)
         with file:
-            found = file.iter_batches(step, row_groups=groups, columns=names)
-            while True:
-                with self._guarded():
-                    batch = next(found, None)
-                if batch is None:
-                    return
+            for batch in each(file.iter_batches(step, row_groups=groups, columns=names), self.where):
                 yield begin, batch
                 begin += batch.num_rows
 
@@ -195,12 +184,12 @@ class IpcFileTable(ArrowTable):
         self.path = path
         self.where = str(path)
         self._pa = needed("pyarrow", f"Reading {path}")
-        with self._guarded(), self._pa.memory_map(str(path)) as file:
+        with damage_told(self.where), self._pa.memory_map(str(path)) as file:
             schema = self._pa.ipc.open_file(file).schema
         super().__init__(str(path), schema)
         # Lists are handed out as they are in the file.
         self.slow = self._list is None
-        with self._guarded(), self._open(self._cheapest()) as reader:
+        with damage_told(self.where), self._open(self._cheapest()) as reader:
             counts = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
         self._ends = np.cumsum(counts).tolist()
         self.n_rows = self._ends[-1] if counts else 0
@@ -209,7 +198,7 @@ class IpcFileTable(ArrowTable):
 
     def batches(self, names: list[str], start: int, step: int) -> Iterator[tuple[int, Any]]:
         """Yield batches, beginning with the one that has the row."""
-        with self._guarded(), self._open(names) as reader:
+        with damage_told(self.where), self._open(names) as reader:
             for i, end in enumerate(self._ends):
                 if end > start:
                     batch = reader.get_batch(i)
@@ -235,7 +224,7 @@ class IpcStreamTable(ArrowTable):
         self.path = file if isinstance(file, Path) and self.rereadable else None
         self._is_own = isinstance(file, Path) and not self.rereadable
         self._file: Any = file.open("rb") if isinstance(file, Path) and self._is_own else file
-        with self._guarded():
+        with damage_told(self.where):
             reader = self._open()
         super().__init__(where, reader.schema)
         self._unread = None if self.rereadable else reader
@@ -243,18 +232,14 @@ class IpcStreamTable(ArrowTable):
     def batches(self, names: list[str], start: int, step: int) -> Iterator[tuple[int, Any]]:
         """Yield all batches that are not before the row."""
         end = 0
-        with self._guarded():
+        with damage_told(self.where):
             reader = self._open() if self._unread is None else self._unread
-        while True:
-            with self._guarded():
-                batch = next(iter(reader), None)
-            if batch is None:
-                if self._is_own:
-                    self._file.close()
-                return
+        for batch in each(iter(reader), self.where):
             end += batch.num_rows
             if end > start:
                 yield end - batch.num_rows, batch
+        if self._is_own:
+            self._file.close()
 
     def _open(self) -> Any:
         file = self._pa.OSFile(str(self._file)) if isinstance(self._file, Path) else self._pa.PythonFile(self._file)

@@ -24,6 +24,8 @@ _READ_BYTES = 1 << 20
 _PIECE_BYTES = 4 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SAMPLE_RECORDS = 100
+# More is taken for something else than a record: a file without lines, or a quotation mark that is not closed.
+_LONGEST_RECORD_BYTES = 64 << 20
 
 Record = Any
 """The bytes of a line, or the fields of a record that has quotation marks."""
@@ -107,12 +109,15 @@ class TextTable(Table):
             # From a pipe, take what there is: a stream may be slow.
             read = getattr(file, "read1", file.read) if self._unread is None and not self.rereadable else file.read
             left, first = b"", True
-            while data := read(_READ_BYTES):
+            # As much again as is held: a long record is not looked through again and again.
+            while data := read(max(_READ_BYTES, len(left))):
                 text = left + data
                 if first:
                     text, first = text.removeprefix(_BYTE_ORDER_MARK), False
                 cut = self._cut(text)
                 left = text[cut:]
+                if len(left) > _LONGEST_RECORD_BYTES:
+                    raise DataError(f"{self.where} has a line of more than {_LONGEST_RECORD_BYTES >> 20} MiB.")
                 if records := self._split(text[:cut]):
                     yield records
             if records := self._split(left):
@@ -125,9 +130,3 @@ class TextTable(Table):
     def _split(self, text: bytes) -> list[Record]:
         """Return the records in some text; blank lines are none."""
         return [line for line in text.splitlines() if line and not line.isspace()]
-
-
-def shortened(text: str | bytes) -> str:
-    """Return text as it is shown in a message."""
-    shown = text.decode(errors="replace") if isinstance(text, bytes) else text
-    return repr(shown if len(shown) <= 30 else shown[:30] + "...")
