@@ -39,7 +39,7 @@ def put_together(document, tensors, *, hashes=True):
 def tensors_hash(document, tensors):
     """Return the hash of the bytes of the arrays, in the order in which the document names them."""
     digest = hashlib.sha256()
-    for name in names_in(document.get("model")):
+    for name in names_in(document.get("model", document.get("checkpoint"))):
         if name in tensors:
             digest.update(tensors[name][2])
     return digest.hexdigest()

@@ -100,6 +100,39 @@ def npz_huge(folder):
 
 
 @case
+def npy_header_not_closed(folder):
+    (folder / "X.npy").write_bytes(npy_bytes(X).replace(b"(4, 3)", b"(((((("))
+    return folder / "X.npy", {}, r"X.npy is not a NumPy array"
+
+
+@case
+def npy_negative(folder):
+    (folder / "X.npy").write_bytes(npy_bytes(X).replace(b"(4, 3), }  ", b"(-4, -3), }"))
+    return folder / "X.npy", {}, r"X.npy is damaged: its shape is \(-4, -3\)"
+
+
+@case
+def npz_nothing_at_its_place(folder):
+    np.savez_compressed(folder / "X.npz", X=X)
+    data = (folder / "X.npz").read_bytes()
+    (folder / "X.npz").write_bytes(b"none" + data[4:])
+    return folder / "X.npz", {}, r"X.npz:X is damaged or cut off: Bad magic number"
+
+
+@case
+def npz_name_of_several_lines(folder):
+    zip_of(folder / "X.npz", "a\nb\u2028.npy", npy_bytes(X))
+    return f"{folder / 'X.npz'}:Z", {}, r"There is no array 'Z' in .*X.npz: it has a\\nb\\u2028\.$"
+
+
+@case
+def npz_wide(folder):
+    # A small file of one row, which is not small when it is read.
+    zip_of(folder / "X.npz", "X.npy", npy_bytes(np.zeros((1, 70 << 20), np.int8)), zipfile.ZIP_DEFLATED)
+    return folder / "X.npz", {}, r"A row of .*X.npz:X, of 73,400,320 columns, is too large for memory=268,435,456"
+
+
+@case
 def npy_structured(folder):
     np.save(folder / "X.npy", np.zeros(3, [("a", float), ("b", int)]))
     return folder / "X.npy", {}, r"X.npy holds records of several fields"
@@ -285,6 +318,32 @@ def csv_utf16(folder):
 
 
 @case
+def csv_long_name(folder):
+    return (
+        _text(folder / "d.csv", "a," + "b" * 5000, "1,x"),
+        {},
+        r"d.csv, row 0, column 'b{60}\.\.\.', there is 'x', not a",
+    )
+
+
+@case
+def csv_name_with_a_bell(folder):
+    return (
+        _text(folder / "d.csv", "a,b\a", "1,2"),
+        {"target": "y"},
+        r"no column 'y' in .*d.csv: its columns are a, b\\x07",
+    )
+
+
+@case
+def csv_gz_bomb(folder):
+    with gzip.open(folder / "d.csv.gz", "wb", 1) as file:
+        for _ in range(130):
+            file.write(b"1" * (1 << 20))
+    return folder / "d.csv.gz", {}, r"d.csv.gz has a line of more than 64 MiB"
+
+
+@case
 def csv_open_quote(folder):
     return _text(folder / "d.csv", "a,b", '1,"2', "3,4"), {}, r"d.csv cannot be read as lines of fields"
 
@@ -363,8 +422,14 @@ def ndjson_huge_integer(folder):
 
 
 @case
+def ndjson_array_among_objects(folder):
+    lines = json.dumps({"x": [1, 2], "y": 1}), "[1, 2]"
+    return _text(folder / "d.ndjson", *lines), {"target": "y"}, r"d.ndjson, row 1, there is no object, as in row 0"
+
+
+@case
 def ndjson_two_lists(folder):
-    return _text(folder / "d.ndjson", json.dumps({"a": [1], "b": [2]})), {}, r"several arrays in an object, a and b"
+    return _text(folder / "d.ndjson", json.dumps({"a": [1], "b": [2]})), {}, r"several arrays in an object, a, b"
 
 
 @case
@@ -465,6 +530,18 @@ def arrow_twins(folder):
 
 
 @case
+def arrow_text_out_of_bounds(folder):
+    pa, _ = _arrow()
+    # The second begins far outside, and only the ends of all are looked at when it is made.
+    places = pa.py_buffer(np.array([0, 2**30, 2], np.int32).tobytes())
+    text = pa.Array.from_buffers(pa.string(), 2, [None, places, pa.py_buffer(b"ab")])
+    table = pa.table({"a": [1.0, 2.0], "y": text})
+    with pa.ipc.new_file(folder / "d.arrow", table.schema) as file:
+        file.write_table(table)
+    return folder / "d.arrow", {"target": "y"}, r"d.arrow is damaged or cut off: .*offset"
+
+
+@case
 def hdf5_which(folder):
     h5py = pytest.importorskip("h5py", reason="needs h5py")
     with h5py.File(folder / "d.h5", "w") as file:
@@ -512,6 +589,16 @@ def hdf5_truncated(folder):
 
 
 @case
+def hdf5_damaged_group(folder):
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    with h5py.File(folder / "d.h5", "w") as file:
+        file["X"] = X
+    data = (folder / "d.h5").read_bytes()
+    (folder / "d.h5").write_bytes(data.replace(b"SNOD", b"none"))
+    return folder / "d.h5", {}, r"d.h5 is damaged or cut off: .*signature"
+
+
+@case
 def zarr_not(folder):
     pytest.importorskip("zarr", reason="needs zarr")
     (folder / "d.zarr").mkdir()
@@ -534,6 +621,39 @@ def zarr_damaged(folder):
     array[:] = X
     (folder / "d.zarr" / "c" / "0" / "0").write_bytes(b"nonsense")
     return folder / "d.zarr", {}, r"d.zarr is damaged"
+
+
+@case
+def zarr_damaged_array(folder):
+    path = _zarr_group(folder)
+    _change_json(path / "X" / "zarr.json", shape=["four", 3])
+    return path, {"key": "X"}, r"d.zarr is damaged or cut off"
+
+
+@case
+def zarr_wide(folder):
+    path = _zarr_group(folder)
+    _change_json(path / "X" / "zarr.json", shape=[4, 2**40])
+    return path, {"key": "X"}, r"A row of .*d.zarr:X, of 1,099,511,627,776 columns, is too large for memory"
+
+
+@case
+def zarr_blosc_cut_off(folder):
+    path = _zarr_group(folder, 2, np.random.default_rng(0).normal(size=(40, 3)))
+    chunk = path / "X" / "0.0"
+    os.truncate(chunk, chunk.stat().st_size // 2)
+    return path, {"key": "X"}, r"d.zarr:X is damaged: 0.0 has not as many bytes as it says"
+
+
+def _zarr_group(folder, version=3, values=X):
+    zarr = pytest.importorskip("zarr", minversion="3", reason="needs zarr 3")
+    group = zarr.open_group(str(folder / "d.zarr"), mode="w", zarr_format=version)
+    group.create_array("X", shape=values.shape, chunks=values.shape, dtype=values.dtype)[:] = values
+    return folder / "d.zarr"
+
+
+def _change_json(path, **entries):
+    path.write_text(json.dumps(json.loads(path.read_text()) | entries))
 
 
 @case

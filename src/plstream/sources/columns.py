@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataError
+from .errors import DataError, beginning, shortened
 
 _MOST_NAMES_SHOWN = 8
 _NUMBER_OR_RANGE = re.compile(r"(-?\d+)|(-?\d+)?:(-?\d+)?")
@@ -32,7 +32,7 @@ class NameOrNumber(str):
 
 def listed(names: Iterable[Any]) -> str:
     """Return some of the names, for a message."""
-    shown = [str(name) for name in names]
+    shown = [beginning(str(name)) for name in names]
     more = len(shown) - _MOST_NAMES_SHOWN
     return ", ".join(shown[:_MOST_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
@@ -45,7 +45,7 @@ def find_columns(chosen: Any, names: Sequence[str] | None, n_columns: int, where
     if len(np.unique(found)) < len(found):
         values, counts = np.unique(found, return_counts=True)
         twice = int(values[counts > 1][0])
-        raise DataError(f"Column {twice if names is None else repr(names[twice])} of {where} is chosen twice.")
+        raise DataError(f"Column {twice if names is None else shortened(names[twice])} of {where} is chosen twice.")
     return found
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from .errors import DataError
+from .errors import DataError, shortened
 from .table import Piece, pick, rows_of
-from .text import Record, TextTable, shortened
+from .text import Record, TextTable
 
 # Whole numbers below this one are exact in float64.
 _LARGEST_EXACT = 2**53

@@ -2,16 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .._types import Array
 
+Item = TypeVar("Item")
+_LONGEST_SHOWN = 60
+_LONGEST_REASON = 200
+
 
 class DataError(ValueError):
-    """Data that cannot be used as it is."""
+    """Data that cannot be used as it is. The message is one line, whatever the names and texts in the data are."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message))
+
+
+def beginning(text: str) -> str:
+    """Return as much of a text as is shown in a message."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+def shortened(text: str | bytes) -> str:
+    """Return text as it is shown in a message, in quotation marks."""
+    return repr(beginning(text.decode(errors="replace") if isinstance(text, bytes) else text))
+
+
+@contextmanager
+def damage_told(where: str, problem: str = "is damaged or cut off") -> Iterator[None]:
+    """Raise DataError for whatever a library raises inside: what bytes lead to which error, only the library knows."""
+    try:
+        yield
+    except DataError:
+        raise
+    except MemoryError:
+        raise DataError(f"{where} needs more memory than there is, or is damaged.") from None
+    except Exception as error:  # noqa: BLE001
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise DataError(f"{where} {problem}: {lines[0][:_LONGEST_REASON].rstrip('.')}.") from None
+
+
+def each(items: Iterator[Item], where: str) -> Iterator[Item]:
+    """Yield the items of a library's iterator, whose errors are of the data."""
+    while True:
+        with damage_told(where):
+            found = next(items, None)
+        if found is None:
+            return
+        yield found
 
 
 def needed(module: str, what: str, extra: str = "io") -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._types import Array
 from .columns import listed
-from .errors import DataError, needed, usable_dtype
+from .errors import DataError, damage_told, each, needed, usable_dtype
 from .numpy_files import mapped_array
 from .table import Mapped, Matrix, Table, require_shape
 
@@ -31,11 +31,9 @@ class Hdf5Table(Matrix):
     def rows(self, start: int, step: int) -> Iterator[Array]:
         """Yield rows, read from the file."""
         with opened(self.path) as file:
-            dataset = file[self.key].asstr() if self._is_text else file[self.key]
-            try:
-                yield from self.slices(dataset, start, step)
-            except (OSError, RuntimeError, UnicodeDecodeError) as error:
-                raise DataError(f"{self.where} is damaged: {_reason(error)}.") from None
+            with damage_told(self.where):
+                dataset = file[self.key].asstr() if self._is_text else file[self.key]
+            yield from each(self.slices(dataset, start, step), self.where)
 
 
 class Hdf5Mapped(Mapped):
@@ -51,7 +49,7 @@ class Hdf5Mapped(Mapped):
 
 def open_hdf5(path: Path, key: str | None) -> Table:
     """Open a dataset: the one named, or else the only one."""
-    with opened(path) as file:
+    with opened(path) as file, damage_told(str(path)):
         keys = dataset_keys(file)
         if key is None and len(keys) == 1:
             key = keys[0]
@@ -75,10 +73,8 @@ def open_hdf5(path: Path, key: str | None) -> Table:
 def opened(path: Path) -> Iterator[Any]:
     """Open an HDF5 file."""
     h5py = needed("h5py", f"Reading {path}")
-    try:
+    with damage_told(str(path), "is not an HDF5 file, or damaged"):
         file = h5py.File(path, "r")
-    except OSError as error:
-        raise DataError(f"{path} is not an HDF5 file, or damaged: {_reason(error)}.") from None
     with file:
         yield file
 
@@ -89,7 +85,3 @@ def dataset_keys(group: Any) -> list[str]:
     keys: list[str] = []
     group.visititems(lambda name, item: keys.append(name) if isinstance(item, h5py.Dataset) else None)
     return keys
-
-
-def _reason(error: Exception) -> str:
-    return str(error).splitlines()[0].rstrip(".")

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from .errors import DataError
+from .columns import listed
+from .errors import DataError, shortened
 from .table import Piece
-from .text import Record, TextTable, shortened
+from .text import Record, TextTable
 
 
 class NdjsonTable(TextTable):
@@ -29,7 +30,7 @@ class NdjsonTable(TextTable):
         elif isinstance(first, dict):
             lists = [name for name, value in first.items() if isinstance(value, list)]
             if len(lists) > 1:
-                raise DataError(f"{where} has several arrays in an object, {lists[0]} and {lists[1]}: keep one.")
+                raise DataError(f"{where} has several arrays in an object, {listed(lists)}: keep one.")
             scalars = tuple(name for name in first if name not in lists)
             if lists:
                 self._key, self.others, self.n_columns = lists[0], scalars, len(first[lists[0]])
@@ -120,16 +121,17 @@ class NdjsonTable(TextTable):
 
     def _value(self, value: Any, column: int, row: int) -> Any:
         """Return what a record has in a column; raise DataError if it has none."""
-        if isinstance(value, dict) and (self.names is not None or self._key is not None):
+        if self.names is not None or self._key is not None:
+            if not isinstance(value, dict):
+                raise DataError(f"In {self.where}, row {row}, there is no object, as in row 0.")
             name: Any = self._name(column)
             if name not in value:
-                raise DataError(f"In {self.where}, row {row}, there is no {name!r}, which row 0 has.")
+                raise DataError(f"In {self.where}, row {row}, there is no {shortened(name)}, which row 0 has.")
             value = value[name]
             if self.names is not None or column >= self.n_columns:
                 return value
-        if not isinstance(value, list) or (self.names is not None):
-            kind = "array" if self.names is None else "object"
-            raise DataError(f"In {self.where}, row {row}, there is no {kind}, as in row 0.")
+        if not isinstance(value, list):
+            raise DataError(f"In {self.where}, row {row}, there is no array, as in row 0.")
         if len(value) != self.n_columns:
             raise DataError(
                 f"In {self.where}, row {row}, there are {len(value)} numbers, and {self.n_columns} in row 0."

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import zipfile
-import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple
 
@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 
 from .._types import Array
 from .columns import listed
-from .errors import DataError, usable_dtype
+from .errors import DataError, beginning, damage_told, usable_dtype
 from .table import Mapped, Matrix, Table, require_shape
 
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -55,7 +55,11 @@ class Header(NamedTuple):
     def require(self, where: str, size: int) -> None:
         """Raise DataError unless it is an array of rows, which a file of this size holds."""
         usable_dtype(self.dtype, where, text=True)
+        if any(type(size) is not int or size < 0 for size in self.shape):
+            raise DataError(f"{where} is damaged: its shape is {beginning(str(self.shape))}.")
         require_shape(where, self.shape)
+        if not self.dtype.itemsize:
+            raise DataError(f"{where} holds text of no length.")
         declared = self.offset + math.prod(self.shape) * self.dtype.itemsize
         if declared > size:
             raise DataError(f"{where} is cut off: it should have {declared:,} bytes, and has {size:,}.")
@@ -64,12 +68,10 @@ class Header(NamedTuple):
 def read_header(file: IO[bytes], where: str) -> Header:
     """Read the header of an array, and leave the file where its numbers begin."""
     begin = file.tell()
-    try:
+    with damage_told(where, "is not a NumPy array"):
         # Version 3 differs only in the names of fields.
         read = _HEADERS.get(npy.read_magic(file), npy.read_array_header_2_0)
         shape, fortran_order, dtype = read(file)
-    except (ValueError, EOFError, SyntaxError, TypeError, OverflowError, zipfile.BadZipFile, zlib.error):
-        raise DataError(f"{where} is not a NumPy array: it begins otherwise.") from None
     return Header(shape, fortran_order, dtype, file.tell() - begin)
 
 
@@ -83,7 +85,7 @@ class NpzMember(Matrix):
     def __init__(self, path: Path, member: str, size: int) -> None:
         where = f"{path}:{member}"
         self.path, self.member = path, member
-        with zipfile.ZipFile(path) as archive, archive.open(f"{member}.npy") as file:
+        with damage_told(where), zipfile.ZipFile(path) as archive, archive.open(f"{member}.npy") as file:
             self.header = read_header(file, where)
         self.header.require(where, size)
         if self.header.fortran_order and len(self.header.shape) == 2:
@@ -98,19 +100,24 @@ class NpzMember(Matrix):
         assert self.n_rows is not None
         row_bytes = self.header.dtype.itemsize * self.n_columns
         step = max(1, min(step, _PIECE_BYTES // row_bytes))
-        with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.member}.npy") as file:
-            self._read(file, self.header.offset)
-            for first in range(0, self.n_rows, step):
-                data = self._read(file, min(step, self.n_rows - first) * row_bytes)
-                rows = np.frombuffer(data, self.header.dtype).reshape(-1, self.n_columns)
-                if first + len(rows) > start:
-                    yield rows[max(0, start - first) :]
+        with ExitStack() as opened:
+            with damage_told(self.where):
+                archive = opened.enter_context(zipfile.ZipFile(self.path))
+                file = opened.enter_context(archive.open(f"{self.member}.npy"))
+            self._skip(file, self.header.offset + min(start, self.n_rows) * row_bytes)
+            while start < self.n_rows:
+                stop = min(start - start % step + step, self.n_rows)
+                data = self._read(file, (stop - start) * row_bytes)
+                yield np.frombuffer(data, self.header.dtype).reshape(-1, self.n_columns)
+                start = stop
+
+    def _skip(self, file: IO[bytes], n: int) -> None:
+        while n:
+            n -= len(self._read(file, min(n, _PIECE_BYTES)))
 
     def _read(self, file: IO[bytes], n: int) -> bytes:
-        try:
+        with damage_told(self.where, "is damaged"):
             data = file.read(n)
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise DataError(f"{self.where} is damaged: {error}.") from None
         if len(data) < n:
             raise DataError(f"{self.where} is cut off.")
         return data
@@ -129,11 +136,8 @@ def mapped_array(
 
 def members(path: Path) -> dict[str, zipfile.ZipInfo]:
     """Return the arrays in a .npz file by name."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            infos = archive.infolist()
-    except (zipfile.BadZipFile, EOFError):
-        raise DataError(f"{path} is not a .npz file: it is damaged, cut off or something else.") from None
+    with damage_told(str(path), "is not a .npz file, or damaged"), zipfile.ZipFile(path) as archive:
+        infos = archive.infolist()
     return {info.filename.removesuffix(".npy"): info for info in infos if info.filename.endswith(".npy")}
 
 
@@ -144,14 +148,14 @@ def open_npz(path: Path, key: str | None) -> Table:
         key = next(iter(found))
     if key is None or key not in found:
         asked = "Say which array of" if key is None else f"There is no array {key!r} in"
-        hint = f", as in {str(path)!r} + ':{next(iter(found))}'" if key is None and found else ""
+        hint = f", as in {str(path)!r} + ':{beginning(next(iter(found)))}'" if key is None and found else ""
         raise DataError(f"{asked} {path}: it has {listed(found) or 'none'}{hint}.")
     info = found[key]
     if info.flag_bits & 1:
         raise DataError(f"{path}:{key} is encrypted: save it without a password.")
     if info.compress_type != zipfile.ZIP_STORED:
         return NpzMember(path, key, info.file_size)
-    with path.open("rb") as file:
+    with damage_told(str(path)), path.open("rb") as file:
         file.seek(info.header_offset)
         local = file.read(_LOCAL_HEADER_BYTES)
     if len(local) < _LOCAL_HEADER_BYTES or local[:4] != b"PK\x03\x04":

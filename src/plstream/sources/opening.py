@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .columns import find_columns
-from .errors import DataError
+from .errors import DataError, shortened
 from .files import require_readable
 from .parts import Parts, natural_order
 from .source import DEFAULT_MEMORY, Source
@@ -287,7 +287,9 @@ def open_source(
     _check_options(format, memory, batch_size, delimiter)
     opener = _Opener(format, header, delimiter)
     table = opener.table(data, key)
+    allowed = DEFAULT_MEMORY if memory is None else memory
     _require_names(table)
+    _require_narrow(table, allowed)
     targets, target_table, is_vector = _find_targets(opener, data, key, table, target)
     features = _find_features(table, targets if target_table is None else np.empty(0, np.intp), columns, exclude)
     if len(targets):
@@ -299,7 +301,7 @@ def open_source(
         targets,
         target_table=target_table,
         is_vector=is_vector,
-        memory=DEFAULT_MEMORY if memory is None else memory,
+        memory=allowed,
         batch_size=batch_size,
     )
 
@@ -381,12 +383,18 @@ def _find_features(table: Table, targets: NDArray[np.intp], columns: Any, exclud
     return chosen
 
 
+def _require_narrow(table: Table, memory: int) -> None:
+    """Raise DataError if not even a row has room in memory: a small file can say that it has wide rows."""
+    if 8 * table.n_columns > memory:
+        raise DataError(f"A row of {table.where}, of {table.n_columns:,} columns, is too large for memory={memory:,}.")
+
+
 def _require_names(table: Table) -> None:
     names = table.names
     if names is None or len(set(names)) == len(names):
         return
     twice = next(name for name in names if names.count(name) > 1)
-    raise DataError(f"{table.where} has several columns named {twice!r}: give each a name of its own.")
+    raise DataError(f"{table.where} has several columns named {shortened(twice)}: give each a name of its own.")
 
 
 def _check_options(name: str | None, memory: int | None, batch_size: int | None, delimiter: str | None) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from .errors import DataError, needed
+from .errors import DataError, damage_told, each, needed
 from .reading import GrowingArray, NoRoomError, temporary_array
 from .table import Piece
 from .tables import ArrowTable, IpcStreamTable
@@ -128,7 +128,7 @@ class ParquetTable(GroupedTable):
         self.path = path
         self.where = str(path)
         self._parquet = needed("pyarrow.parquet", f"Reading {path}")
-        with self._guarded(), self._open() as file:
+        with damage_told(self.where), self._open() as file:
             schema, self._metadata = file.schema_arrow, file.metadata
             counts = [self._metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
         super().__init__(str(path), schema)
@@ -148,16 +148,10 @@ class ParquetTable(GroupedTable):
 
     def group(self, number: int, names: list[str], step: int) -> Iterator[Any]:
         """Yield the batches of a row group."""
-        with self._guarded():
+        with damage_told(self.where):
             file = self._open()
         with file:
-            found = file.iter_batches(step, row_groups=[number], columns=names)
-            while True:
-                with self._guarded():
-                    batch = next(found, None)
-                if batch is None:
-                    return
-                yield batch
+            yield from each(file.iter_batches(step, row_groups=[number], columns=names), self.where)
 
     def _open(self) -> Any:
         # Without pre_buffer=False all of a row group is read before the first of its rows.
@@ -173,12 +167,12 @@ class IpcFileTable(GroupedTable):
         self.path = path
         self.where = str(path)
         self._pa = needed("pyarrow", f"Reading {path}")
-        with self._guarded(), self._pa.memory_map(str(path)) as file:
+        with damage_told(self.where), self._pa.memory_map(str(path)) as file:
             schema = self._pa.ipc.open_file(file).schema
         super().__init__(str(path), schema)
         # Lists are handed out as they are in the file.
         self.slow = self._list is None
-        with self._guarded(), self._open(self._cheapest()) as reader:
+        with damage_told(self.where), self._open(self._cheapest()) as reader:
             counts = [reader.get_batch(number).num_rows for number in range(reader.num_record_batches)]
         self._ends = np.cumsum(counts).tolist()
         self.n_rows = self._ends[-1] if counts else 0
@@ -193,7 +187,7 @@ class IpcFileTable(GroupedTable):
 
     def group(self, number: int, names: list[str], step: int) -> Iterator[Any]:
         """Yield a record batch."""
-        with self._guarded(), self._open(names if self._is_compressed else None) as reader:
+        with damage_told(self.where), self._open(names if self._is_compressed else None) as reader:
             batch = reader.get_batch(number)
         yield batch
 

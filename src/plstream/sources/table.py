@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from .errors import DataError, first_not_finite, usable_dtype
+from .errors import DataError, first_not_finite, shortened, usable_dtype
 from .files import file_identity
 
 Piece = tuple[Array, Array | None]
@@ -85,13 +85,17 @@ class Table(ABC):
 
     def read(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
         """Yield rows from ``start`` on; raise DataError for the first number that is not finite."""
+        read = False
         for X, y in self.pieces(features, targets, start, step):
             for values, columns in ((X, features), (y, targets)):
                 bad = None if values is None else first_not_finite(values)
                 if values is not None and bad is not None:
                     raise self.bad_value(start + bad[0], int(columns[bad[1] if len(bad) > 1 else 0]), values[bad])
             start += len(X)
+            read = True
             yield X, y
+        if self.n_rows is not None and (start < self.n_rows or (read and start > self.n_rows)):
+            raise DataError(f"{self.where} is damaged: it says that it has {self.n_rows:,} rows, and has {start:,}.")
 
     def bad_value(self, row: int, column: int, value: Any) -> DataError:
         """Return the error for a value that is not a finite number."""
@@ -107,7 +111,7 @@ class Table(ABC):
     def column_name(self, column: int) -> str:
         """Return what to call a column in a message."""
         name = self.name_of(column)
-        return str(column) if name is None else repr(name)
+        return str(column) if name is None else shortened(name)
 
     def name_of(self, column: int) -> str | None:
         """Return the name of a column, if it has one."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -18,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from .errors import DataError, needed
+from .columns import listed
+from .errors import DataError, beginning, damage_told, each, needed, shortened
 from .table import Piece, Table, rows_of
 
 _PIECE_BYTES = 8 << 20
@@ -34,15 +34,18 @@ class ArrowTable(Table):
 
     def __init__(self, where: str, schema: Any) -> None:
         self._types = needed("pyarrow", f"Reading {where}").types
-        twice = [name for name in schema.names if schema.names.count(name) > 1] if _has_twins(schema.names) else []
+        with damage_told(where):
+            # Names need not be text.
+            names = schema.names
+        twice = [name for name in names if names.count(name) > 1] if _has_twins(names) else []
         if twice:
-            raise DataError(f"{where} has several columns named {twice[0]!r}: give each a name of its own.")
+            raise DataError(f"{where} has several columns named {shortened(twice[0])}: give each a name of its own.")
         lists = [field for field in schema if self._types.is_fixed_size_list(field.type)]
         if len(lists) > 1:
-            raise DataError(f"{where} has several columns of lists, {lists[0].name} and {lists[1].name}: keep one.")
+            raise DataError(f"{where} has several columns of lists, {listed(field.name for field in lists)}: keep one.")
         self._fields = {field.name: field.type for field in schema}
         self._list = lists[0].name if lists else None
-        scalars = tuple(name for name in schema.names if name != self._list)
+        scalars = tuple(name for name in names if name != self._list)
         super().__init__(where, lists[0].type.list_size if lists else len(scalars))
         if not self.n_columns:
             raise DataError(f"{where} has no columns.")
@@ -89,8 +92,13 @@ class ArrowTable(Table):
     ) -> Iterator[Piece]:
         dtype = self.dtype_of(features) if len(features) else np.dtype(np.float64)
         for begin, batch in batches:
+            # Before it is, nothing in it is known to be within its bounds.
+            with damage_told(self.where):
+                batch.validate(full=True)
             for first in range(max(0, start - begin), batch.num_rows, step):
-                yield self._piece(batch.slice(first, step), features, targets, dtype, begin + first)
+                with damage_told(self.where):
+                    piece = self._piece(batch.slice(first, step), features, targets, dtype, begin + first)
+                yield piece
 
     def _piece(
         self, batch: Any, features: NDArray[np.intp], targets: NDArray[np.intp], dtype: np.dtype[Any], row: int
@@ -152,7 +160,7 @@ class ArrowTable(Table):
         return [next(iter(self.others), None) or self._name(0)]
 
     def _dtype(self, name: str, kind: Any, *, text: bool) -> np.dtype[Any]:
-        types = self._types
+        types, column = self._types, f"Column {shortened(name)} of {self.where}"
         if types.is_dictionary(kind):
             kind = kind.value_type
         if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
@@ -161,28 +169,12 @@ class ArrowTable(Table):
         if types.is_string(kind) or types.is_large_string(kind):
             if text:
                 return np.dtype(str)
-            raise DataError(
-                f"Column {name!r} of {self.where} holds text, not numbers: leave it out by columns= or exclude=."
-            )
+            raise DataError(f"{column} holds text, not numbers: leave it out by columns= or exclude=.")
         if types.is_list(kind) or types.is_large_list(kind):
-            raise DataError(f"Column {name!r} of {self.where} holds lists of any size: write lists of a fixed size.")
+            raise DataError(f"{column} holds lists of any size: write lists of a fixed size.")
         raise DataError(
-            f"Column {name!r} of {self.where} holds values of type {kind}, not numbers: leave it out by columns= or "
-            "exclude=."
+            f"{column} holds values of type {beginning(str(kind))}, not numbers: leave it out by columns= or exclude=."
         )
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """Say which file it is that is damaged."""
-        import pyarrow as pa
-
-        try:
-            yield
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).strip().splitlines()[0].rstrip(".")
-            if _FILE_NOT_STREAM in reason:
-                raise DataError(f"{self.where} is an Arrow file, not an Arrow stream: pass its path.") from None
-            raise DataError(f"{self.where} is damaged or cut off: {reason}.") from None
 
 
 class IpcStreamTable(ArrowTable):
@@ -197,8 +189,13 @@ class IpcStreamTable(ArrowTable):
         self.path = file if isinstance(file, Path) and self.rereadable else None
         self._is_own = isinstance(file, Path) and not self.rereadable
         self._file: Any = file.open("rb") if isinstance(file, Path) and self._is_own else file
-        with self._guarded():
-            reader = self._open()
+        try:
+            with damage_told(self.where):
+                reader = self._open()
+        except DataError as error:
+            if _FILE_NOT_STREAM in str(error):
+                raise DataError(f"{where} is an Arrow file, not an Arrow stream: pass its path.") from None
+            raise
         super().__init__(where, reader.schema)
         self._unread = None if self.rereadable else self._pieces_of(reader)
         self._first = None if self._unread is None else next(self._unread, None)
@@ -213,7 +210,7 @@ class IpcStreamTable(ArrowTable):
     def batches(self, names: list[str], start: int, step: int) -> Iterator[tuple[int, Any]]:
         """Yield all batches that are not before the row."""
         end = 0
-        with self._guarded():
+        with damage_told(self.where):
             found = self._pieces_of(self._open()) if self._unread is None else self._unread
         for batch in found if self._first is None else chain([self._first], found):
             end += batch.num_rows
@@ -221,14 +218,9 @@ class IpcStreamTable(ArrowTable):
                 yield end - batch.num_rows, batch
 
     def _pieces_of(self, reader: Any) -> Iterator[Any]:
-        while True:
-            with self._guarded():
-                batch = next(iter(reader), None)
-            if batch is None:
-                if self._is_own:
-                    self._file.close()
-                return
-            yield batch
+        yield from each(iter(reader), self.where)
+        if self._is_own:
+            self._file.close()
 
     def _open(self) -> Any:
         if isinstance(self._file, Path):

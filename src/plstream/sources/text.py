@@ -29,6 +29,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SAMPLE_RECORDS = 100
 # Records that are looked at to see what they hold, and by which a pipe that begins anew is known.
 _FIRST_RECORDS = 5
+# More is taken for something else than a record: a file without lines, or a quotation mark that is not closed.
+_LONGEST_RECORD_BYTES = 64 << 20
 
 Record = Any
 """The bytes of a line, or the fields of a record that has quotation marks."""
@@ -115,20 +117,28 @@ class TextTable(Table):
         opened = plain_bytes(self._file) if isinstance(self._file, Path) else nullcontext(self._file)
         with opened as file:
             left, first = b"", True
+            pending: list[bytes] = []
             for data in _chunks(file) if self.rereadable else _live_chunks(file):
                 if not data:
                     yield []
                     continue
                 if b"\0" in data:
                     raise DataError(f"{self.where} is not text in UTF-8: there are zero bytes in it.")
-                text = left + data
+                pending.append(data)
+                if len(left) > _READ_BYTES and sum(map(len, pending)) < len(left):
+                    # A long record is not looked through again and again.
+                    continue
+                text = b"".join([left, *pending])
+                pending = []
                 if first:
                     text, first = text.removeprefix(_BYTE_ORDER_MARK), False
                 cut = self._cut(text)
                 left = text[cut:]
+                if len(left) > _LONGEST_RECORD_BYTES:
+                    raise DataError(f"{self.where} has a line of more than {_LONGEST_RECORD_BYTES >> 20} MiB.")
                 if records := self._split(text[:cut]):
                     yield records
-            if records := self._split(left):
+            if records := self._split(b"".join([left, *pending])):
                 yield records
 
     def _cut(self, text: bytes) -> int:
@@ -161,9 +171,3 @@ def _has_more(file: IO[bytes]) -> bool:
         return bool(select.select([file.fileno()], [], [], PATIENCE_SECONDS)[0])
     except (OSError, ValueError, AttributeError):
         return True
-
-
-def shortened(text: str | bytes) -> str:
-    """Return text as it is shown in a message."""
-    shown = text.decode(errors="replace") if isinstance(text, bytes) else text
-    return repr(shown if len(shown) <= 30 else shown[:30] + "...")
