@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import warnings
 
 import numpy as np
@@ -286,3 +287,63 @@ def test_a_checkpoint_of_other_parameters_is_refused(run, refused, monkeypatch):
         context.setattr(plstream.persistence.checkpoints.CheckpointFolder, "remove", lambda _: None)
         assert run(*command).code == 0
     assert "n_components" in refused(*command, "-c", 3, "--force")
+
+
+def test_text_without_names_and_with_other_delimiters(folder, done, refused):
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    np.savetxt("plain.csv", rows, delimiter=";")
+    (folder / "labels.csv").write_text("\n".join(np.where(rows[:, 0] > 0, "a", "b")))
+    call = "fit", "plain.csv", "--delimiter", ";", "--method", "cipls"
+    done(*call, "-t", "labels.csv", "--no-header")
+    assert load("model.plstream").classes_.tolist() == ["a", "b"]
+    assert "not as many rows" in refused(*call, "-t", "labels.csv", "--force")
+    done("fit", "plain.csv", "--delimiter", ";", "-t", "-1", "--columns", "0:2", "--force")
+
+
+def test_columns_of_arrays_by_number(folder, done):
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    np.savez(folder / "one.npz", A=rows)
+    done("fit", "one.npz", "-t", "3")
+    assert load("model.plstream").n_features_in_ == 3
+
+
+def test_models_with_names_like_numbers(folder, run, done, refused):
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    np.savetxt("named.csv", rows, delimiter=",", header="1,2,3,y", comments="")
+    done("fit", "named.csv", "-t", "y")
+    np.save(folder / "four.npy", rows)
+    np.save(folder / "three.npy", rows[:, :3])
+    assert "4 features" in refused("predict", "model.plstream", "four.npy")
+    assert run("predict", "model.plstream", "three.npy", "-o", "p.npy").code == 0
+    expected = IncrementalPLS().fit(rows[:, :3], rows[:, 3]).predict(rows[:, :3])
+    np.testing.assert_allclose(np.load("p.npy"), expected)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_named_pipe_is_opened_once(folder, run, done):
+    rows = np.random.default_rng(0).normal(size=(400, 3))
+    np.savetxt("named.csv", rows, delimiter=",", header="a,b,y", comments="")
+    done("fit", "named.csv", "-t", "y")
+    os.mkfifo(folder / "pipe")
+    text = "".join(f"{a!r},{b!r}\n" for a, b in rows[:, :2].tolist())
+    writer = threading.Thread(target=lambda: (folder / "pipe").write_text(text))
+    writer.start()
+    assert run("predict", "model.plstream", "pipe", "--format", "csv", "-o", "p.npy").code == 0
+    writer.join()
+    assert len(np.load("p.npy")) == 400
+
+
+def test_memory_of_many_labels(folder, run, refused):
+    rng = np.random.default_rng(0)
+    np.save(folder / "wide.npy", rng.normal(size=(300, 400)))
+    np.save(folder / "many.npy", np.arange(300) % 100)
+    call = "fit", "wide.npy", "-t", "many.npy", "--method", "cipls", "-c", 1, "--memory"
+    assert "are not enough" in refused(*call, "1MB")
+    assert run(*call, "1GB").code == 0
+
+
+def test_options_that_would_be_ignored(refused):
+    assert "--checkpoint" in refused("fit", "X.npy", "-t", "y.npy", "--every-rows", 5)
+    assert "--method vip" in refused("select", "X.npy", "--method", "inffs", "-c", 3)
+    assert "standard output" in refused("fit", "X.npy", "-t", "y.npy", "-o", "-")
+    assert "no amount of memory" in refused("fit", "X.npy", "-t", "y.npy", "--memory", "9" * 400)

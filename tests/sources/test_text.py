@@ -1,5 +1,7 @@
 """Text comes back as it was written, by whichever parser."""
 
+import gzip
+import io
 import json
 
 import numpy as np
@@ -8,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import plstream
 from plstream import open_source
 from plstream.sources import delimited, text
 
@@ -138,3 +141,62 @@ def test_large_labels_are_not_rounded(tmp_path):
     (tmp_path / "d.csv").write_text(f"x,y\n1,{2**53 + 1}\n2,{2**53 + 2}\n")
     with pytest.raises(ValueError, match="row 0, column 'y', there is a whole number too large"):
         list(open_source(tmp_path / "d.csv", target="y").blocks())
+
+
+def labels_of(path, **options):
+    return np.concatenate([y for _, y in open_source(path, target="y", **options).blocks()]).tolist()
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_spaces_around_labels_do_not_count(tmp_path, quoted):
+    (tmp_path / "d.csv").write_text("x,y\n1, cat\n2,cat \n3," + ('"dog"\n' if quoted else "dog\n"))
+    assert labels_of(tmp_path / "d.csv") == ["cat", "cat", "dog"]
+
+
+def test_a_missing_label_is_no_class(tmp_path):
+    (tmp_path / "d.csv").write_text("x,y\n1,cat\n2,\n3,dog\n")
+    with pytest.raises(ValueError, match="row 1, column 'y', there is a missing value"):
+        labels_of(tmp_path / "d.csv")
+
+
+@pytest.mark.parametrize("missing", ["NA", "?", "n/a"])
+def test_a_missing_value_is_no_name(tmp_path, missing):
+    (tmp_path / "d.csv").write_text(f"1.0,{missing},3\n4,5,6\n7,8,9\n")
+    with pytest.raises(ValueError, match="row 0, column 1"):
+        read(open_source(tmp_path / "d.csv"))
+
+
+def test_a_row_of_tabs_is_not_blank(tmp_path):
+    (tmp_path / "d.tsv").write_text("1\t2\t3\n\t\t\n4\t5\t6\n")
+    with pytest.raises(ValueError, match="row 1, column 0, there is a missing value"):
+        read(open_source(tmp_path / "d.tsv"))
+
+
+def test_quotation_marks_within_fields_have_no_meaning(tmp_path):
+    lines = ['5" pipe' if i == 3 else f'"a, ""{i}""\nb"' for i in range(20_000)]
+    (tmp_path / "d.csv").write_text("x,y\n" + "\n".join(f"{i},{line}" for i, line in enumerate(lines)))
+    expected = ['5" pipe' if i == 3 else f'a, "{i}"\nb' for i in range(20_000)]
+    assert labels_of(tmp_path / "d.csv") == expected
+
+
+def test_wide_records_are_parsed_as_they_come(tmp_path, monkeypatch):
+    monkeypatch.setattr(plstream.sources.text, "_READ_BYTES", 1 << 16)
+    rows = np.arange(400 * 500).reshape(400, 500)
+    np.savetxt(tmp_path / "d.csv", rows, fmt="%d", delimiter=",")
+    source = open_source(tmp_path / "d.csv", columns=[7, 3])
+    largest = max(len(X) for X, _ in source._table.pieces(np.array([7, 3]), np.empty(0, np.intp), 0, 1 << 16))
+    assert largest < 100
+    np.testing.assert_array_equal(read(source), rows[:, [7, 3]])
+
+
+@pytest.mark.parametrize("name", ["d.CSV.GZ", "d.csv"])
+def test_compressed_whatever_the_name(tmp_path, name):
+    with gzip.open(tmp_path / name, "wt") as file:
+        file.write("a,b\n1,2\n3,4\n")
+    source = open_source(tmp_path / name, format="csv")
+    np.testing.assert_array_equal(read(source), [[1, 2], [3, 4]])
+
+
+def test_a_compressed_stream_says_so():
+    with pytest.raises(ValueError, match="gunzip"):
+        open_source(io.BytesIO(gzip.compress(b"a,b\n1,2\n")), format="csv")

@@ -13,42 +13,17 @@ from ..estimators._sources import validate_source
 from ..persistence import load
 from ..progress import track
 from ..sources import DataError, Source
-from .options import Format, open_data
+from .options import open_data
 from .output import ENDINGS, require_free, writing
 from .progress import shown
 
 
 def open_for(model: Any, data: str, target: list[str] | None = None, **options: Any) -> Source:
     """Open data with the features that a model has: by their names, wherever both have names."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is None or options.get("columns"):
-        return _checked(model, open_data(data, target, **options))
-    try:
-        source = open_data(data, target, **{**options, "columns": _quoted(names)})
-    except DataError:
-        # If columns have no names they are taken in their order.
-        if data == "-" or (nameless := _opened_without_names(data, target, options)) is None:
-            raise
-        source = nameless
-    return _checked(model, source)
-
-
-def _opened_without_names(data: str, target: list[str] | None, options: dict[str, Any]) -> Source | None:
-    try:
-        source = open_data(data, target, **options)
-    except DataError:
-        return None
-    return source if source.feature_names is None else None
-
-
-def _checked(model: Any, source: Source) -> Source:
+    names = None if options.get("columns") else getattr(model, "feature_names_in_", None)
+    source = open_data(data, target, **options, names=names)
     validate_source(model, source, reset=False)
     return source
-
-
-def _quoted(names: Any) -> list[str]:
-    """Return names as options would say them: with quotes, for there may be commas in them."""
-    return ['"' + str(name).replace('"', '""') + '"' for name in names]
 
 
 def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tuple[Array, Array | None]]:
@@ -70,17 +45,15 @@ def apply(
     data: str,
     output: str,
     *,
-    columns: list[str] | None,
-    exclude: list[str] | None,
-    data_format: Format | None,
     force: bool,
+    **options: Any,
 ) -> None:
     """Write what a method of a model returns for all rows."""
     require_free(output, force=force, endings=ENDINGS)
     model = load(model_file)
     if not hasattr(model, method):
         raise ValueError(f"{type(model).__name__} cannot {method}: it only has scores, for plstream transform.")
-    source = open_for(model, data, columns=columns, exclude=exclude, data_format=data_format)
+    source = open_for(model, data, **options)
     names = _result_names(model, method)
     with shown(), writing(output, names, force=force) as writer:
         for block, _ in in_blocks(source, getattr(model, method)):

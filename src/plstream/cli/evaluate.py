@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .options import Columns, Data, DataFormat, Exclude, Model, Target
+from .options import Columns, Data, DataFormat, Delimiter, Exclude, Header, Model, Target
 
 
 def evaluate(
@@ -12,6 +12,8 @@ def evaluate(
     columns: Columns = None,
     exclude: Exclude = None,
     data_format: DataFormat = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
 ) -> None:
     """Compare predictions with what is true: R2 and RMSE of each target, or the accuracy of labels.
 
@@ -28,7 +30,16 @@ def evaluate(
     if not target:
         raise ValueError("Say what is true with --target: a column, or a file.")
     loaded = load(model)
-    source = open_for(loaded, data, target, columns=columns, exclude=exclude, data_format=data_format)
+    source = open_for(
+        loaded,
+        data,
+        target,
+        columns=columns,
+        exclude=exclude,
+        data_format=data_format,
+        header=header,
+        delimiter=delimiter,
+    )
     score: Score | None = None
     if not hasattr(loaded, "predict"):
         raise ValueError(f"{type(loaded).__name__} has no predictions, only scores: use plstream transform.")

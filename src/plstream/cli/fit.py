@@ -14,8 +14,10 @@ from .options import (
     Components,
     Data,
     DataFormat,
+    Delimiter,
     Exclude,
     Force,
+    Header,
     Memory,
     Target,
     as_bytes,
@@ -54,6 +56,8 @@ def fit(
     columns: Columns = None,
     exclude: Exclude = None,
     data_format: DataFormat = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")] = Path(
         "model.plstream"
     ),
@@ -99,12 +103,14 @@ def fit(
     require_options(method, scale=scale, forgetting=forgetting, sketch_size=sketch_size, classes=labels)
     if not target and method is not Method.ccipca:
         raise ValueError("Say what is to be learnt with --target: a column by name or number, or a file.")
+    if str(output) == "-":
+        raise ValueError("A model is not for standard output: name a file with -o.")
     if checkpoint is None and every_rows is not None:
         raise ValueError("--every-rows is for checkpoints: pass --checkpoint DIR as well.")
     if output.exists() and not force and checkpoint is not None and any(checkpoint.glob("checkpoint-*.plstream")):
         raise ValueError(f"{output} exists already, and so do checkpoints: pass --force to go on from there.")
     require_free(output, force=force)
-    source = open_data(data, target, columns, exclude, data_format)
+    source = open_data(data, target, columns, exclude, data_format, header, delimiter)
     in_one_pass = one_pass or not source.rereadable or not reads_again(method)
     if sketch_size is not None and not in_one_pass:
         raise ValueError("--sketch-size is for fits in one pass: pass --one-pass as well.")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Columns, DataFormat, Exclude, Format, Target, as_list, open_data, quoted
+from .options import Columns, DataFormat, Delimiter, Exclude, Format, Header, Target, as_list, open_data, quoted
 
 
 def info(
@@ -16,6 +16,8 @@ def info(
     columns: Columns = None,
     exclude: Exclude = None,
     data_format: DataFormat = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
 ) -> None:
     """Show what a model or data is: sizes, names, parameters.
 
@@ -26,9 +28,19 @@ def info(
     if data_format is None and _is_model(Path(file)):
         from ..persistence import load
 
+        if target or columns or exclude:
+            raise ValueError(f"{file} is a model, which has no columns to choose: leave out what is for data.")
         facts = _of_model(load(file))
     else:
-        facts = _of_data(file, target, columns, exclude, data_format)
+        facts = _of_data(
+            file,
+            target,
+            columns=columns,
+            exclude=exclude,
+            data_format=data_format,
+            header=header,
+            delimiter=delimiter,
+        )
     width = max(map(len, facts)) + 1
     for name, fact in facts.items():
         typer.echo(f"{(name + ':').ljust(width)} {fact}")
@@ -69,16 +81,17 @@ def _of_model(model: Any) -> dict[str, Any]:
 def _of_data(
     data: str,
     target: list[str] | None,
+    *,
     columns: list[str] | None,
     exclude: list[str] | None,
-    data_format: Format | None,
+    **options: Any,
 ) -> dict[str, Any]:
     from ..memory import in_words
     from ..sources.columns import listed
     from .progress import shown
 
-    text = [] if columns or data == "-" else _text_to_leave_out(data, target, exclude, data_format)
-    source = open_data(data, target, columns, [*(exclude or []), *map(quoted, text)], data_format)
+    text = [] if columns or data == "-" else _text_to_leave_out(data, target, exclude, **options)
+    source = open_data(data, target, columns, [*(exclude or []), *map(quoted, text)], **options)
     with shown():
         n_rows = source.count()
     facts = {
@@ -97,11 +110,11 @@ def _of_data(
 
 
 def _text_to_leave_out(
-    data: str, target: list[str] | None, exclude: list[str] | None, data_format: Format | None
+    data: str, target: list[str] | None, exclude: list[str] | None, data_format: Format | None, **options: Any
 ) -> list[str]:
     """Return columns of text that are not spoken of: one looks at data before one knows what to leave out."""
     from ..sources import text_columns
 
     known = {*as_list(target), *as_list(exclude)}
-    found = text_columns(data, format=None if data_format is None else data_format.value)
+    found = text_columns(data, format=None if data_format is None else data_format.value, **options)
     return [name for name in found if name not in known]

@@ -13,6 +13,7 @@ import typer
 if TYPE_CHECKING:
     from ..sources import Source
 
+_TAB = "\t"
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30}
 
 
@@ -55,6 +56,17 @@ Exclude = Annotated[
 DataFormat = Annotated[
     Format | None, typer.Option("--format", help="Format, if the name does not tell.", show_default=False)
 ]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of text has names. Default: by its looks.",
+        show_default=False,
+    ),
+]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", metavar="SIGN", help="What is between fields of text, such as ';' or tab.")
+]
 Components = Annotated[
     int | None, typer.Option("--components", "-c", min=1, help="Number of components. Default: 2.", show_default=False)
 ]
@@ -76,10 +88,10 @@ def as_bytes(text: str | None) -> int | None:
     if text is None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?|[KMG]I)B?\s*", text.upper())
-    n_bytes = 0 if match is None else int(float(match[1]) * _UNITS[match[2]])
-    if n_bytes < 1:
+    n_bytes = 0 if match is None else float(match[1]) * _UNITS[match[2]]
+    if not 1 <= n_bytes < 1 << 63:
         raise ValueError(f"--memory {text!r} is no amount of memory: write it as 512MB or 2GiB.")
-    return n_bytes
+    return int(n_bytes)
 
 
 def as_list(texts: list[str] | None) -> list[str]:
@@ -113,14 +125,20 @@ def open_data(
     columns: list[str] | None = None,
     exclude: list[str] | None = None,
     data_format: Format | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    names: Any = None,
 ) -> Source:
-    """Open data with the options of a command."""
+    """Open data with the options of a command; ``names`` are those of the columns that a model has, if it has such."""
     from ..sources import open_source
+    from ..sources.columns import NamesIfAny
 
     return open_source(
         data,
         _as_target(target),
-        columns=_as_columns(columns),
+        columns=_as_columns(columns) if names is None else NamesIfAny(map(str, names)),
+        header=header,
+        delimiter=_TAB if delimiter in {"tab", "\\t"} else delimiter,
         exclude=_as_columns(exclude),
         format=None if data_format is None else data_format.value,
     )

@@ -19,6 +19,10 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
 
     Without a bound, only the model has to fit into what the machine has.
     """
+    if memory is not None and classes is None and hasattr(model, "target") and source.rereadable:
+        # A model for each label.
+        labels = source.labels()
+        classes = labels if labels.dtype.kind in "biuUS" else None
     state = state_bytes(model, source, one_pass=one_pass, classes=classes)
     if memory is None:
         require_memory(state, f"A {type(model).__name__} of {source.n_columns:,} features")
@@ -39,12 +43,13 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
 
 def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> int:
     """Return the bytes that a model takes while it learns, rather too many than too few."""
-    m, q = source.n_columns, max(1, source.n_targets, len(classes or []))
+    m, q = source.n_columns, max(1, source.n_targets, 0 if classes is None else len(classes))
     if isinstance(model, IncrementalPLS):
         if one_pass:
             return int(model.memory_usage(m, max(1, source.n_targets)))
-        # Small data is centred as a whole; of how many rows there are, a text file tells only in the end.
-        total = SMALL_BYTES if source.n_rows is None else 8 * m * source.n_rows
+        # Small data is centred as a whole; how many rows there are, a text file tells only in the end.
+        total = source.bytes_at_most if source.n_rows is None else 8 * m * source.n_rows
+        total = SMALL_BYTES if total is None else total
         small = total if total <= SMALL_BYTES else 0
         return 8 * m * (8 * model.n_components + 12 * q + 20) + 2 * small
     if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":

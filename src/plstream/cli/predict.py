@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .options import Columns, Data, DataFormat, Exclude, Force, Model
+from .options import Columns, Data, DataFormat, Delimiter, Exclude, Force, Header, Model
 from .transform import Output
 
 
@@ -13,6 +13,8 @@ def predict(
     columns: Columns = None,
     exclude: Exclude = None,
     data_format: DataFormat = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
     force: Force = False,
 ) -> None:
     """Predict values or labels of rows with a model, block by block.
@@ -26,4 +28,15 @@ def predict(
     """
     from .applying import apply
 
-    apply("predict", model, data, output, columns=columns, exclude=exclude, data_format=data_format, force=force)
+    apply(
+        "predict",
+        model,
+        data,
+        output,
+        columns=columns,
+        exclude=exclude,
+        data_format=data_format,
+        header=header,
+        delimiter=delimiter,
+        force=force,
+    )

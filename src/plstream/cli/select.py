@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .methods import Method, new_model, reads_again
-from .options import Columns, Components, Data, DataFormat, Exclude, Force, Target, open_data
+from .options import Columns, Components, Data, DataFormat, Delimiter, Exclude, Force, Header, Target, open_data
 
 if TYPE_CHECKING:
     from ..sources import Source
@@ -52,6 +52,8 @@ def select(
     columns: Columns = None,
     exclude: Exclude = None,
     data_format: DataFormat = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="OUT", help=".csv or .json. Default: CSV on standard output."),
@@ -76,7 +78,9 @@ def select(
         require_free(output, force=force, endings=_ENDINGS)
     if not target and method not in {Ranking.inffs, Ranking.inffs_u}:
         raise ValueError(f"--method {method} needs a --target: a column by name or number, or a file.")
-    source = open_data(data, target, columns, exclude, data_format)
+    if method is not Ranking.vip and (components is not None or model is not PlsModel.incremental_pls):
+        raise ValueError(f"-c and --model are for --method vip: leave them out with {method}.")
+    source = open_data(data, target, columns, exclude, data_format, header, delimiter)
     with shown():
         selector = (
             _vip(source, Method(model.value), components, share)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Columns, Data, DataFormat, Exclude, Force, Model
+from .options import Columns, Data, DataFormat, Delimiter, Exclude, Force, Header, Model
 
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="OUT", help=".npy, .csv or .parquet; - is CSV on standard output.")
@@ -20,6 +20,8 @@ def transform(
     columns: Columns = None,
     exclude: Exclude = None,
     data_format: DataFormat = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
     force: Force = False,
 ) -> None:
     """Compute the scores of rows with a model, block by block.
@@ -32,4 +34,15 @@ def transform(
     """
     from .applying import apply
 
-    apply("transform", model, data, output, columns=columns, exclude=exclude, data_format=data_format, force=force)
+    apply(
+        "transform",
+        model,
+        data,
+        output,
+        columns=columns,
+        exclude=exclude,
+        data_format=data_format,
+        header=header,
+        delimiter=delimiter,
+        force=force,
+    )

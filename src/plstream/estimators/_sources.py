@@ -186,7 +186,7 @@ def validate_source(estimator: BaseEstimator, source: Source, *, reset: bool) ->
     known = getattr(model, "feature_names_in_", None)
     if known is None or names is None:
         if known is not names:
-            which = "The source has no names of features, and the model has some"
+            which = "The source has no names of features, and the model has some."
             warn_user(which if names is None else "The source has names of features, and the model was fitted without.")
     elif not np.array_equal(names, known):
         at = int(np.argmax(names != known))

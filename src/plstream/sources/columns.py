@@ -30,6 +30,12 @@ class NameOrNumber(str):
         return slice(start, stop) if number is None else number
 
 
+class NamesIfAny(tuple[str, ...]):
+    """Columns by these names where columns have names, and all of them in their order where they have none."""
+
+    __slots__ = ()
+
+
 def listed(names: Iterable[Any]) -> str:
     """Return some of the names, for a message."""
     shown = [beginning(str(name)) for name in names]

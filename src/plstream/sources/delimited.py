@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -17,6 +18,10 @@ from .text import Record, TextTable
 
 # Whole numbers below this one are exact in float64.
 _LARGEST_EXACT = 2**53
+# With more of them NumPy is faster.
+_MOST_COLUMNS_OF_ARROW = 4096
+# What stands for a missing value is no name.
+_MISSING = {"", "na", "n/a", "null", "none", "?", "-"}
 
 
 class CsvTable(TextTable):
@@ -37,6 +42,9 @@ class CsvTable(TextTable):
 
     def __init__(self, file: Path | IO[bytes], where: str, *, delimiter: str = ",", header: bool | None = None) -> None:
         self.delimiter = delimiter
+        # A field that begins with a quotation mark, and whether it ends with one; elsewhere they have no meaning.
+        begin = b"(?<![^\n" + re.escape(delimiter.encode()) + b'])"'
+        self._quoted = re.compile(begin + b'(?:[^"]++|"")*+("|\\Z)')
         super().__init__(file, where)
         sample = [self._fields(record) for record in self._sample]
         if header is None:
@@ -75,6 +83,9 @@ class CsvTable(TextTable):
             parsed = self._by_numpy(records, lines, numbers, texts, row)
         values, labels = parsed
         X = np.ascontiguousarray(values[:, : len(features)])
+        for column, label in zip(texts, labels, strict=True):
+            if (missing := label == "").any():
+                raise self.bad_value(row + int(np.argmax(missing)), column, None)
         if labels:
             return X, labels[0] if len(labels) == 1 else np.column_stack(labels)
         return X, self._numeric_targets(values[:, len(features) :], targets, row) if len(targets) else None
@@ -92,7 +103,7 @@ class CsvTable(TextTable):
 
     def _by_arrow(self, lines: bytes, numbers: list[int], texts: list[int]) -> tuple[Array, list[Array]] | None:
         """Parse all of it, or return None if there is anything that is not as it should be."""
-        if self._arrow is None:
+        if self._arrow is None or self.n_columns > _MOST_COLUMNS_OF_ARROW:
             return None
         import pyarrow as pa
 
@@ -115,7 +126,7 @@ class CsvTable(TextTable):
         columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
         split = len(numbers)
         values = rows_of(columns[:split], np.dtype(np.float64)) if split else np.empty((table.num_rows, 0))
-        return values, [column.astype(str) for column in columns[split:]]
+        return values, [np.char.strip(column.astype(str)) for column in columns[split:]]
 
     def _by_numpy(
         self, records: list[Record], lines: bytes | None, numbers: list[int], texts: list[int], row: int
@@ -138,13 +149,10 @@ class CsvTable(TextTable):
                 read = np.array([[_number(f[j]) for j in numbers] for f in fields], np.float64)
                 read = read.reshape(len(fields), len(numbers))
             if len(read) == len(records):
-                return read, [self._texts(fields or [], column, row) for column in texts]
+                return read, [np.array([line[column].strip() for line in fields or []]) for column in texts]
         except (ValueError, IndexError):
             pass
         raise self._what_is_wrong(records, numbers, row)
-
-    def _texts(self, fields: list[list[str]], column: int, row: int) -> Array:
-        return np.array([line[column].strip() for line in fields])
 
     def _require_lengths(self, records: list[Record], row: int) -> None:
         delimiter = self.delimiter.encode()
@@ -185,17 +193,22 @@ class CsvTable(TextTable):
 
     def _cut(self, text: bytes) -> int:
         """Return where the last complete record ends: within quotation marks a line may go on."""
-        cut = text.rfind(b"\n") + 1
-        quotes = text.count(b'"', 0, cut)
-        while cut and quotes % 2:
-            shorter = text.rfind(b"\n", 0, cut - 1) + 1
-            quotes -= text.count(b'"', shorter, cut)
-            cut = shorter
-        return cut
+        end = len(text)
+
+        def masked(field: re.Match[bytes]) -> bytes:
+            nonlocal end
+            if not field[1]:
+                end = field.start()
+            return b"-" * len(field[0])
+
+        if b'"' in text:
+            text = self._quoted.sub(masked, text)
+        return text.rfind(b"\n", 0, end) + 1
 
     def _split(self, text: bytes) -> list[Record]:
         if b'"' not in text:
-            return super()._split(text)
+            delimiter = self.delimiter.encode()
+            return [line for line in text.splitlines() if line and (delimiter in line or not line.isspace())]
         try:
             lines = io.StringIO(text.decode(), newline="")
             return [fields for fields in csv.reader(lines, delimiter=self.delimiter, strict=True) if fields]
@@ -220,7 +233,7 @@ def _number(field: str) -> float:
 
 
 def _looks_like_header(sample: list[list[str]]) -> bool:
-    first = [_kind([field]) == "U" for field in sample[0]]
+    first = [_kind([field]) == "U" and field.strip().lower() not in _MISSING for field in sample[0]]
     if all(first) or len(sample) < 2:
         return all(first)
     second = [_kind([field]) == "U" for field in sample[1]]

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from .errors import DataError
 
+GZIP = b"\x1f\x8b"
 # Parts of a file that are looked at to know it again, and their size.
 _SAMPLES = 32
 _SAMPLE_BYTES = 1 << 12
@@ -55,9 +56,11 @@ def require_readable(path: Path) -> bool:
 
 @contextmanager
 def plain_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file, through gzip if its name says so."""
+    """Open a file, through gzip if that is what it is, or its name says so."""
     with path.open("rb") as raw:
-        if path.suffix != ".gz":
+        # A pipe cannot be looked into.
+        begin = raw.peek(len(GZIP))[: len(GZIP)] if path.is_file() else b""
+        if path.suffix.lower() != ".gz" and begin != GZIP:
             yield raw
             return
         try:

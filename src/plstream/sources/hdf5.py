@@ -54,11 +54,13 @@ def open_hdf5(path: Path, key: str | None) -> Table:
         if key is None and len(keys) == 1:
             key = keys[0]
         key = None if key is None else key.strip("/")
+        if key is not None and isinstance(file.get(key), needed("h5py", f"Reading {path}").Dataset):
+            keys.append(key)
         if key is None or key not in keys:
             asked = "Say which dataset of" if key is None else f"There is no dataset {key!r} in"
             raise DataError(f"{asked} {path}: it has {listed(keys) or 'none'}.")
         dataset, where = file[key], f"{path}:{key}"
-        require_shape(where, dataset.shape)
+        require_shape(where, dataset.shape or (0,))
         is_text = needed("h5py", f"Reading {path}").check_string_dtype(dataset.dtype) is not None
         if not is_text:
             usable_dtype(dataset.dtype, where)

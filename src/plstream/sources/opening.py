@@ -13,13 +13,13 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import find_columns
+from .columns import NameOrNumber, NamesIfAny, find_columns
 from .errors import DataError, shortened
 from .files import require_readable
 from .parts import Parts, natural_order
 from .source import DEFAULT_MEMORY, Source
 from .stream import BlockStream, FrameTable, MemoryTable, is_block, is_frame
-from .table import Table
+from .table import Matrix, Table
 
 # By the end of a name, without ".gz".
 _FORMATS = {
@@ -66,6 +66,8 @@ class _Opener:
     def table(self, data: Any, key: str | None = None) -> Table:
         """Open data of any kind."""
         if isinstance(data, str) and data == "-":
+            if sys.stdin is None:
+                raise DataError("There is no standard input: pass a file.")
             return self._stream(sys.stdin.buffer, "standard input")
         if isinstance(data, str | os.PathLike):
             return self._path(*self._split(os.fspath(data), key))
@@ -92,20 +94,21 @@ class _Opener:
         path = Path(name)
         front, colon, back = name.rpartition(":")
         # "C:\\data" is a path.
-        if key is None and colon and len(front) > 1 and back and not _exists(path) and _exists(Path(front)):
+        is_there = _exists(Path(front)) or glob.has_magic(front)
+        if key is None and colon and len(front) > 1 and back and not _exists(path) and is_there:
             return Path(front), back
         return path, key
 
     def _path(self, path: Path, key: str | None) -> Table:
         if glob.has_magic(str(path)) and not _exists(path):
             found = [Path(name) for name in glob.glob(str(path), recursive=True)]  # noqa: PTH207
-            return self._parts(str(path), found, key)
+            # With ** a pattern also stands for folders whose files it stands for.
+            files = [file for file in found if not file.is_dir() or self._format(file) == "zarr"]
+            return self._parts(str(path), files or [file for folder in found for file in _files_in(folder)], key)
         if require_readable(path):
             return self._stream(path, str(path), self._format(path))
         if path.is_dir() and self._format(path) != "zarr":
-            hidden = ("_", ".")
-            found = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(hidden)]
-            return self._parts(str(path), found, key)
+            return self._parts(str(path), _files_in(path), key)
         return self._file(path, key)
 
     def _parts(self, where: str, paths: list[Path], key: str | None) -> Table:
@@ -306,7 +309,13 @@ def open_source(
     )
 
 
-def text_columns(data: Any, *, format: str | None = None) -> list[str]:  # noqa: A002
+def text_columns(
+    data: Any,
+    *,
+    format: str | None = None,  # noqa: A002
+    header: bool | None = None,
+    delimiter: str | None = None,
+) -> list[str]:
     """Return the names of columns that hold text, of data in a file with names.
 
     Examples
@@ -316,7 +325,7 @@ def text_columns(data: Any, *, format: str | None = None) -> list[str]:  # noqa:
     >>> text_columns(pd.DataFrame({"a": [1.0, 2.0], "kind": ["red", "blue"]}))
     ['kind']
     """
-    table = _Opener(format).table(data)
+    table = _Opener(format, header, delimiter).table(data)
     return [name for j, name in enumerate(table.names or ()) if _is_text(table, j)]
 
 
@@ -336,7 +345,9 @@ def _find_targets(
     if other is not None:
         if None not in {other.n_rows, table.n_rows} and other.n_rows != table.n_rows:
             raise DataError(f"{other.where} has {other.n_rows:,} rows, and {table.where} has {table.n_rows:,}.")
-        return np.arange(other.n_columns, dtype=np.intp), other, other.is_vector
+        # An array may have one column and two dimensions; a file of text has lines.
+        is_vector = other.is_vector or (other.n_columns == 1 and not isinstance(other, Matrix))
+        return np.arange(other.n_columns, dtype=np.intp), other, is_vector
     names = None if table.names is None and not table.others else (table.names or ()) + table.others
     if table.others:
         found = table.n_columns + find_columns(target, table.others, len(table.others), table.where)
@@ -350,7 +361,8 @@ def _find_targets(
 def _other_table(opener: _Opener, data: Any, key: str | None, table: Table, target: Any) -> Table | None:
     """Return the table that a target is in by itself, if it is neither a column nor a list of such."""
     if isinstance(target, str):
-        if target in (table.names or ()) or target in table.others:
+        is_number = isinstance(target, NameOrNumber) and not isinstance(target.meant(table.names), str)
+        if is_number or target in (table.names or ()) or target in table.others:
             return None
         container = opener.container(data, key)
         if container is not None and not _names_file(target):
@@ -371,12 +383,18 @@ def _names_file(name: str) -> bool:
 
 def _find_features(table: Table, targets: NDArray[np.intp], columns: Any, exclude: Any) -> NDArray[np.intp]:
     names, n = table.names, table.n_columns
+    if isinstance(columns, NamesIfAny) and names is None:
+        columns = None
     chosen = np.arange(n, dtype=np.intp) if columns is None else find_columns(columns, names, n, table.where)
     if columns is None:
         chosen = chosen[~np.isin(chosen, targets)]
     elif np.isin(chosen, targets).any():
         raise DataError("A column is both a feature and a target: leave it out of columns=.")
     if exclude is not None:
+        exclude = [exclude] if isinstance(exclude, str) else exclude
+        if isinstance(exclude, list | tuple):
+            # What can only be a target is no feature anyway.
+            exclude = [item for item in exclude if item not in table.others]
         chosen = chosen[~np.isin(chosen, find_columns(exclude, names, n, table.where))]
     if not len(chosen):
         raise DataError(f"No columns of {table.where} are left to be features.")
@@ -415,6 +433,16 @@ def _of_objects(data: Any) -> Table:
     if isinstance(data, Iterable) and not isinstance(data, bytes | dict):
         return BlockStream(data)
     raise TypeError(f"Data is a path, an array, a frame, a file or an iterable of blocks, not {type(data).__name__}.")
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return the files of a folder; raise DataError if there are folders in it, for they may hold more rows."""
+    found = [path for path in folder.iterdir() if not path.name.startswith(("_", "."))]
+    folders = [path for path in found if path.is_dir()]
+    if folders:
+        pattern = str(folder / "**" / "*.parquet")
+        raise DataError(f"{folder} has folders in it, such as {folders[0].name}: use a pattern such as {pattern!r}.")
+    return found
 
 
 def _exists(path: Path) -> bool:

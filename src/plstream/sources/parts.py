@@ -85,4 +85,4 @@ class Parts(Table):
 
 def natural_order(path: Path) -> list[Any]:
     """Return a key that puts part 2 before part 10."""
-    return [int(text) if text.isdigit() else text for text in re.split(r"(\d+)", str(path))]
+    return [*(int(text) if text.isdecimal() else text for text in re.split(r"(\d+)", str(path))), str(path)]

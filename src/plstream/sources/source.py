@@ -80,17 +80,26 @@ class Source:
     @property
     def bytes_under_way(self) -> int:
         """Bytes that the blocks under way take together, at most."""
-        return _BLOCKS_UNDER_WAY * self.block_rows * self.n_columns * self.dtype.itemsize
+        return _BLOCKS_UNDER_WAY * self.block_rows * self._row_bytes
 
     def _default_rows(self, memory: int) -> int:
-        row_bytes = self.n_columns * self.dtype.itemsize
+        row_bytes = self._row_bytes
         return max(1, min(default_rows(self.n_rows, row_bytes), memory // _BLOCKS_UNDER_WAY // row_bytes))
+
+    @property
+    def _row_bytes(self) -> int:
+        return self.n_columns * self.dtype.itemsize + 8 * self.n_targets
 
     @property
     def n_rows(self) -> int | None:
         """Number of rows, if it is known."""
         known = [table.n_rows for table in self._tables if table.n_rows is not None]
         return known[0] if known else None
+
+    @property
+    def bytes_at_most(self) -> int | None:
+        """Bytes that all features take as float64, at most, if that is known before they are read."""
+        return self._table.bytes_at_most
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -150,7 +159,7 @@ class Source:
 
     def count(self) -> int:
         """Return the number of rows, reading them all if that is not known."""
-        return self._table.count() if self.n_rows is None else self.n_rows
+        return self._table.count() if self._table.n_rows is None else self._table.n_rows
 
     def labels(self) -> Array:
         """Return the values of the target that there are, in ascending order, from a read of the target alone."""

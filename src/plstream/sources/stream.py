@@ -85,11 +85,21 @@ class FrameTable(Table):
         dtype = self.dtype_of(features) if len(features) else np.dtype(np.float64)
         while start < self.n_rows:
             stop = min(start - start % step + step, self.n_rows)
-            X = rows_of(self._arrays(features, start, stop), dtype) if len(features) else np.empty((stop - start, 0))
+            arrays = self._arrays(features, start, stop)
+            self._require_no_gaps(arrays, features, dtype, start)
+            X = rows_of(arrays, dtype) if len(features) else np.empty((stop - start, 0))
             columns = self._arrays(targets, start, stop)
             y = np.column_stack(columns) if len(columns) > 1 else next(iter(columns), None)
             start = stop
             yield X, y
+
+    def _require_no_gaps(
+        self, arrays: list[Array], columns: NDArray[np.intp], dtype: np.dtype[Any], start: int
+    ) -> None:
+        """Raise DataError for a missing value, which makes floats of whole numbers: they would not stay missing."""
+        for array, column in zip(arrays, columns, strict=True):
+            if array.dtype.kind == "f" and dtype.kind != "f" and (missing := np.isnan(array)).any():
+                raise self.bad_value(start + int(np.argmax(missing)), int(column), None)
 
     def _arrays(self, columns: NDArray[np.intp], start: int, stop: int) -> list[Array]:
         rows = self.frame.iloc[start:stop] if hasattr(self.frame, "iloc") else self.frame[start:stop]
@@ -141,7 +151,7 @@ class BlockStream(Table):
             if end <= start:
                 continue
             skip = max(0, len(X) - (end - start))
-            X = X.astype(dtype, copy=False) if np.can_cast(X.dtype, dtype, "same_kind") else X
+            X = X.astype(dtype, copy=False) if np.can_cast(X.dtype, dtype, "safe") else X
             for first in range(skip, len(X), step):
                 rows = slice(first, first + step)
                 yield pick(X[rows], features), self._targets(X[rows], None if y is None else y[rows], targets)
@@ -215,9 +225,13 @@ def _of_objects(values: Array, where: str) -> Array:
     """Return objects as text if all are, else as numbers."""
     if all(isinstance(value, str) for value in values.flat):
         return values.astype(str)
-    for row, value in enumerate(values.reshape(len(values), -1)):
-        if any(entry is None or isinstance(entry, str) for entry in value):
-            raise DataError(f"{where} has text or a missing value among numbers, first in row {row}.")
+    rows = values.reshape(len(values), -1)
+    for row, value in enumerate(rows):
+        if any(entry is None or entry != entry for entry in value):  # noqa: PLR0124
+            raise DataError(f"{where} has a missing value, first in row {row}.")
+    for row, value in enumerate(rows):
+        if any(isinstance(entry, str) for entry in value):
+            raise DataError(f"{where} has text among numbers, first in row {row}.")
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):

@@ -18,6 +18,11 @@ Piece = tuple[Array, Array | None]
 """Some rows: their features, and their targets if there are any."""
 
 
+# Rows that are taken from a file at a time, and chunks that are read as a whole.
+_PIECE_BYTES = 32 << 20
+_LARGEST_CHUNK_BYTES = 64 << 20
+
+
 class Table(ABC):
     """Rows of columns, read in order from any row on.
 
@@ -61,6 +66,11 @@ class Table(ABC):
     @abstractmethod
     def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
         """Yield rows from ``start`` on, at most ``step`` at a time, best with ends at multiples of it."""
+
+    @property
+    def bytes_at_most(self) -> int | None:
+        """Bytes that all columns take as float64, at most, if that is known before they are read."""
+        return None if self.n_rows is None else 8 * self.n_rows * self.n_columns
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -149,13 +159,29 @@ class Matrix(Table):
 
     def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
         """Yield rows."""
-        for part in self.rows(start, step):
+        row_bytes = self._dtype.itemsize * self.n_columns
+        for part in self.rows(start, max(1, min(step, _PIECE_BYTES // max(1, row_bytes)))):
             rows = part.astype(self._dtype, copy=False).reshape(len(part), self.n_columns)
-            yield pick(rows, features), pick(rows, targets, as_target=True) if len(targets) else None
+            X, y = pick(rows, features), self._target(rows, targets) if len(targets) else None
+            # A view of a few columns would keep all of them in memory.
+            yield X.copy() if 0 < len(features) < self.n_columns and not isinstance(self, Mapped) else X, y
+
+    def _target(self, rows: Array, targets: NDArray[np.intp]) -> Array:
+        y = pick(rows, targets, as_target=True)
+        if y.dtype.kind != "S":
+            return y
+        try:
+            text: Array = np.char.decode(y, "utf-8")
+        except UnicodeDecodeError:
+            raise DataError(f"{self.where} holds labels that are not text in UTF-8.") from None
+        return text
 
     def slices(self, array: Any, start: int, step: int) -> Iterator[Array]:
-        """Yield rows of an array that can be sliced."""
+        """Yield rows of an array that can be sliced; whole chunks, which are decompressed as a whole."""
         assert self.n_rows is not None
+        chunk_rows = (getattr(array, "chunks", None) or (1,))[0]
+        if chunk_rows * self._dtype.itemsize * self.n_columns <= _LARGEST_CHUNK_BYTES:
+            step = -(-step // chunk_rows) * chunk_rows
         while start < self.n_rows:
             stop = min(start - start % step + step, self.n_rows)
             yield np.asarray(array[start:stop])

@@ -6,6 +6,7 @@ columns apart and so several times faster.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterator
 from hashlib import sha256
@@ -23,6 +24,8 @@ from .table import Piece, Table, rows_of
 
 _PIECE_BYTES = 8 << 20
 _HASHED_ROWS = 1 << 12
+# The numbers of rows that pandas keeps beside them.
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 # What is said of the first letters of a file, ARRO, as a number of bytes.
 _FILE_NOT_STREAM = "1330795073 metadata bytes"
 # Rows by which a stream that begins anew is known.
@@ -45,7 +48,7 @@ class ArrowTable(Table):
             raise DataError(f"{where} has several columns of lists, {listed(field.name for field in lists)}: keep one.")
         self._fields = {field.name: field.type for field in schema}
         self._list = lists[0].name if lists else None
-        scalars = tuple(name for name in names if name != self._list)
+        scalars = tuple(name for name in names if name != self._list and not _PANDAS_INDEX.fullmatch(name))
         super().__init__(where, lists[0].type.list_size if lists else len(scalars))
         if not self.n_columns:
             raise DataError(f"{where} has no columns.")
@@ -140,9 +143,9 @@ class ArrowTable(Table):
 
     def _column(self, batch: Any, column: int, row: int) -> Array:
         values = batch.column(self._name(column))
-        self._require_no_nulls(values, row, column)
         if self._types.is_dictionary(values.type):
             values = values.dictionary_decode()
+        self._require_no_nulls(values, row, column)
         array: Array = values.to_numpy(zero_copy_only=False)
         return array.astype(str) if array.dtype.kind == "O" else array
 
@@ -166,7 +169,9 @@ class ArrowTable(Table):
         if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
             dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
             return dtype
-        if types.is_string(kind) or types.is_large_string(kind):
+        # Views are of pyarrow 16 and later.
+        is_view = getattr(types, "is_string_view", lambda _: False)
+        if types.is_string(kind) or types.is_large_string(kind) or is_view(kind):
             if text:
                 return np.dtype(str)
             raise DataError(f"{column} holds text, not numbers: leave it out by columns= or exclude=.")

@@ -19,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import DataError
-from .files import plain_bytes
+from .files import GZIP, plain_bytes
 from .reading import PATIENCE_SECONDS
 from .table import Piece, Table
 
-_READ_BYTES = 1 << 20
+_READ_BYTES = 4 << 20
+# Numbers that are parsed at a time, unless they are of fewer records than this.
 _PIECE_BYTES = 4 << 20
+_LEAST_RECORDS = 64
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SAMPLE_RECORDS = 100
 # Records that are looked at to see what they hold, and by which a pipe that begins anew is known.
@@ -63,17 +65,15 @@ class TextTable(Table):
         """Return the numbers of some records, the first of which is in the given row."""
 
     def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
-        """Yield rows, parsed as they are read."""
-        step = max(1, min(step, _PIECE_BYTES // (8 * max(1, len(features) + len(targets)))))
-        row, held = 0, list[Record]()
+        """Yield rows, parsed as they are read; none, while a pipe is silent."""
+        most = _PIECE_BYTES // (8 * max(1, len(features) + len(targets)))
+        step, row = max(_LEAST_RECORDS, min(step, most)), 0
         for records in self._groups():
+            for first in range(max(0, start - row), len(records), step):
+                yield self.parse(records[first : first + step], features, targets, row + first)
+            if not records:
+                yield np.empty((0, len(features))), None
             row += len(records)
-            held += records[max(0, len(records) - (row - start)) :] if row > start else []
-            while len(held) >= step or (held and not records):
-                yield self.parse(held[:step], features, targets, row - len(held))
-                held = held[step:]
-        if held:
-            yield self.parse(held, features, targets, row - len(held))
 
     def count(self) -> int:
         """Return the number of rows, without parsing them."""
@@ -96,6 +96,12 @@ class TextTable(Table):
         else:
             self._unread = chain(seen, groups)
         return sample[:_SAMPLE_RECORDS]
+
+    @property
+    def bytes_at_most(self) -> int | None:
+        """A number takes two bytes at least, with what is after it."""
+        is_plain = self.path is not None and self.path.suffix.lower() != ".gz"
+        return 4 * self.path.stat().st_size if self.path is not None and is_plain else None
 
     @property
     def beginning(self) -> str:
@@ -122,6 +128,8 @@ class TextTable(Table):
                 if not data:
                     yield []
                     continue
+                if first and data.startswith(GZIP):
+                    raise DataError(f"{self.where} is compressed: put gunzip before it, as in gunzip -c FILE |.")
                 if b"\0" in data:
                     raise DataError(f"{self.where} is not text in UTF-8: there are zero bytes in it.")
                 pending.append(data)
