@@ -53,6 +53,10 @@ def test_columns_that_there_are_none_of_are_zero():
     np.testing.assert_array_equal(pls_weights(np.array([[3.0, 4.0]]), np.eye(2), np.ones(2), 2), [[[0.6, 0.8], [0, 0]]])
     # None of the principal components has a part in X'y.
     np.testing.assert_array_equal(pls_weights(np.array([[2.0, 0.0]]), np.eye(2)[1:], np.ones(1), 2), [np.diag([1, 0])])
+    # Those that there are none of take no time, however many a model or its file asks for.
+    many = pls_weights(np.array([[3.0, 4.0]]), np.eye(2), np.array([2.0, 1.0]), 1_000_000)
+    np.testing.assert_allclose(many[0, :2] @ many[0, :2].T, np.eye(2), atol=1e-12)
+    assert not many[0, 2:].any()
 
 
 def test_one_more_component_than_directions():

@@ -220,6 +220,8 @@ def prepare():
         for original, model in product(originals("npy", Path(folder)), MODELS):
             with suppress(ValueError):
                 clone(model).fit(open_source(original.data, **original.options))
+    # What is there by now is looked through no more.
+    gc.freeze()
 
 
 def n_open_files():

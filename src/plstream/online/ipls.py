@@ -224,6 +224,8 @@ def pls_weights(
     rest = starts / _or_one(np.abs(starts).max(axis=1, keepdims=True))
     for i in range(n_components):
         lengths = np.linalg.norm(rest, axis=1, keepdims=True)
+        if (lengths <= _VANISHED).all():
+            break
         W[i] = np.where(lengths > _VANISHED, rest / _or_one(lengths), 0.0)
         # Each product is with the last weights: the next of X'y, S X'y, ... would be all but parallel to the one before
         # it, and what sets it apart from the others would be rounded off. Both span the same.
