@@ -1,0 +1,81 @@
+"""Time to learn one more row, and how it grows with rows, features and components.
+
+On one thread, with methods in turn, so that what else the machine does at a time meets all of them. A row is learnt
+when the directions that include it are there: some methods do most of their work only when they are asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from .._types import Array
+from .methods import METHODS, Method, Projection
+from .protocol import Cell
+from .settings import Settings
+from .task import Task
+
+# Time is measured for one of these at a time, and the middle one of each stands for the others.
+GROWTH = {"n": (250, 500, 1000, 2000), "m": (256, 512, 1024, 2048, 4096), "c": (1, 2, 4, 8)}
+_USUAL = {"n": 250, "m": 1024, "c": 4}
+_REPEATS = 3
+# Classes for methods that have fewer components than classes.
+_CLASSES = 10
+NOT_GROWN = ("incremental-lda", "sgdpls-steps")
+
+
+def update_times(task: Task, methods: Sequence[str], settings: Settings, seed: int) -> list[Cell]:
+    """Time how long methods take to learn one more row, each of several rows, in turn."""
+    train, c = task.splits[0][0], settings.time_components
+    classes = np.unique(task.y[train])
+    rows = np.resize(train, settings.warm_rows + 2 + settings.runs)
+    warm, more = np.split(rows, [settings.warm_rows])
+    projections = []
+    for name in methods:
+        method = METHODS[name]
+        most = method.most_components(len(classes), task.n_features, c)
+        projection = Projection(method, most, classes, seed, settings)
+        projection.learn(task.X[warm], task.y[warm])
+        projections.append(projection)
+    cells = []
+    # The first ones compile what is left to be compiled.
+    for run, row in enumerate(more, start=-2):
+        X, y = task.X[row : row + 1], task.y[row : row + 1]
+        first = run % len(projections)
+        for projection in projections[first:] + projections[:first]:
+            start = time.perf_counter()
+            projection.learn(X, y)
+            learnt = time.perf_counter()
+            projection.directions()
+            end = time.perf_counter()
+            if run >= 0:
+                cells.append(
+                    {"method": projection.method.name, "run": run, "seconds": end - start, "update": learnt - start}
+                )
+    return cells
+
+
+def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Cell]:
+    """Time how long methods take to learn random rows, of one size after the other."""
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((max(GROWTH["n"]), max(GROWTH["m"])))
+    y = random.integers(_CLASSES, size=len(X))
+    for varied, values in GROWTH.items():
+        for value in values:
+            size = {**_USUAL, varied: value}
+            rows = np.ascontiguousarray(X[: size["n"], : size["m"]])
+            for name in methods:
+                method = METHODS[name]
+                labels = (y if method.bounded else y % 2)[: size["n"]]
+                seconds = min(_to_learn(method, rows, labels, size["c"], seed, settings) for _ in range(_REPEATS))
+                yield {"method": name, "varied": varied, "value": value, "seconds": seconds}
+
+
+def _to_learn(method: Method, X: Array, y: Array, c: int, seed: int, settings: Settings) -> float:
+    projection = Projection(method, c, np.unique(y), seed, settings)
+    start = time.perf_counter()
+    projection.learn(X, y)
+    projection.directions()
+    return time.perf_counter() - start
