@@ -21,6 +21,7 @@ from .export import export
 from .fit import fit
 from .info import info
 from .predict import predict
+from .reproduce import reproduce
 from .select import select
 from .transform import transform
 
@@ -30,7 +31,7 @@ os.environ.setdefault("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
 _INTERRUPTED = 130
 
 app = typer.Typer(name="plstream", rich_markup_mode=None, pretty_exceptions_enable=False)
-for command in (fit, transform, predict, select, evaluate, info, export):
+for command in (fit, transform, predict, select, evaluate, info, export, reproduce):
     app.command()(command)
 
 

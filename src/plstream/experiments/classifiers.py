@@ -45,7 +45,12 @@ def accuracy(
     """
     columns, test_columns = standardised(S, S_test)
     several = len(np.unique(y)) > 2
-    classifier = (_quick if quick else _perceptron)(y, settings, seed) if several else linear_svm(settings)
+    if not several:
+        classifier = linear_svm(settings)
+    elif quick:
+        classifier = IncrementalLDA(shrinkage=settings.shrinkage, solver="scatter")
+    else:
+        classifier = _perceptron(y, settings, seed)
     with warnings.catch_warnings():
         # That the last epoch was the last one allowed, and that scores may all be zero.
         warnings.simplefilter("ignore")
@@ -69,14 +74,17 @@ def linear_svm(settings: Settings) -> Any:
     return LinearSVC(C=settings.svm_c, dual="auto", random_state=_SVM_SEED, max_iter=5000)
 
 
-def _quick(y: Array, settings: Settings, seed: int) -> Any:
-    return IncrementalLDA(shrinkage=settings.shrinkage, solver="scatter")
-
-
 def _perceptron(y: Array, settings: Settings, seed: int) -> Any:
     from sklearn.neural_network import MLPClassifier
 
     counts = np.unique(y, return_counts=True)[1]
     # It sets a tenth of the rows aside, with one of each class at least.
     can_stop = counts.min() >= 2 and len(y) >= 10 * len(counts)
-    return MLPClassifier(settings.hidden, early_stopping=can_stop, max_iter=settings.epochs, random_state=seed)
+    return MLPClassifier(
+        settings.hidden,
+        learning_rate_init=settings.rate,
+        early_stopping=can_stop,
+        n_iter_no_change=settings.patience,
+        max_iter=settings.epochs,
+        random_state=seed,
+    )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,14 @@ class Method:
     ----------
     name, title : str
         In files, and in tables.
-    new : callable
-        Takes the number of components, the seed and the settings to an estimator.
+    estimator : type
+        Takes the number of components, and options.
+    options : dict
+        Options that are always the same.
+    named : dict
+        Options that are settings, by the names that they have there.
+    seeded : bool
+        Whether something is random.
     target : {"labels", "responses", "none"}
         What it learns: labels, one column of -1 and +1 (two classes) or a column a class (more), or nothing.
     directions, weights : str
@@ -45,7 +51,10 @@ class Method:
 
     name: str
     title: str
-    new: Callable[[int, int, Settings], Any]
+    estimator: type[Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    named: Mapping[str, str] = field(default_factory=dict)
+    seeded: bool = False
     target: str = "labels"
     directions: str = "x_weights_"
     weights: str = "x_weights_"
@@ -53,6 +62,11 @@ class Method:
     nested: bool = True
     bounded: bool = False
     incremental: bool = True
+
+    def new(self, n_components: int, seed: int, settings: Settings) -> Any:
+        """Return an estimator that has learnt nothing."""
+        options = {**self.options, **{option: getattr(settings, name) for option, name in self.named.items()}}
+        return self.estimator(n_components, **options, **({"random_state": seed} if self.seeded else {}))
 
     def most_components(self, n_classes: int, n_features: int, wanted: int) -> int:
         """Return how many components there can be, at most as many as are wanted."""
@@ -102,56 +116,48 @@ class ClassMeansSVD:
         return np.asarray((X - self.x_mean_) @ self.x_weights_)
 
 
-def _cipls(variant: str) -> Callable[[int, int, Settings], Any]:
-    return lambda c, seed, settings: CIPLS(c, variant=variant)
-
-
-def _sgdpls(c: int, seed: int, settings: Settings) -> Any:
-    return SGDPLS(c, random_state=seed)
-
-
+_ONE_A_CLASS: dict[str, Any] = {"directions": "x_rotations_", "a_class": True}
 _METHODS = (
-    Method("ccipca", "CCIPCA", lambda c, seed, settings: CCIPCA(c), "none", "components_", "components_"),
-    Method("sgdpls", "SGDPLS", _sgdpls, nested=False, bounded=True),
-    Method(
-        "ipls",
-        "IPLS",
-        lambda c, seed, settings: IPLS(c, n_pca_components=settings.ipls_directions),
-        a_class=True,
-    ),
-    Method("olpls", "OLPLS", lambda c, seed, settings: OLPLS(c), directions="x_rotations_", a_class=True),
+    Method("ccipca", "CCIPCA", CCIPCA, target="none", directions="components_", weights="components_"),
+    Method("sgdpls", "SGDPLS", SGDPLS, seeded=True, nested=False, bounded=True),
+    Method("ipls", "IPLS", IPLS, named={"n_pca_components": "ipls_directions"}, a_class=True),
+    Method("olpls", "OLPLS", OLPLS, **_ONE_A_CLASS),
     Method(
         "incremental-lda",
         "Incremental LDA",
-        lambda c, seed, settings: IncrementalLDA(c),
+        IncrementalLDA,
         directions="scalings_",
         weights="scalings_",
         bounded=True,
     ),
-    Method("cipls-paper", "CIPLS (Algorithm 1)", _cipls("paper"), directions="x_rotations_", a_class=True),
-    Method("cipls-released", "CIPLS (released code)", _cipls("released"), directions="x_rotations_", a_class=True),
-    Method("cipls", "CIPLS (normalized)", _cipls("normalized"), directions="x_rotations_", a_class=True),
+    Method("cipls-paper", "CIPLS (Algorithm 1)", CIPLS, {"variant": "paper"}, **_ONE_A_CLASS),
+    Method("cipls-released", "CIPLS (released code)", CIPLS, {"variant": "released"}, **_ONE_A_CLASS),
+    Method("cipls", "CIPLS (normalized)", CIPLS, {"variant": "normalized"}, **_ONE_A_CLASS),
     Method(
         "incremental-pls",
         "IncrementalPLS (one pass)",
-        lambda c, seed, settings: IncrementalPLS(c, scale=False),
-        "responses",
+        IncrementalPLS,
+        {"scale": False},
+        target="responses",
         directions="x_rotations_",
     ),
     Method(
         "pls",
         "PLS",
-        lambda c, seed, settings: IncrementalPLS(c, scale=False, solver="multipass"),
-        "responses",
+        IncrementalPLS,
+        {"scale": False, "solver": "multipass"},
+        target="responses",
         directions="x_rotations_",
         incremental=False,
     ),
-    Method("pls-svd", "PLS-SVD", lambda c, seed, settings: ClassMeansSVD(c), bounded=True),
+    Method("pls-svd", "PLS-SVD", ClassMeansSVD, bounded=True),
     # Only timed: the paper has 100 steps or more with every row.
     Method(
         "sgdpls-steps",
-        "SGDPLS, as many steps a row as in the paper",
-        lambda c, seed, settings: SGDPLS(c, random_state=seed, n_steps=settings.steps),
+        "SGDPLS, T steps a row",
+        SGDPLS,
+        named={"n_steps": "steps"},
+        seeded=True,
         nested=False,
         bounded=True,
     ),
@@ -217,7 +223,7 @@ def as_responses(y: Array, classes: Array) -> Float64Array:
     """
     if len(classes) == 2:
         return np.where(y == classes[1], 1.0, -1.0)
-    return (y[:, None] == classes).astype(np.float64)
+    return np.asarray(y[:, None] == classes, dtype=np.float64)
 
 
 def in_blocks(rows: Rows, task: Task) -> Iterator[Rows]:

@@ -61,9 +61,7 @@ class Setting:
         n_classes = len(np.unique(self.task.y[self.train]))
         return METHODS[self.method].most_components(n_classes, self.task.n_features, self.settings.components)
 
-    def accuracy(
-        self, rows: Rows, S: FloatArray, test_rows: Rows, S_test: FloatArray, *, quick: bool = False
-    ) -> float:
+    def accuracy(self, rows: Rows, S: FloatArray, test_rows: Rows, S_test: FloatArray, *, quick: bool = False) -> float:
         """Return how many of the second rows are right, by a classifier of the scores of the first."""
         y = self.task.y
         return accuracy(S, y[rows], S_test, y[test_rows], settings=self.settings, seed=self.seed, quick=quick)

@@ -19,20 +19,6 @@ from .classifiers import linear_svm, standardised
 from .methods import as_responses
 from .protocol import Cell, Setting
 
-# Whether they take labels as they are; else responses, or nothing.
-_SELECTORS: dict[str, tuple[str, Callable[[int], Any]]] = {
-    "inffs": ("InfFS", lambda c: InfFS()),
-    "ilfs": ("ILFS", lambda c: ILFS()),
-    "inffs-u": ("InfFS_U", lambda c: InfFSU()),
-    "inffs-s": ("InfFS_S", lambda c: InfFSS()),
-    "pls-vip": ("PLS + VIP", lambda c: VIPSelector(IncrementalPLS(c, scale=False))),
-    "cipls-vip": ("CIPLS (normalized) + VIP", lambda c: VIPSelector(CIPLS(c))),
-    "incremental-pls-vip": ("IncrementalPLS (one pass) + VIP", lambda c: _OnePass(c)),
-    "none": ("all features", lambda c: None),
-}
-SELECTORS = {name: title for name, (title, _) in _SELECTORS.items()}
-_TAKE_RESPONSES = {"pls-vip", "incremental-pls-vip"}
-
 
 class _OnePass:
     """VIP of a model that has read the rows once."""
@@ -42,6 +28,20 @@ class _OnePass:
 
     def fit(self, X: Array, y: Array) -> Any:
         return self._selector.partial_fit(X, y)
+
+
+_SELECTORS: dict[str, tuple[str, Callable[[int], Any]]] = {
+    "inffs": ("InfFS", lambda _: InfFS()),
+    "ilfs": ("ILFS", lambda _: ILFS()),
+    "inffs-u": ("InfFS_U", lambda _: InfFSU()),
+    "inffs-s": ("InfFS_S", lambda _: InfFSS()),
+    "pls-vip": ("PLS + VIP", lambda c: VIPSelector(IncrementalPLS(c, scale=False))),
+    "cipls-vip": ("CIPLS (normalized) + VIP", lambda c: VIPSelector(CIPLS(c))),
+    "incremental-pls-vip": ("IncrementalPLS (one pass) + VIP", _OnePass),
+    "none": ("all features", lambda _: None),
+}
+SELECTORS = {name: title for name, (title, _) in _SELECTORS.items()}
+_TAKE_RESPONSES = {"pls-vip", "incremental-pls-vip"}
 
 
 def ranking(name: str, X: Array, y: Array, n_components: int) -> Array:
@@ -57,13 +57,13 @@ def selection_cell(setting: Setting) -> list[Cell]:
     y, y_test = task.y[setting.train], task.y[setting.test]
     raw, raw_test = task.X[setting.train], task.X[setting.test]
     if setting.method == "none":
-        ranks, shares = np.arange(1, task.n_features + 1), (1.0,)
+        ranks = np.arange(1, task.n_features + 1)
     else:
-        ranks, shares = ranking(setting.method, raw, y, settings.vip_components), settings.shares
+        ranks = ranking(setting.method, raw, y, settings.vip_components)
     X, X_test = standardised(raw, raw_test)
     digest = hashlib.sha256(np.ascontiguousarray(ranks, dtype=np.int64).tobytes()).hexdigest()[:16]
     to_rank, cells = time.perf_counter() - start, []
-    for share in shares:
+    for share in (1.0,) if setting.method == "none" else settings.shares:
         start = time.perf_counter()
         kept = ranks <= number_to_keep(share, task.n_features)
         with warnings.catch_warnings():

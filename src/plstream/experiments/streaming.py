@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from .methods import METHODS, Projection, in_blocks, scores_of
@@ -12,12 +14,10 @@ def streaming_cell(setting: Setting) -> list[Cell]:
     """Learn block after block, never a row twice, and test after each with a classifier of all rows so far."""
     task, train, test, settings = setting.task, setting.train, setting.test, setting.settings
     n_components, _ = choose_components(setting)
-    projection = Projection(
-        METHODS[setting.method], n_components, np.unique(task.y[train]), setting.seed, settings
-    )
+    projection = Projection(METHODS[setting.method], n_components, np.unique(task.y[train]), setting.seed, settings)
     ends = np.linspace(0, len(train), settings.blocks + 1).astype(int)
     found: list[float | None] = []
-    for start, end in zip(ends[:-1], ends[1:], strict=True):
+    for start, end in pairwise(ends):
         for block in in_blocks(train[start:end], task):
             projection.learn(task.X[block], task.y[block])
         seen = train[:end]

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from .._types import Array
+from ..online._base import NotFiniteError
 from .methods import METHODS, Method, Projection
 from .protocol import Cell
 from .settings import Settings
@@ -26,19 +28,25 @@ _CLASSES = 10
 NOT_GROWN = ("incremental-lda", "sgdpls-steps")
 
 
-def update_times(task: Task, methods: Sequence[str], settings: Settings, seed: int) -> list[Cell]:
-    """Time how long methods take to learn one more row, each of several rows, in turn."""
+def update_times(
+    task: Task, methods: Sequence[str], settings: Settings, seed: int
+) -> tuple[list[Cell], dict[str, str]]:
+    """Time how long methods take to learn one more row, each of several rows, in turn; say why some cannot."""
     train, c = task.splits[0][0], settings.time_components
     classes = np.unique(task.y[train])
     rows = np.resize(train, settings.warm_rows + 2 + settings.runs)
     warm, more = np.split(rows, [settings.warm_rows])
-    projections = []
+    projections, skipped = [], {}
     for name in methods:
         method = METHODS[name]
         most = method.most_components(len(classes), task.n_features, c)
         projection = Projection(method, most, classes, seed, settings)
-        projection.learn(task.X[warm], task.y[warm])
-        projections.append(projection)
+        try:
+            projection.learn(task.X[warm], task.y[warm])
+        except NotFiniteError as error:
+            skipped[name] = f"component {error.component} of {most} is no longer finite after a few rows"
+        else:
+            projections.append(projection)
     cells = []
     # The first ones compile what is left to be compiled.
     for run, row in enumerate(more, start=-2):
@@ -54,11 +62,11 @@ def update_times(task: Task, methods: Sequence[str], settings: Settings, seed: i
                 cells.append(
                     {"method": projection.method.name, "run": run, "seconds": end - start, "update": learnt - start}
                 )
-    return cells
+    return cells, skipped
 
 
 def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Cell]:
-    """Time how long methods take to learn random rows, of one size after the other."""
+    """Time how long methods take to learn random rows, of one size after the other, if they can."""
     random = np.random.default_rng(seed)
     X = random.standard_normal((max(GROWTH["n"]), max(GROWTH["m"])))
     y = random.integers(_CLASSES, size=len(X))
@@ -69,8 +77,9 @@ def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Ce
             for name in methods:
                 method = METHODS[name]
                 labels = (y if method.bounded else y % 2)[: size["n"]]
-                seconds = min(_to_learn(method, rows, labels, size["c"], seed, settings) for _ in range(_REPEATS))
-                yield {"method": name, "varied": varied, "value": value, "seconds": seconds}
+                with suppress(NotFiniteError):
+                    times = [_to_learn(method, rows, labels, size["c"], seed, settings) for _ in range(_REPEATS)]
+                    yield {"method": name, "varied": varied, "value": value, "seconds": min(times)}
 
 
 def _to_learn(method: Method, X: Array, y: Array, c: int, seed: int, settings: Settings) -> float:
