@@ -16,7 +16,7 @@ import plstream
 from plstream import IncrementalPLS, load, save
 from plstream.cli import errors, fitting, main
 
-COMMANDS = ["fit", "transform", "predict", "select", "evaluate", "info", "export"]
+COMMANDS = ["fit", "transform", "predict", "select", "evaluate", "info", "export", "reproduce"]
 README = Path(__file__).parents[2] / "README.md"
 
 

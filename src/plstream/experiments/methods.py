@@ -118,7 +118,8 @@ class ClassMeansSVD:
 
 _ONE_A_CLASS: dict[str, Any] = {"directions": "x_rotations_", "a_class": True}
 _METHODS = (
-    Method("ccipca", "CCIPCA", CCIPCA, target="none", directions="components_", weights="components_"),
+    # Components are in the order of their variances: with one more, another may come before them.
+    Method("ccipca", "CCIPCA", CCIPCA, target="none", directions="components_", weights="components_", nested=False),
     Method("sgdpls", "SGDPLS", SGDPLS, seeded=True, nested=False, bounded=True),
     Method("ipls", "IPLS", IPLS, named={"n_pca_components": "ipls_directions"}, a_class=True),
     Method("olpls", "OLPLS", OLPLS, **_ONE_A_CLASS),

@@ -19,12 +19,12 @@ from .protocol import Cell
 from .settings import Settings
 from .task import Task
 
-# Time is measured for one of these at a time, and the middle one of each stands for the others.
-GROWTH = {"n": (250, 500, 1000, 2000), "m": (256, 512, 1024, 2048, 4096), "c": (1, 2, 4, 8)}
-_USUAL = {"n": 250, "m": 1024, "c": 4}
+# One of these varies at a time, and the others are as usual.
+GROWTH = {"n": (250, 500, 1000, 2000), "m": (512, 1024, 2048, 4096, 8192), "c": (2, 4, 8, 16)}
+_USUAL = {"n": 500, "m": 2048, "c": 4}
 _REPEATS = 3
-# Classes for methods that have fewer components than classes.
-_CLASSES = 10
+# For methods that have fewer components than classes.
+_CLASSES = 20
 NOT_GROWN = ("incremental-lda", "sgdpls-steps")
 
 
@@ -68,15 +68,13 @@ def update_times(
 def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Cell]:
     """Time how long methods take to learn random rows, of one size after the other, if they can."""
     random = np.random.default_rng(seed)
-    X = random.standard_normal((max(GROWTH["n"]), max(GROWTH["m"])))
-    y = random.integers(_CLASSES, size=len(X))
     for varied, values in GROWTH.items():
         for value in values:
             size = {**_USUAL, varied: value}
-            rows = np.ascontiguousarray(X[: size["n"], : size["m"]])
+            rows, y = random.standard_normal((size["n"], size["m"])), np.arange(size["n"]) % _CLASSES
             for name in methods:
                 method = METHODS[name]
-                labels = (y if method.bounded else y % 2)[: size["n"]]
+                labels = y if method.bounded else y % 2
                 with suppress(NotFiniteError):
                     times = [_to_learn(method, rows, labels, size["c"], seed, settings) for _ in range(_REPEATS)]
                     yield {"method": name, "varied": varied, "value": value, "seconds": min(times)}
