@@ -45,15 +45,14 @@ def stratified_folds(y: Array, seed: int, n_folds: int = FOLDS) -> NDArray[np.in
     return fold
 
 
-def split_by_fold(fold: Array, folds: int | None, seed: int) -> tuple[Split, ...]:
-    """Return one split a fold, which is tested on after training on all others; of ``folds`` of them the first ones.
+def split_by_fold(fold: Array, seed: int) -> tuple[Split, ...]:
+    """Return one split a fold, which is tested on after training on all others.
 
     Training rows are in random order, the same in all splits: files have them sorted by class, and a stream that brings
     one class after another is another experiment.
     """
     shuffled = _shuffled(np.arange(len(fold)), seed)
-    tested = np.unique(fold)[:folds]
-    return tuple((shuffled[fold[shuffled] != number], np.flatnonzero(fold == number)) for number in tested)
+    return tuple((shuffled[fold[shuffled] != number], np.flatnonzero(fold == number)) for number in np.unique(fold))
 
 
 def single_split(test: Any, seed: int) -> tuple[Split, ...]:

@@ -32,7 +32,7 @@ class Task:
     kind : {"verification", "classification"}
         Verification tells whether two things are the same: its labels are 1 if they are, else 0.
     X : ndarray of shape (n_rows, n_features)
-        Features, float32 or float64, perhaps a memory map. Pairs are |a - b|.
+        Features, float32 or float64, perhaps a memory map. Pairs are ``abs(a - b)``.
     y : ndarray of shape (n_rows,), int64
         Labels.
     splits : tuple of (train, test)
@@ -137,8 +137,9 @@ class Task:
                 raise DataError(f"{what} has {part} rows that do not exist: there are rows 0 to {len(used) - 1:,}.")
             if used[rows].any():
                 raise DataError(f"{what}: row {rows[used[rows]][0]} is both for training and for testing.")
+            before = np.count_nonzero(used)
             used[rows] = True
-            if len(rows) != len(np.unique(rows)):
+            if np.count_nonzero(used) - before < len(rows):
                 raise DataError(f"{what} has {part} rows more than once.")
         if len(np.unique(self.y[train])) < 2:
             raise DataError(f"{what} has a single class in its training rows.")

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-from ..task import Task
-from . import digits
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
-_LOADERS = {"digits": digits.load}
+from ...sources.errors import DataError
+from ..task import Task
+from . import digits, files, imagenet, lfw, ytf
+
+_Loader = Callable[[Path, int], list[Task]]
+
+# What needs nothing, and what is in a folder of the data home.
+_WITHOUT_FILES = {"digits": digits.load, "lfw-pixels": lfw.load_pixels}
+_IN_FOLDERS: dict[str, tuple[str, _Loader]] = {
+    "lfw": ("lfw", lfw.load),
+    "lfw-view1": ("lfw", lfw.load_view_1),
+    "ytf": ("ytf", ytf.load),
+    "imagenet32": ("imagenet32", imagenet.load_32),
+    "imagenet224": ("imagenet224", imagenet.load_224),
+    "tiny-imagenet": ("tiny_imagenet", imagenet.load_tiny),
+}
+NAMES = (*_WITHOUT_FILES, *_IN_FOLDERS)
+
+
+def data_home() -> Path:
+    """Return the folder that has a folder for each data set: PLSTREAM_DATA, or plstream_data at home."""
+    return Path(os.environ.get("PLSTREAM_DATA") or Path.home() / "plstream_data")
 
 
 def load_tasks(data: str, *, folds: int | None = None, seed: int = 0) -> list[Task]:
@@ -14,7 +37,9 @@ def load_tasks(data: str, *, folds: int | None = None, seed: int = 0) -> list[Ta
     Parameters
     ----------
     data : str
-        ``"digits"``.
+        ``"digits"``, ``"lfw"``, ``"lfw-pixels"``, ``"lfw-view1"``, ``"ytf"``, ``"imagenet32"``, ``"imagenet224"`` or
+        ``"tiny-imagenet"``, which are looked for in the folder that the environment variable PLSTREAM_DATA names; or
+        else a folder or a feature file.
     folds : int, default=None
         Keep the first so many splits. By default all.
     seed : int, default=0
@@ -24,6 +49,12 @@ def load_tasks(data: str, *, folds: int | None = None, seed: int = 0) -> list[Ta
     -------
     tasks : list of Task
         At least one.
+
+    Raises
+    ------
+    DataError
+        If there is no such data set, or something is wrong with it. What is not there can be downloaded: the message
+        says from where.
 
     Examples
     --------
@@ -35,6 +66,31 @@ def load_tasks(data: str, *, folds: int | None = None, seed: int = 0) -> list[Ta
     """
     if folds is not None and folds < 1:
         raise ValueError(f"folds={folds} must be 1 or more.")
-    if data not in _LOADERS:
-        raise ValueError(f"There is no data set {data!r}: there are {', '.join(_LOADERS)}.")
-    return _LOADERS[data](folds, seed)
+    tasks = _load(data, seed)
+    return tasks if folds is None else [replace(task, splits=task.splits[:folds]) for task in tasks]
+
+
+def _load(data: str, seed: int) -> list[Task]:
+    if data in _WITHOUT_FILES:
+        return _WITHOUT_FILES[data](seed)
+    if data in _IN_FOLDERS:
+        folder, load = _IN_FOLDERS[data]
+        return load(data_home() / folder, seed)
+    path = Path(data)
+    if not path.exists():
+        raise DataError(
+            f"There is no file or folder {data!r}, and no data set of that name: there are {', '.join(NAMES)}."
+        )
+    tasks = _loader(path)(path, seed)
+    if not tasks:
+        raise DataError(f"There are no feature files (.npz, .npy) in {path}, and it has the layout of no data set.")
+    return tasks
+
+
+def _loader(path: Path) -> _Loader:
+    """Return what loads a file or folder, by what is in it."""
+    if (path / lfw.PAIRS).exists():
+        return lfw.load
+    if any((path / name).exists() for name in ytf.LISTS):
+        return ytf.load
+    return imagenet.load_batches if imagenet.has_batches(path) else files.load

@@ -14,7 +14,7 @@ from ..task import Task
 _PAIRS = 200
 
 
-def load(folds: int | None, seed: int) -> list[Task]:
+def load(seed: int) -> list[Task]:
     """Return pairs of digits, and digits."""
     from sklearn.datasets import load_digits
 
@@ -29,7 +29,7 @@ def load(folds: int | None, seed: int) -> list[Task]:
             kind="verification",
             X=pair_differences(X, pairs),
             y=same,
-            splits=split_by_fold(fold_of_pair, folds, seed),
+            splits=split_by_fold(fold_of_pair, seed),
             note=(
                 f"|a - b| of the 8 x 8 pixels of pairs of scikit-learn's 1,797 digits, made by seed {seed} like LFW's "
                 f"View 2: 10 folds of {_PAIRS} pairs of the same and {_PAIRS} of different digits. No image is in two "
@@ -42,7 +42,7 @@ def load(folds: int | None, seed: int) -> list[Task]:
             kind="classification",
             X=X,
             y=y,
-            splits=split_by_fold(fold, folds, seed),
+            splits=split_by_fold(fold, seed),
             note=f"The 8 x 8 pixels of scikit-learn's 1,797 digits, in 10 stratified folds by seed {seed}.",
         ),
     ]

@@ -1,0 +1,157 @@
+"""Feature files: rows of features, with what is known of every row beside them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..._types import Array
+from ...memory import require_memory
+from ...progress import track
+from ...sources.columns import listed
+from ...sources.errors import DataError, usable_dtype
+from ...sources.numpy_files import NpyTable, members, open_npz
+from ...sources.table import Mapped, Matrix
+
+SUFFIXES = (".npy", ".npz")
+_BESIDE = ("y", "fold", "test", "pairs", "same")
+_BLOCK_BYTES = 32 << 20
+
+
+class FeatureFile:
+    """A .npz file with an array X or F and others about its rows, or a .npy file with files about them beside it.
+
+    Beside ``vgg16.npy`` the paths of images are in ``vgg16.txt``, one a line, in the order of the rows, and labels in
+    ``vgg16.y.npy`` (as ``vgg16.fold.npy``, ``vgg16.test.npy``). ``X.npy`` may have ``y.npy`` beside it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_rows, n_features)
+        As they are in the file, perhaps a memory map.
+    files : list of str, or None
+        The path of the image that every row was made of, with slashes.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.stem
+        self._beside = _arrays_of(path)
+        self.features = self._features()
+        self.files = self._files()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._beside
+
+    def __getitem__(self, key: str) -> Array:
+        """Return an array by name, with one entry (or row) for each row of features, or of pairs."""
+        return read_array(*self._beside[key])
+
+    def per_row(self, key: str, n_rows: int, of: str = "rows") -> Array:
+        """Return an array by name; raise DataError unless it has one entry a row."""
+        values = self[key]
+        if values.shape != (n_rows,):
+            raise DataError(f"{self.path}: {key} has shape {values.shape}, and there are {n_rows:,} {of}.")
+        return values
+
+    def _features(self) -> Array:
+        name = next((name for name in ("X", "F") if name in self), None)
+        if name is None:
+            raise DataError(f"{self.path} has no array X or F of features: it has {listed(self._beside)}.")
+        features = self[name]
+        if features.ndim != 2:
+            raise DataError(f"{self.path} must have rows of features, and has an array of shape {features.shape}.")
+        return features
+
+    def _files(self) -> list[str] | None:
+        beside = self.path.with_suffix(".txt")
+        if "files" in self:
+            files = [str(name) for name in self["files"]]
+        elif self.path.suffix == ".npy" and beside.exists():
+            files = read_lines(beside)
+        else:
+            return None
+        if len(files) != len(self.features):
+            raise DataError(f"{self.path} has {len(self.features):,} rows, and paths of {len(files):,} images.")
+        twice = [name for name, count in Counter(files).items() if count > 1]
+        if twice:
+            raise DataError(f"{self.path} has more than one row of {listed(twice)}.")
+        return [name.replace("\\", "/") for name in files]
+
+
+def _arrays_of(path: Path) -> dict[str, tuple[Path, str | None]]:
+    """Return where arrays are, by name."""
+    if path.suffix == ".npz":
+        return {name: (path, name) for name in members(path)}
+    found: dict[str, tuple[Path, str | None]] = {"X": (path, None)}
+    for key in _BESIDE:
+        beside = path.with_name(f"{key}.npy" if path.stem == "X" else f"{path.stem}.{key}.npy")
+        if beside.exists():
+            found[key] = beside, None
+    return found
+
+
+def feature_files(folder: Path) -> list[Path]:
+    """Return the feature files of a folder, in order, without those that belong to another."""
+    found = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+    beside = {path for file in found if file.suffix == ".npy" for path, _ in _arrays_of(file).values() if path != file}
+    found = [path for path in found if path not in beside]
+    for first, second in pairwise(found):
+        if first.stem == second.stem:
+            raise DataError(f"{first} and {second.name} have the same name: give one of them another.")
+    return found
+
+
+def read_array(path: Path, key: str | None = None) -> Array:
+    """Return an array of a .npy or .npz file, mapped if it is not compressed; nothing is ever unpickled."""
+    table = open_npz(path, key) if path.suffix == ".npz" else NpyTable(path)
+    if isinstance(table, Mapped):
+        return table.array
+    assert isinstance(table, Matrix)
+    assert table.n_rows is not None
+    shape = table.n_rows, table.n_columns
+    dtype = table.dtype_of(np.empty(0, np.intp), text=True)
+    require_memory(shape[0] * shape[1] * dtype.itemsize, f"{table.where}, {shape[0]:,} rows of {shape[1]:,} columns,")
+    array = np.empty(shape, dtype)
+    _fill(array, table.rows(0, table.n_rows), path.name)
+    return array[:, 0] if table.is_vector else array
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a text file, without empty ones at the end."""
+    # Names of files need not be text.
+    return path.read_text(encoding="utf-8", errors="surrogateescape").rstrip().split("\n")
+
+
+def as_rows(arrays: Sequence[Array], where: str) -> Array:
+    """Return rows of arrays, one after another, as float32 or float64; a single one of these types as it is."""
+    dtypes = [usable_dtype(array.dtype, where) for array in arrays]
+    dtype: np.dtype[Any] = np.result_type(np.float32, *(np.float32 if of.itemsize < 4 else of for of in dtypes))
+    if len(arrays) == 1 and arrays[0].dtype == dtype:
+        return arrays[0]
+    if len({array.shape[1] for array in arrays}) > 1:
+        raise DataError(f"{where}: rows have {listed(map(str, (array.shape[1] for array in arrays)))} features.")
+    n_rows, n_columns = sum(map(len, arrays)), arrays[0].shape[1]
+    require_memory(n_rows * n_columns * dtype.itemsize, f"{where}, {n_rows:,} rows of {n_columns:,} features,")
+    rows = np.empty((n_rows, n_columns), dtype)
+    step = max(1, _BLOCK_BYTES // rows[0].nbytes)
+    pieces = (array[start : start + step] for array in arrays for start in range(0, len(array), step))
+    _fill(rows, pieces, where)
+    return rows
+
+
+def _fill(rows: Array, pieces: Iterable[Array], where: str) -> None:
+    """Write pieces of rows one after another."""
+    done = 0
+    for piece in track(pieces, f"Reading {where}", len(rows), len):
+        rows[done : done + len(piece)] = piece
+        done += len(piece)

@@ -1,0 +1,150 @@
+"""Feature files of one's own, and folders of them: labelled rows, images in a folder for each class, or pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._types import Array
+from ...sources import open_source
+from ...sources.columns import listed
+from ...sources.errors import DataError
+from ..splits import FOLDS, single_split, split_by_fold, stratified_folds
+from ..task import Split, Task
+from .features import SUFFIXES, FeatureFile, as_rows, feature_files
+from .pairs import verification
+
+# Parts of paths and ends of names that say what rows are for.
+_TRAIN = "train"
+_TEST = ("val", "test")
+
+
+def load(path: Path, seed: int, *, name: str = "", title: str = "", without: Sequence[Path] = ()) -> list[Task]:
+    """Return the task of a file, or one for every feature file of a folder.
+
+    Parameters
+    ----------
+    path : Path
+        A file, or a folder. In a folder ``a_train.npz`` and ``a_val.npz`` are one task.
+    seed : int
+        For folds that the files do not have, and for the order of training rows.
+    name, title : str, default=""
+        Of the data set, before the name of the file. By default names of the folder.
+    without : sequence of Path, default=()
+        Files that are something else.
+
+    Returns
+    -------
+    tasks : list of Task
+        None if a folder has no feature files.
+    """
+    if not path.is_dir():
+        return [_of_files([path], path.stem, path.name, seed) if path.suffix in SUFFIXES else _of_table(path, seed)]
+    name = name or path.resolve().name
+    return [
+        _of_files(files, f"{name}/{stem}", f"{title or name}, {stem}", seed)
+        for stem, files in _grouped([file for file in feature_files(path) if file not in without]).items()
+    ]
+
+
+def _grouped(paths: Sequence[Path]) -> dict[str, list[Path]]:
+    """Return files by name, those for training and for testing under one: ``a_train.npz`` and ``a_val.npz`` are a."""
+    single = {path.stem: path for path in paths}
+    groups = {}
+    for stem in [stem.removesuffix(_TRAIN) for stem in single if stem.endswith(f"_{_TRAIN}")]:
+        test = next((name for part in _TEST if (name := stem + part) in single), None)
+        if test is not None:
+            groups[stem[:-1]] = [single.pop(stem + _TRAIN), single.pop(test)]
+    return groups | {stem: [path] for stem, path in single.items()}
+
+
+def _of_files(paths: Sequence[Path], name: str, title: str, seed: int) -> Task:
+    """Return the task of one file, or of one for training and one for testing."""
+    files = [FeatureFile(path) for path in paths]
+    if "pairs" in files[0]:
+        return _of_pairs(files[0], name, title, seed)
+    where = listed(path.name for path in paths)
+    X = as_rows([file.features for file in files], where)
+    y = as_labels(np.concatenate([_labels(file) for file in files]), where)
+    if len(files) == 2:
+        splits, how = single_split(np.arange(len(y)) >= len(files[0].features), seed), "trained on the first"
+    else:
+        splits, how = _splits(files[0], y, seed)
+    note = f"{where}; {how}; training rows in random order by seed {seed}."
+    return Task(name, title, "classification", X, y, splits, note=note)
+
+
+def _of_pairs(file: FeatureFile, name: str, title: str, seed: int) -> Task:
+    absent = [key for key in ("same", "fold") if key not in file]
+    if absent:
+        raise DataError(f"{file.path} has pairs, but no array {' and no '.join(absent)}: pairs need both.")
+    return verification(
+        file.features,
+        file["pairs"],
+        file["same"],
+        file["fold"],
+        name=name,
+        title=title,
+        seed=seed,
+        note=f"|a - b| of pairs of rows of {file.path.name}, in its own folds.",
+    )
+
+
+def _of_table(path: Path, seed: int) -> Task:
+    """Return the task of a file of any other format, whose labels are in column y."""
+    blocks = list(open_source(str(path), target="y").blocks())
+    X = as_rows([X for X, _ in blocks], path.name)
+    y = as_labels(np.concatenate([y for _, y in blocks if y is not None]), path.name)
+    splits, how = split_by_fold(stratified_folds(y, seed), seed), f"{FOLDS} stratified folds by seed {seed}"
+    note = f"{path.name}, labels in its column y; {how}."
+    return Task(path.stem, path.name, "classification", X, y, splits, note=note)
+
+
+def _labels(file: FeatureFile) -> Array:
+    """Return the labels of the rows: y, or the names of the folders that the images are in."""
+    if "y" in file:
+        return file.per_row("y", len(file.features))
+    if file.files is None:
+        raise DataError(
+            f"{file.path} has no labels: put them as y into the .npz file, or beside a .npy file into "
+            f"{file.name}.y.npy, or the paths of images, with a folder for each class, into {file.name}.txt."
+        )
+    folders = [PurePosixPath(image).parent.name for image in file.files]
+    for image, folder in zip(file.files, folders, strict=True):
+        if folder in {"", _TRAIN, *_TEST}:
+            raise DataError(f"{file.path}: {image} is in no folder of a class, as in train/n01440764/{image}.")
+    return np.array(folders)
+
+
+def as_labels(values: Array, where: str) -> NDArray[np.int64]:
+    """Return whole numbers as they are, and names numbered in their order."""
+    if values.dtype.kind in "SU" or (values.dtype.kind == "O" and all(isinstance(value, str) for value in values)):
+        return np.unique(values.astype(str), return_inverse=True)[1].astype(np.int64)
+    # What is not finite leaves NaN, which is a remainder like others.
+    with np.errstate(invalid="ignore"):
+        whole = values.dtype.kind in "biu" or (values.dtype.kind == "f" and not np.mod(values, 1).any())
+    if not whole:
+        raise DataError(f"{where}: labels must be whole numbers or names, one a row.")
+    return values.astype(np.int64)
+
+
+def _splits(file: FeatureFile, y: Array, seed: int) -> tuple[tuple[Split, ...], str]:
+    """Return the splits that the file has, or else folds by seed; and what they are."""
+    if "fold" in file:
+        return split_by_fold(file.per_row("fold", len(y)), seed), "its own folds"
+    if "test" in file:
+        return single_split(file.per_row("test", len(y)), seed), "its own test rows"
+    if file.files is not None:
+        test = np.array([_is_for_testing(image) for image in file.files])
+        if test.any() and not test.all():
+            return single_split(test, seed), "tested on the images in folders val or test"
+    return split_by_fold(stratified_folds(y, seed), seed), f"{FOLDS} stratified folds by seed {seed}"
+
+
+def _is_for_testing(image: str) -> bool:
+    """Whether the folder that has the folder of the class is one of images for testing."""
+    parts = PurePosixPath(image).parts
+    return len(parts) > 2 and parts[-3] in _TEST

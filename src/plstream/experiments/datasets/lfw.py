@@ -1,0 +1,205 @@
+"""Labeled Faces in the Wild: the official pairs of View 2 (ten folds) and View 1 (development)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from ..._types import Array
+from ...sources.columns import listed
+from ...sources.errors import DataError
+from ..splits import FOLDS
+from ..task import Task
+from .features import FeatureFile, feature_files, read_lines
+from .pairs import NamedPair, find_rows, is_number, verification
+
+ADDRESS = "http://vis-www.cs.umass.edu/lfw/"
+PAIRS = "pairs.txt"
+_DEVELOPMENT = ("pairsDevTrain.txt", "pairsDevTest.txt")
+_OFFICIAL = 600 * FOLDS
+
+
+def load(folder: Path, seed: int) -> list[Task]:
+    """Return View 2, one task for every feature file of the folder."""
+    return [_view_2(path, folder, seed) for path in _found(folder)]
+
+
+def load_view_1(folder: Path, seed: int) -> list[Task]:
+    """Return View 1, which is for choosing models: one split, one task for every feature file of the folder."""
+    lists = [folder / name for name in _DEVELOPMENT]
+    absent = [path.name for path in lists if not path.exists()]
+    if absent:
+        raise DataError(f"There is no {' and no '.join(absent)} in {folder}: download them from {ADDRESS}.")
+    # As two folds, of which only the first is tested on.
+    train, test = (read_pairs(path) for path in lists)
+    pairs = [pair._replace(fold=1) for pair in train] + test
+    tasks = [
+        verification(
+            file.features,
+            *_of_list(pairs, file),
+            name=f"lfw-view1/{file.name}",
+            title=f"Labeled Faces in the Wild, development, {file.name}",
+            seed=seed,
+            note=f"|a - b| of {file.path.name}, View 1: {len(train):,} pairs to train on and {len(test):,} to test on.",
+        )
+        for file in map(FeatureFile, _found(folder))
+    ]
+    return [replace(task, splits=task.splits[:1]) for task in tasks]
+
+
+def load_pixels(seed: int) -> list[Task]:
+    """Return View 2 with pixels as features, which scikit-learn downloads."""
+    from sklearn.datasets import fetch_lfw_pairs
+
+    try:
+        data = fetch_lfw_pairs(subset="10_folds")
+    except OSError as error:
+        raise DataError(
+            f"LFW could not be downloaded by scikit-learn's fetch_lfw_pairs ({error}): try again with a network."
+        ) from None
+    n_pairs = len(data.target)
+    # The first images of all pairs, then the second ones.
+    features = data.pairs.swapaxes(0, 1).reshape(2 * n_pairs, -1)
+    number = np.arange(n_pairs)
+    return [
+        verification(
+            features,
+            np.column_stack([number, n_pairs + number]),
+            data.target,
+            number // (n_pairs // FOLDS),
+            name="lfw-pixels",
+            title="Labeled Faces in the Wild, grey pixels",
+            seed=seed,
+            note=(
+                "|a - b| of grey pixels, not of features of a network as in the paper: View 2 by scikit-learn's "
+                "fetch_lfw_pairs."
+            ),
+        )
+    ]
+
+
+def read_pairs(path: Path) -> list[NamedPair]:
+    """Read a list of pairs: of View 2 (``pairs.txt``), or of View 1 (``pairsDevTrain.txt``, ``pairsDevTest.txt``).
+
+    The first line has the number of folds, if there are several, and the number n of pairs of each kind. Then every
+    fold has n lines of matched pairs (name, image, image) and n of mismatched ones (name, image, name, image), with
+    tabs between.
+
+    Parameters
+    ----------
+    path : Path
+        The list.
+
+    Returns
+    -------
+    pairs : list of NamedPair
+        With names of images, as in ``"Aaron_Eckhart_0001"``, and folds counted from 0.
+
+    Raises
+    ------
+    DataError
+        That names the first line that is otherwise, or a pair that is there twice.
+    """
+    lines = read_lines(path)
+    header = lines[0].split()
+    if len(header) not in {1, 2} or not all(is_number(field) and int(field) for field in header):
+        raise DataError(f"{path}, line 1: there must be the number of folds and of pairs of each kind in a fold.")
+    n_folds, n_pairs = (1, int(header[0])) if len(header) == 1 else map(int, header)
+    expected = 1 + 2 * n_folds * n_pairs
+    if len(lines) != expected:
+        raise DataError(f"{path} has {len(lines):,} lines, and by its first one it should have {expected:,}.")
+    pairs = []
+    seen: dict[frozenset[str], int] = {}
+    for number, line in enumerate(lines[1:]):
+        fold, place = divmod(number, 2 * n_pairs)
+        where = f"{path}, line {number + 2}"
+        pair = _parse(line, where, fold, same=place < n_pairs)
+        first = seen.setdefault(frozenset(pair[:2]), number + 2)
+        if first != number + 2:
+            raise DataError(f"{where}: the same pair is in line {first}.")
+        pairs.append(pair)
+    return pairs
+
+
+def _parse(line: str, where: str, fold: int, *, same: bool) -> NamedPair:
+    fields = line.split("\t")
+    kind = "matched pair: name, image, image" if same else "mismatched pair: name, image, name, image"
+    if len(fields) != (3 if same else 4):
+        raise DataError(f"{where}: there must be a {kind}, with tabs between, not {line!r}.")
+    people = fields[:1] * 2 if same else fields[::2]
+    numbers = fields[1:] if same else fields[1::2]
+    if not all(is_number(number) and int(number) for number in numbers) or not all(people):
+        raise DataError(f"{where}: there must be a {kind}, images counted from 1, not {line!r}.")
+    first, second = (f"{person}_{int(number):04}" for person, number in zip(people, numbers, strict=True))
+    if first == second or (not same and people[0] == people[1]):
+        raise DataError(f"{where}: {line!r} is not a {kind}.")
+    return NamedPair(first, second, same, fold)
+
+
+def _found(folder: Path) -> list[Path]:
+    """Return the feature files; raise DataError that says how to get them if there are none."""
+    found = feature_files(folder) if folder.is_dir() else []
+    if found:
+        return found
+    images = next(iter(_image_folders(folder)), None)
+    command = f"plstream features {images or folder / 'images'} --model vgg16 --weights FILE -o {folder / 'vgg16.npy'}"
+    if images is not None:
+        raise DataError(f"There are images of LFW in {images}, but no features of them: run {command}")
+    raise DataError(
+        f"There is no LFW in {folder}: download the images and pairs.txt of Labeled Faces in the Wild from {ADDRESS}, "
+        f"put the folders of people into {folder / 'images'} and pairs.txt into {folder}, and run {command}"
+    )
+
+
+def _image_folders(folder: Path) -> Iterator[Path]:
+    """Yield folders with folders of people."""
+    for pattern in ("*/*_0001.jpg", "*/*/*_0001.jpg"):
+        for image in folder.glob(pattern):
+            yield image.parent.parent
+
+
+def _view_2(path: Path, folder: Path, seed: int) -> Task:
+    file = FeatureFile(path)
+    listed_pairs = folder / PAIRS
+    if file.files is not None and listed_pairs.exists():
+        pairs, same, fold = _of_list(read_pairs(listed_pairs), file)
+    elif all(key in file for key in ("pairs", "same", "fold")):
+        pairs, same, fold = file["pairs"], file["same"], file["fold"]
+    elif listed_pairs.exists():
+        raise _unnamed(file)
+    else:
+        raise DataError(f"The pairs of LFW are not there: download {PAIRS} from {ADDRESS} into {folder}.")
+    return verification(
+        file.features,
+        pairs,
+        same,
+        fold,
+        name=f"lfw/{file.name}",
+        title=f"Labeled Faces in the Wild, {file.name}",
+        paper="LFW" if (len(same), len(np.unique(fold))) == (_OFFICIAL, FOLDS) else None,
+        seed=seed,
+        note=f"|a - b| of {path.name}: the {len(same):,} pairs of View 2, in its own folds.",
+    )
+
+
+def _of_list(pairs: list[NamedPair], file: FeatureFile) -> tuple[Array, Array, Array]:
+    """Return the rows, the labels and the folds of listed pairs."""
+    if file.files is None:
+        raise _unnamed(file)
+    images = [PurePosixPath(image).stem for image in file.files]
+    twice = [image for image, count in Counter(images).items() if count > 1]
+    if twice:
+        raise DataError(f"{file.path} has more than one row of {listed(twice)}.")
+    rows = find_rows(pairs, {image: row for row, image in enumerate(images)}, str(file.path), "images")
+    return rows, np.array([pair.same for pair in pairs]), np.array([pair.fold for pair in pairs])
+
+
+def _unnamed(file: FeatureFile) -> DataError:
+    return DataError(
+        f"{file.path} does not say which image a row is of: put their paths, one a line, into "
+        f"{file.path.with_suffix('.txt').name} beside it."
+    )

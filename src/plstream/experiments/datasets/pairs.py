@@ -1,0 +1,91 @@
+"""Pairs of images, or of videos, as a task of verification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._types import Array
+from ...sources.columns import listed
+from ...sources.errors import DataError
+from ...vision.pairs import pair_differences
+from ..splits import split_by_fold
+from ..task import Task
+
+
+def is_number(text: str) -> bool:
+    """Whether a field of a list is a whole number of a size that such lists have."""
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
+class NamedPair(NamedTuple):
+    """A line of a list of pairs."""
+
+    first: str
+    second: str
+    same: bool
+    fold: int
+
+
+def find_rows(pairs: Sequence[NamedPair], rows: Mapping[str, int], where: str, what: str) -> NDArray[np.intp]:
+    """Return the rows of named pairs; raise DataError if there are names without."""
+    absent = sorted({name for pair in pairs for name in pair[:2] if name not in rows})
+    if absent:
+        raise DataError(
+            f"{where} has no features of {len(absent):,} {what} that are in pairs: {listed(absent)}. "
+            "Make features of all of them."
+        )
+    return np.array([(rows[pair.first], rows[pair.second]) for pair in pairs], np.intp)
+
+
+def verification(
+    features: Array, pairs: Any, same: Any, fold: Any, *, name: str, note: str, seed: int, **about: Any
+) -> Task:
+    """Return the task of telling pairs of the same from others by |a - b|, in given folds.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_images, n_features)
+        Features of images.
+    pairs : array-like of shape (n_pairs, 2)
+        Rows of features.
+    same, fold : array-like of shape (n_pairs,)
+        Whether they are the same, and the number of the fold.
+    name, note : str
+        Of the task.
+    seed : int
+        For the order of training rows.
+    **about
+        Further fields of the task.
+
+    Returns
+    -------
+    task : Task
+        With one split a fold.
+    """
+    pairs, same, fold = np.asarray(pairs), np.asarray(same), np.asarray(fold)
+    if same.shape != (len(pairs),) or fold.shape != (len(pairs),):
+        raise DataError(f"{name}: same and fold must have one entry for each of {len(pairs):,} pairs.")
+    if not np.isin(same, (0, 1)).all():
+        raise DataError(f"{name}: same must be 1 or 0.")
+    differences = pair_differences(features, pairs)
+    if _in_several_folds(pairs, fold):
+        note += " Some images are in pairs of several folds, so that they are both trained and tested on."
+    return Task(
+        name=name,
+        note=note,
+        kind="verification",
+        X=differences,
+        y=same.astype(np.int64),
+        splits=split_by_fold(fold, seed),
+        **about,
+    )
+
+
+def _in_several_folds(pairs: Array, fold: Array) -> bool:
+    """Whether a row is in pairs of more than one fold."""
+    uses = np.unique(np.column_stack([pairs.ravel(), np.repeat(fold, 2)]), axis=0)
+    return len(uses) > len(np.unique(pairs))

@@ -1,0 +1,140 @@
+"""Pickles of arrays, read without running anything that they name.
+
+Batches of CIFAR and of the downsampled ImageNet are pickles, and a pickle is a program. Here it can call nothing but
+the few functions of this module, which stand for those of NumPy by which old and new releases write arrays.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from ..._types import Array
+from ...sources.errors import DataError
+
+
+def read_pickle(path: Path) -> dict[str, Any]:
+    """Return the dictionary that is pickled in a file, if all it holds are arrays of numbers, lists, numbers and text.
+
+    Parameters
+    ----------
+    path : Path
+        Made by Python 2 or 3, by any protocol and any release of NumPy.
+
+    Returns
+    -------
+    batch : dict
+        By name.
+
+    Raises
+    ------
+    DataError
+        If the file asks for anything else, before it gets it, or is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            batch = _Unpickler(file).load()
+        if isinstance(batch, dict):
+            return {_text(key): value.array() if isinstance(value, _Array) else value for key, value in batch.items()}
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001  a damaged pickle raises anything
+        raise DataError(f"{path} is not a pickle of arrays, or is damaged or cut off: {error}.") from None
+    raise DataError(f"{path} holds a {type(batch).__name__}, not a dictionary with data and labels.")
+
+
+class _Unpickler(pickle._Unpickler):
+    """Python's own, not the one in C: its memo is a dictionary, so that a number in the file takes no memory."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        # Python 2's texts are bytes: those of arrays must be, and names are decoded later.
+        super().__init__(file, encoding="bytes")
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _STAND_INS:
+            raise DataError(f"it asks for {module}.{name}, which is no part of an array, and is not read.")
+        stand_in = _STAND_INS[module, name]
+
+        # One of its own: a pickle can set attributes of a function that it gets.
+        def call(*arguments: Any) -> Any:
+            return stand_in(*arguments)
+
+        return call
+
+    def persistent_load(self, pid: Any) -> Any:
+        raise DataError("it refers to objects outside of itself, and is not read.")
+
+
+class _Type:
+    """Stands for a dtype: numbers only."""
+
+    def __init__(self, code: Any, *_: Any) -> None:
+        dtype = np.dtype(_text(code))
+        if dtype.kind not in "biuf":
+            raise DataError(f"it has an array of type {dtype}, not of numbers.")
+        self.dtype = dtype
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.dtype = self.dtype.newbyteorder(_text(state[1]))  # type: ignore[arg-type]
+
+
+class _Array:
+    """Stands for an array: what its state says, made into one only in the end."""
+
+    def __init__(self, *_: Any) -> None:
+        self.__setstate__((1, (0,), _Type("u1"), False, b""))
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, fortran_order, data = state
+        if not isinstance(kind, _Type) or not isinstance(data, bytes | bytearray | memoryview):
+            raise DataError("it has an array of something else than numbers.")
+        self.shape, self.dtype, self.data = shape, kind.dtype, data
+        self.order: Any = "F" if fortran_order else "C"
+
+    def array(self) -> Array:
+        if math.prod(self.shape) * self.dtype.itemsize != len(self.data):
+            raise DataError(f"an array of shape {self.shape} and type {self.dtype} has {len(self.data):,} bytes.")
+        return np.frombuffer(self.data, self.dtype).reshape(self.shape, order=self.order)
+
+
+def _from_buffer(data: Any, kind: Any, shape: Any, order: str) -> _Array:
+    """Stand for the function by which protocol 5 makes arrays."""
+    array = _Array()
+    array.__setstate__((1, shape, kind, order == "F", data))
+    return array
+
+
+def _scalar(kind: _Type, data: bytes) -> Any:
+    """Stand for the function that makes a NumPy scalar."""
+    return np.frombuffer(data, kind.dtype)[0].item()
+
+
+def _encode(text: str, encoding: Any) -> bytes:
+    """Stand for codecs.encode, by which protocols before 3 write bytes."""
+    if encoding not in {"latin1", b"latin1"}:
+        raise DataError("it has bytes in an encoding that no pickle uses.")
+    return text.encode("latin1")
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin1") if isinstance(value, bytes) else str(value)
+
+
+_STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
+    ("_codecs", "encode"): _encode,
+    ("numpy", "dtype"): _Type,
+    # Only ever handed to _reconstruct.
+    ("numpy", "ndarray"): _Array,
+}
+# NumPy 2 calls its core _core.
+for _core in ("numpy.core", "numpy._core"):
+    _STAND_INS[f"{_core}.multiarray", "_reconstruct"] = _Array
+    _STAND_INS[f"{_core}.multiarray", "scalar"] = _scalar
+    _STAND_INS[f"{_core}.numeric", "_frombuffer"] = _from_buffer

@@ -1,0 +1,126 @@
+"""YouTube Faces: the official pairs of videos in ten splits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...progress import track
+from ...sources.errors import DataError
+from ..splits import FOLDS
+from ..task import Task
+from .features import FeatureFile, feature_files, read_lines
+from .pairs import NamedPair, find_rows, is_number, verification
+
+ADDRESS = "https://www.cs.tau.ac.il/~wolf/ytfaces/"
+# Labels of the first are corrected: it is the one to use if it is there.
+LISTS = ("splits_corrected.txt", "splits.txt")
+_OFFICIAL = 500 * FOLDS
+
+
+def load(folder: Path, seed: int) -> list[Task]:
+    """Return one task for every feature file of the folder."""
+    paths = feature_files(folder) if folder.is_dir() else []
+    listed_pairs = next((folder / name for name in LISTS if (folder / name).exists()), None)
+    if not paths or listed_pairs is None:
+        raise DataError(
+            f"There is no {'list of pairs' if paths else 'feature file'} of YouTube Faces in {folder}: download its "
+            f"frames and {LISTS[1]} (or {LISTS[0]}) from {ADDRESS}, put the folders of people into "
+            f"{folder / 'images'} and the list into {folder}, and run plstream features {folder / 'images'} "
+            f"--model vgg16 --weights FILE -o {folder / 'vgg16.npy'}"
+        )
+    pairs = read_splits(listed_pairs)
+    return [_task(FeatureFile(path), pairs, listed_pairs.name, seed) for path in paths]
+
+
+def read_splits(path: Path) -> list[NamedPair]:
+    """Read a list of pairs of videos.
+
+    A line has the number of the split, the number of the pair in it, the names of two videos and whether the person is
+    the same, with commas between: ``1, 251, Edgar_Savisaar/1, Ray_Wasden/0, 0``. There may be a further field before
+    the last, and a line of titles.
+
+    Parameters
+    ----------
+    path : Path
+        The list.
+
+    Returns
+    -------
+    pairs : list of NamedPair
+        With names of videos, as in ``"Aaron_Eckhart/0"``, and splits as their folds.
+
+    Raises
+    ------
+    DataError
+        That names the first line that is otherwise, a pair that is there twice, or a split of another size.
+    """
+    pairs = []
+    seen: dict[tuple[str, str], int] = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        fields = [field.strip() for field in line.split(",")]
+        if number == 1 and not fields[0].isdecimal():
+            continue
+        pair = _parse(fields, f"{path}, line {number}")
+        first = seen.setdefault((min(pair[:2]), max(pair[:2])), number)
+        if first != number:
+            raise DataError(f"{path}, line {number}: the same pair is in line {first}.")
+        pairs.append(pair)
+    sizes = Counter(pair.fold for pair in pairs)
+    if len(sizes) < 2 or len(set(sizes.values())) > 1:
+        found = ", ".join(f"{size:,} in split {fold}" for fold, size in sizes.items())
+        raise DataError(f"{path} must have several splits of the same number of pairs, and has {found or 'none'}.")
+    return pairs
+
+
+def _parse(fields: list[str], where: str) -> NamedPair:
+    videos = [field for field in fields[1:-1] if "/" in field]
+    if len(fields) < 4 or not is_number(fields[0]) or len(videos) != 2 or fields[-1] not in {"0", "1"}:
+        raise DataError(
+            f"{where}: there must be a split, two videos (as in Aaron_Eckhart/0) and 1 or 0 for the same person or "
+            f"not, with commas between, not {', '.join(fields)!r}."
+        )
+    first, second = videos
+    if first == second:
+        raise DataError(f"{where}: both videos are {first}.")
+    return NamedPair(first, second, same=fields[-1] == "1", fold=int(fields[0]))
+
+
+def _task(file: FeatureFile, pairs: list[NamedPair], listed_in: str, seed: int) -> Task:
+    if file.files is None:
+        raise DataError(
+            f"{file.path} does not say which frame a row is of: put their paths, one a line, into "
+            f"{file.path.with_suffix('.txt').name} beside it."
+        )
+    rows = _rows_of_videos(file.files)
+    wanted = sorted({name for pair in pairs for name in pair[:2]})
+    places = {name: place for place, name in enumerate(wanted) if name in rows}
+    where = find_rows(pairs, places, str(file.path), "videos")
+    means = np.empty((len(wanted), file.features.shape[1]), np.float32)
+    for place, name in enumerate(track(wanted, f"Reading {file.path.name}", len(wanted), lambda _: 1, "videos")):
+        means[place] = file.features[rows[name]].mean(axis=0, dtype=np.float64)
+    return verification(
+        means,
+        where,
+        [pair.same for pair in pairs],
+        [pair.fold for pair in pairs],
+        name=f"ytf/{file.name}",
+        title=f"YouTube Faces, {file.name}",
+        paper="YTF" if (len(pairs), len({pair.fold for pair in pairs})) == (_OFFICIAL, FOLDS) else None,
+        seed=seed,
+        note=(
+            f"|a - b| of {file.path.name}, of each video the mean of its frames; {len(pairs):,} pairs of {listed_in}. "
+            "How the paper makes one vector of a video is not known."
+        ),
+    )
+
+
+def _rows_of_videos(files: list[str]) -> dict[str, NDArray[np.intp]]:
+    """Return the rows of the frames of every video: ``.../Aaron_Eckhart/0/0.555.jpg`` is of ``Aaron_Eckhart/0``."""
+    rows: dict[str, list[int]] = {}
+    for row, file in enumerate(files):
+        rows.setdefault("/".join(PurePosixPath(file).parts[-3:-1]), []).append(row)
+    return {video: np.array(numbers, np.intp) for video, numbers in rows.items()}
