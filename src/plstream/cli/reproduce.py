@@ -96,7 +96,8 @@ def reproduce(
     for task in tasks:
         results.begin(task)
     try:
-        parts = make_plan(tasks, experiments, methods=wanted, folds=folds, settings=settings, seed=seed, jobs=jobs)
+        with shown():
+            parts = make_plan(tasks, experiments, methods=wanted, folds=folds, settings=settings, seed=seed, jobs=jobs)
         if budget is not None:
             parts = within_budget(parts, budget, jobs)
         _show_plan(parts, jobs)

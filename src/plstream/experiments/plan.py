@@ -7,19 +7,22 @@ the machine multiplies matrices. Both are good to a factor of two or so.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..memory import available_bytes, in_words
 from ..parallel import single_threaded_blas
+from ..progress import track
 from .catalogue import TIME, Experiment
 from .methods import METHODS, Projection
 from .settings import Settings
 from .task import Task
 
-_ROWS_TO_TIME = 64
+_ROWS_TO_TIME = (32, 96)
 _EPOCHS = 20
 # Passes over the scores, or over the features, that an SVM takes.
 _SVM_PASSES = 60
@@ -134,24 +137,27 @@ class Costs:
         return self._fits[method]
 
     def _measured_fit(self, method: str) -> tuple[float, float]:
+        few, many = (self._seconds_to_fit(method, n_rows) for n_rows in _ROWS_TO_TIME)
+        more = _ROWS_TO_TIME[1] - _ROWS_TO_TIME[0]
+        # What does not grow with rows may be most of it, and then the difference is mostly noise.
+        a_row = max((many - few) / more, 0.1 * many / _ROWS_TO_TIME[1])
+        return a_row, max(0.0, few - a_row * _ROWS_TO_TIME[0])
+
+    def _seconds_to_fit(self, method: str, n_rows: int) -> float:
         train = self.task.splits[0][0]
-        rows = train[: min(len(train), _ROWS_TO_TIME)]
+        rows = np.resize(train, n_rows)
         X, y, classes = self.task.X[rows], self.task.y[rows], np.unique(self.task.y[train])
-        c = min(self._most(method), len(rows) - 1)
-        times = (np.inf, np.inf)
-        # The second time, nothing has to be compiled.
+        times = []
+        # The first time, something may have to be compiled.
         for _ in range(2):
-            projection = Projection(METHODS[method], c, classes, self.seed, self.settings)
+            projection = Projection(METHODS[method], self._most(method), classes, self.seed, self.settings)
             start = time.perf_counter()
-            try:
+            # Numbers that overflow, say: the cell will tell.
+            with suppress(ValueError):
                 projection.learn(X, y)
-                learnt = time.perf_counter()
                 projection.directions()
-            except ValueError:
-                # Such as numbers that overflow: the cell will tell.
-                learnt = time.perf_counter()
-            times = (learnt - start) / len(rows), time.perf_counter() - learnt
-        return times
+            times.append(time.perf_counter() - start)
+        return min(times)
 
     def _classify(self, method: str, components: float, *, quick: bool, n: float | None = None) -> float:
         """Return seconds for one classifier of scores."""
@@ -192,13 +198,13 @@ def make_plan(
     """Return the parts, with estimates. Methods for which there is not enough memory are left out."""
     available = available_bytes()
     room = None if available is None else available // jobs
-    with single_threaded_blas():
+    which = [(experiment, task) for experiment in experiments for task in tasks]
+    with single_threaded_blas(), warnings.catch_warnings():
+        # That so few rows have fewer components.
+        warnings.simplefilter("ignore")
         costs = {task.name: Costs(task, settings, seed) for task in tasks}
-        return [
-            _part(experiment, task, methods, folds, costs[task.name], room)
-            for experiment in experiments
-            for task in tasks
-        ]
+        parts = (_part(*both, methods, folds, costs[both[1].name], room) for both in which)
+        return list(track(parts, "estimating", len(which), lambda _: 1, "parts"))
 
 
 def _part(
