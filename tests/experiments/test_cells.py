@@ -100,7 +100,7 @@ def test_controls_of_higher_order_components():
     R, R_test = residuals(S, S_test)
     for k in range(3):
         A = np.column_stack([np.ones(50), S[:, k, 0]])
-        solution = np.linalg.lstsq(A, S[:, k, 1:])[0]
+        solution = np.linalg.lstsq(A, S[:, k, 1:], rcond=None)[0]
         np.testing.assert_allclose(R[:, k], S[:, k, 1:] - A @ solution, atol=1e-12)
         A_test = np.column_stack([np.ones(7), S_test[:, k, 0]])
         np.testing.assert_allclose(R_test[:, k], S_test[:, k, 1:] - A_test @ solution, atol=1e-12)
