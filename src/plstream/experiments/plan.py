@@ -1,12 +1,11 @@
 """What will be run, how long it will take and how much memory, and what to leave out if that is too much.
 
 Time to learn is measured on a few rows of the task itself. Time to classify follows from the sizes, and from how fast
-the machine multiplies matrices. Both are good to a factor of two or so.
+the machine multiplies matrices. Both are good to a factor of two or so, on a machine that does nothing else.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from .catalogue import TIME, Experiment
 from .methods import METHODS, Projection
 from .settings import Settings
 from .task import Task
+from .timing import clock
 
 _ROWS_TO_TIME = (32, 96)
 _EPOCHS = 20
@@ -151,12 +151,12 @@ class Costs:
         # The first time, something may have to be compiled.
         for _ in range(2):
             projection = Projection(METHODS[method], self._most(method), classes, self.seed, self.settings)
-            start = time.perf_counter()
+            start = clock()
             # Numbers that overflow, say: the cell will tell.
             with suppress(ValueError):
                 projection.learn(X, y)
                 projection.directions()
-            times.append(time.perf_counter() - start)
+            times.append(clock() - start)
         return min(times)
 
     def _classify(self, method: str, components: float, *, quick: bool, n: float | None = None) -> float:
@@ -296,7 +296,7 @@ def in_time(seconds: float) -> str:
 def _multiplications_a_second() -> float:
     A = np.ones((256, 256))
     A @ A
-    start = time.perf_counter()
+    start = clock()
     for _ in range(10):
         A @ A
-    return float(10 * 256**3 / (time.perf_counter() - start))
+    return float(10 * 256**3 / (clock() - start))

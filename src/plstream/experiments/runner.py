@@ -16,7 +16,7 @@ from .plan import Part
 from .protocol import Cell, Setting
 from .results import Results
 from .settings import Settings
-from .timing import NOT_GROWN, growth, update_times
+from .timing import GROWTH, NOT_GROWN, growth, update_times
 
 # What may be wrong with a method and its data, and is then a result. All else is an error of the program.
 _RESULTS = (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
@@ -158,7 +158,7 @@ def _computed(experiment: str, settings: Iterator[Setting], jobs: int) -> Iterat
 def _run_times(parts: Sequence[Part], results: Results, settings: Settings, seed: int) -> None:
     """Measure times: all methods of a task in turn, and how they grow once for all tasks."""
     grown = any(results.experiment(part.task.name, TIME).get("growth") for part in parts)
-    with listening(None), single_threaded_blas(), warnings.catch_warnings():
+    with single_threaded_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for part in parts:
             name, place = part.task.name, results.experiment(part.task.name, TIME)
@@ -167,13 +167,16 @@ def _run_times(parts: Sequence[Part], results: Results, settings: Settings, seed
             if wanted - known:
                 # Methods are measured in turn, so all of them again if there is a new one.
                 methods = [method for method in part.experiment.methods if method in known | wanted]
-                place["cells"] = []
-                cells, skipped = update_times(part.task, methods, settings, seed)
+                with listening(None):
+                    cells, skipped = update_times(part.task, methods, settings, seed)
                 place["skipped"].update(skipped)
+                place["cells"] = []
                 results.add(name, TIME, cells, part.experiment.methods)
             if not grown and part.methods:
-                sizes = growth([method for method in part.methods if method not in NOT_GROWN], settings, seed)
-                place["growth"] = list(sizes)
+                methods = [method for method in part.methods if method not in NOT_GROWN]
+                n_cells = len(methods) * sum(map(len, GROWTH.values()))
+                sizes = growth(methods, settings, seed)
+                place["growth"] = list(track(sizes, "time, by size", n_cells, lambda _: 1, "cells"))
                 grown = True
             results.save(now=False)
 
