@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -152,7 +153,13 @@ def _computed(experiment: str, settings: Iterator[Setting], jobs: int) -> Iterat
 
     # Arrays are shared by way of files: a copy of the data for each process may be more than there is room for.
     workers = Parallel(jobs, return_as="generator_unordered", pre_dispatch=jobs, max_nbytes="1M")
-    yield from workers(delayed(compute)(experiment, setting) for setting in settings)
+    yield from workers(delayed(_compute_apart)(experiment, setting) for setting in settings)
+
+
+def _compute_apart(experiment: str, setting: Setting) -> Outcome:
+    """Compute in a process that leaves it to the first one to do something about Ctrl-C, which reaches both."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return compute(experiment, setting)
 
 
 def _run_times(parts: Sequence[Part], results: Results, settings: Settings, seed: int) -> None:
