@@ -17,7 +17,7 @@ from plstream import IncrementalPLS, load, open_source, save
 from plstream.cli import errors, fitting, main
 from plstream.persistence.checkpoints import CheckpointFolder
 
-COMMANDS = ["fit", "transform", "predict", "select", "evaluate", "info", "export", "features"]
+COMMANDS = ["fit", "transform", "predict", "select", "evaluate", "info", "export", "features", "reproduce"]
 README = Path(__file__).parents[2] / "README.md"
 
 

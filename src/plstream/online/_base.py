@@ -33,6 +33,14 @@ _WORK_WORTH_THREADS = 10_000_000
 _WORK_BETWEEN_STEPS = 200_000_000
 
 
+class NotFiniteError(ValueError):
+    """A component, the first being 1, has numbers that are no longer finite: fewer components may do."""
+
+    def __init__(self, message: str, component: int = 0) -> None:
+        super().__init__(message)
+        self.component = component
+
+
 class Tile(NamedTuple):
     """Some consecutive rows, ready for a recursion, which may use them as its scratch space.
 
@@ -120,8 +128,10 @@ class Stream:
 
     def _require_finite(self, failed: int) -> None:
         if failed >= 0:
-            raise ValueError(
-                f"Component {failed + 1} is no longer finite: {self.advice}. The model is as it was before this call."
+            component = failed + 1
+            raise NotFiniteError(
+                f"Component {component} is no longer finite: {self.advice}. The model is as it was before this call.",
+                component,
             )
 
     def copy(self) -> Stream:

@@ -1,0 +1,150 @@
+"""``plstream reproduce``: the experiments of the CIPLS paper, run again."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import as_list
+
+if TYPE_CHECKING:
+    from ..experiments.catalogue import Experiment
+    from ..experiments.plan import Part
+    from ..experiments.tables import Table
+    from ..experiments.task import Task
+
+
+class Which(StrEnum):
+    """Experiments by name."""
+
+    all = "all"
+    accuracy = "accuracy"
+    components = "components"
+    higher_order = "higher-order"
+    time = "time"
+    streaming = "streaming"
+    selection = "selection"
+    projection = "projection"
+
+
+def reproduce(
+    experiment: Annotated[Which, typer.Argument(metavar="EXPERIMENT", help=", ".join(Which) + ".")] = Which.all,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            metavar="NAME|DIR|FILE",
+            help="digits, lfw, ytf, imagenet32, imagenet224, tiny-imagenet, or features of your own. May be repeated. "
+            "Default: digits.",
+        ),
+    ] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option("--methods", metavar="A,B", help="Methods to compare. Default: all.")
+    ] = None,
+    folds: Annotated[int | None, typer.Option("--folds", min=1, help="Use the first so many splits.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of all that is random.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Cells at a time. Default: as many as there are cores.")
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            "--budget", metavar="MINUTES", min=0, help="Run fewer splits, or methods, if it would take longer."
+        ),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")] = Path(
+        "reproduced"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Begin anew if the folder has other results.")] = False,
+) -> None:
+    """Run the experiments of the CIPLS paper again: tables, and DIR/results.json that they are made from.
+
+    By default all experiments on the digits that come with scikit-learn, which takes about two minutes. Other data is
+    in the folder that PLSTREAM_DATA names, or in ~/plstream_data. If it is interrupted, the same command goes on.
+
+    \b
+    plstream reproduce -o digits
+    plstream reproduce accuracy --data lfw --folds 3 -o lfw
+    plstream reproduce selection --data features.npz --methods pls-vip,cipls-vip
+    plstream reproduce --data lfw --data tiny-imagenet --budget 60 -o faces_and_images
+    """
+    import os
+
+    from ..experiments.catalogue import EXPERIMENTS
+    from ..experiments.datasets import load_tasks
+    from ..experiments.outputs import write_outputs
+    from ..experiments.plan import make_plan, within_budget
+    from ..experiments.results import Results
+    from ..experiments.runner import run
+    from ..experiments.settings import Settings
+    from ..experiments.tables import tables_of
+    from .errors import FAILED, tell
+    from .progress import shown
+
+    settings = Settings()
+    experiments = [one for name, one in EXPERIMENTS.items() if experiment in {Which.all, name}]
+    wanted = _known_methods(as_list(methods), experiments)
+    jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"{output} is a file: name a folder to write to.")
+    tasks: list[Task] = [task for name in dict.fromkeys(data or ["digits"]) for task in load_tasks(name, seed=seed)]
+    output.mkdir(parents=True, exist_ok=True)
+    results = Results(output, seed, settings, force=force)
+    for task in tasks:
+        results.begin(task)
+    try:
+        with shown():
+            parts = make_plan(tasks, experiments, methods=wanted, folds=folds, settings=settings, seed=seed, jobs=jobs)
+        if budget is not None:
+            parts = within_budget(parts, budget, jobs)
+        _show_plan(parts, jobs)
+        with shown():
+            run(
+                parts,
+                results,
+                settings=settings,
+                seed=seed,
+                jobs=jobs,
+                budget=budget,
+                on_finished=lambda name: _show_tables(tables_of(results.data, name)),
+            )
+    except KeyboardInterrupt:
+        tell(f"plstream: interrupted; the same command goes on from {results.path}.")
+        raise typer.Exit(FAILED) from None
+    files = write_outputs(results.data, output)
+    typer.echo("Written: " + ", ".join(map(str, [results.path, *files])))
+
+
+def _known_methods(names: list[str], experiments: list[Experiment]) -> list[str] | None:
+    """Return the methods asked for, None for all; raise ValueError for one that no experiment has."""
+    known = dict.fromkeys(method for experiment in experiments for method in experiment.methods)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"--methods {name} is none of {', '.join(known)}.")
+    return names or None
+
+
+def _show_plan(parts: list[Part], jobs: int) -> None:
+    """Say what will be run, how long that takes and how much memory, and what is less than was asked for."""
+    from ..experiments.plan import in_time, planned_seconds
+    from ..memory import in_words
+
+    for part in parts:
+        size = f"{len(part.methods)} methods, {part.n_splits} split(s)"
+        cost = f"about {in_time(planned_seconds([part], jobs))}, {in_words(part.largest_memory)} a cell"
+        typer.echo(f"{part.experiment.name}, {part.task.name}: {size}; {cost}")
+        if part.note:
+            typer.echo(f"  only {part.note}")
+        for method, why in part.skipped.items():
+            if why.startswith("not run"):
+                typer.echo(f"  {method}: {why}")
+    total = in_time(planned_seconds(parts, jobs))
+    typer.echo(f"Together about {total} with {jobs} cell(s) at a time, if none of it is there already.\n")
+
+
+def _show_tables(tables: list[Table]) -> None:
+    for table in tables:
+        typer.echo(table.as_text())

@@ -1,0 +1,147 @@
+"""results.json: all that tables and figures are made from, written whole after every cell, and gone on with later.
+
+::
+
+    {"format": 1, "plstream": version, "seed": 0, "settings": {...}, "environment": {...},
+     "tasks": {name: {"title", "kind", "paper", "note", "fingerprint", "n_rows", "n_features", "n_classes", "n_splits",
+       "experiments": {name: {"settings": {...}, "cells": [{"method", "split", ...}], "skipped": {method: why}}}}}}
+
+Cells have what their experiment's module says; those of times have "run" instead of "split", and there is "growth"
+beside them. Accuracies are fractions, None (null) where a method has no such component.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import plstream
+
+from ..persistence.files import replacing
+from .protocol import Cell
+from .settings import Settings
+from .task import Task
+
+FORMAT = 1
+FILE = "results.json"
+# Seconds between two writes: with many short cells, writing would take longer than they do.
+_PAUSE = 0.5
+
+
+class Results:
+    """Cells so far, in a file of a folder.
+
+    Parameters
+    ----------
+    folder : path
+        Where the file is, or will be.
+    seed, settings
+        What cells depend on, beside their task.
+    force : bool, default=False
+        Whether to begin anew if there are others.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], seed: int, settings: Settings, *, force: bool = False) -> None:
+        self.path = Path(folder, FILE)
+        self.data: dict[str, Any] = {
+            "format": FORMAT,
+            "plstream": plstream.__version__,
+            "seed": seed,
+            "settings": settings.as_dict(),
+            "environment": environment(),
+            "tasks": {},
+        }
+        self._written = -_PAUSE
+        self._force = force
+        if self.path.exists() and not force:
+            self._go_on_with(read(self.path))
+
+    def _go_on_with(self, before: dict[str, Any]) -> None:
+        for name in ("seed", "settings"):
+            if before.get(name) != self.data[name]:
+                raise ValueError(f"{self.path} has results of other {name}: name another folder, or pass --force.")
+        self.data["tasks"] = before["tasks"]
+
+    def begin(self, task: Task) -> None:
+        """Make a place for a task; raise ValueError if there is another of its name."""
+        known = {
+            "title": task.title,
+            "kind": task.kind,
+            "paper": task.paper,
+            "note": task.note,
+            "fingerprint": task.fingerprint(),
+            "n_rows": len(task.X),
+            "n_features": task.n_features,
+            "n_classes": task.n_classes,
+            "n_splits": len(task.splits),
+        }
+        found = self.data["tasks"].setdefault(task.name, {**known, "experiments": {}})
+        if found["fingerprint"] != known["fingerprint"]:
+            raise ValueError(
+                f"{self.path} has results of other data named {task.name}: name another folder, or pass --force."
+            )
+
+    def experiment(self, task: str, name: str) -> dict[str, Any]:
+        """Return the place of an experiment on a task."""
+        place: dict[str, Any] = self.data["tasks"][task]["experiments"].setdefault(
+            name, {"settings": {}, "cells": [], "skipped": {}}
+        )
+        return place
+
+    def done(self, task: str, name: str) -> set[tuple[str, int]]:
+        """Return the methods and splits (0 for times) of which there are cells."""
+        return {(cell["method"], cell.get("split", 0)) for cell in self.experiment(task, name)["cells"]}
+
+    def add(self, task: str, name: str, cells: list[Cell], order: tuple[str, ...]) -> None:
+        """Add cells in the order of methods, splits and what else there is, whichever came first."""
+        place = self.experiment(task, name)
+        place["cells"].extend(cells)
+        place["cells"].sort(
+            key=lambda cell: (order.index(cell["method"]), cell.get("split", 0), cell.get("run", cell.get("share", 0)))
+        )
+
+    def save(self, *, now: bool = True) -> None:
+        """Write the file, if it was not written a moment ago or has to be written now."""
+        if not now and time.monotonic() - self._written < _PAUSE:
+            return
+        with replacing(self.path) as file:
+            file.write((json.dumps(self.data, indent=1, allow_nan=False) + "\n").encode())
+        self._written = time.monotonic()
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the content of a file of results.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or of another version.
+    """
+    try:
+        data = json.loads(Path(path).read_bytes())
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise ValueError(f"{path} is not a file of results: it is not JSON.") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("tasks"), dict):
+        raise ValueError(f"{path} is not a file of results of format {FORMAT}.")
+    return data
+
+
+def environment() -> dict[str, Any]:
+    """Return what the results were made with."""
+    import scipy
+    import sklearn
+
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "machine": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+    }

@@ -1,0 +1,209 @@
+"""Cells of the experiments against plain loops, and what they may not look at."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.neural_network import MLPClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from plstream import CIPLS, SGDPLS, InfFS
+from plstream.experiments.catalogue import EXPERIMENTS
+from plstream.experiments.higher_order import largest_cosine, residuals
+from plstream.experiments.protocol import choose_components, hold_out
+from plstream.experiments.runner import compute
+from plstream.experiments.settings import Settings
+
+from .conftest import SMALL, make_task, setting_of
+
+CELLS = [name for name, experiment in EXPERIMENTS.items() if experiment.cell]
+
+
+def cells_of(experiment, task, method, **options):
+    outcome = compute(experiment, setting_of(task, method, **options))
+    assert outcome.why == ""
+    return outcome.cells
+
+
+def test_held_out_rows_are_a_share_of_every_class():
+    y = np.repeat([0, 1, 2], [50, 30, 1])
+    rows = np.random.default_rng(0).permutation(81)
+    left, held = hold_out(y, rows, 0.1, seed=3, split=1)
+    assert sorted([*left, *held]) == list(range(81))
+    assert np.bincount(y[held], minlength=3).tolist() == [5, 3, 0]
+    # Both in the order in which a stream brings them.
+    for part in (left, held):
+        assert [row for row in rows if row in part] == part.tolist()
+    other = hold_out(y, rows, 0.1, seed=3, split=2)[1]
+    assert held.tolist() == hold_out(y, rows, 0.1, seed=3, split=1)[1].tolist() != other.tolist()
+
+
+def test_accuracy_of_two_classes_by_a_plain_loop():
+    task = make_task(2, n_rows=200)
+
+    def accuracy_of(rows, others, c):
+        pls = PLSRegression(c, scale=False).fit(task.X[rows], np.where(task.y[rows] == 1, 1.0, -1.0))
+        scaler = StandardScaler().fit(pls.transform(task.X[rows]))
+        S, S_others = (scaler.transform(pls.transform(task.X[part])) for part in (rows, others))
+        svm = LinearSVC(C=0.1, dual=False, random_state=1227).fit(S, task.y[rows])
+        return np.mean(svm.predict(S_others) == task.y[others])
+
+    train, test = task.splits[1]
+    left, held = hold_out(task.y, train, 0.1, seed=5, split=1)
+    validation = [accuracy_of(left, held, c) for c in (1, 2, 3)]
+    chosen = max((1, 2, 3), key=lambda c: (validation[c - 1], -c))
+    (cell,) = cells_of("accuracy", task, "pls", split=1, seed=5)
+    assert cell["validation"] == pytest.approx(validation)
+    assert cell["n_components"] == chosen
+    assert cell["accuracy"] == pytest.approx(accuracy_of(train, test, chosen))
+    (every,) = cells_of("components", task, "pls", split=1, seed=5)
+    assert every["accuracy"] == pytest.approx([accuracy_of(train, test, c) for c in (1, 2, 3)])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_accuracy_of_several_classes_by_a_plain_loop():
+    task = make_task(4, n_rows=200)
+    train, test = task.splits[0]
+    left, held = hold_out(task.y, train, 0.1, seed=0, split=0)
+
+    def scores(rows, others, c):
+        model = SGDPLS(c, random_state=0).fit(task.X[rows], task.y[rows])
+        scaler = StandardScaler().fit(model.transform(task.X[rows]))
+        return [scaler.transform(model.transform(task.X[part])) for part in (rows, others)]
+
+    validation = []
+    for c in (1, 2, 3):
+        S, S_held = scores(left, held, c)
+        quick = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.001).fit(S, task.y[left])
+        validation.append(np.mean(quick.predict(S_held) == task.y[held]))
+    chosen = int(np.argmax(validation)) + 1
+    S, S_test = scores(train, test, chosen)
+    options = {"learning_rate_init": 0.005, "n_iter_no_change": 5, "max_iter": 5, "random_state": 0}
+    perceptron = MLPClassifier((100,), early_stopping=True, **options).fit(S, task.y[train])
+    (cell,) = cells_of("accuracy", task, "sgdpls")
+    assert cell["validation"] == pytest.approx(validation)
+    assert (cell["n_components"], cell["accuracy"]) == (chosen, perceptron.score(S_test, task.y[test]))
+
+
+def test_of_equals_the_smallest_number_of_components_is_chosen(task, monkeypatch):
+    monkeypatch.setattr("plstream.experiments.protocol.accuracy", lambda *_, **__: 0.5)
+    assert choose_components(setting_of(task, "cipls")) == (1, [0.5, 0.5, 0.5])
+    assert choose_components(setting_of(task, "cipls"), least=2) == (2, [None, 0.5, 0.5])
+
+
+def test_controls_of_higher_order_components():
+    random = np.random.default_rng(0)
+    S, S_test = random.normal(size=(50, 3, 4)), random.normal(size=(7, 3, 4))
+    R, R_test = residuals(S, S_test)
+    for k in range(3):
+        A = np.column_stack([np.ones(50), S[:, k, 0]])
+        solution = np.linalg.lstsq(A, S[:, k, 1:], rcond=None)[0]
+        np.testing.assert_allclose(R[:, k], S[:, k, 1:] - A @ solution, atol=1e-12)
+        A_test = np.column_stack([np.ones(7), S_test[:, k, 0]])
+        np.testing.assert_allclose(R_test[:, k], S_test[:, k, 1:] - A_test @ solution, atol=1e-12)
+    W = random.normal(size=(2, 3, 5))
+    cosines = [abs(w[0] @ v) / np.linalg.norm(w[0]) / np.linalg.norm(v) for w in W for v in w[1:]]
+    assert largest_cosine(W) == pytest.approx(max(cosines))
+
+
+def test_copies_of_the_first_component_are_found_out():
+    task = make_task(2, n_rows=600)
+    (paper,), (pls,) = (cells_of("higher-order", task, method) for method in ("cipls-released", "pls"))
+    assert paper["largest_correlation"] > 0.9 > pls["largest_correlation"]
+    assert paper["accuracy"] > pls["accuracy"] + 0.1
+    # Whatever is orthogonal to the difference of the means has equal means: a linear classifier can do nothing.
+    assert max(paper["accuracy_without_first"], pls["accuracy_without_first"]) < 0.65
+
+
+def test_a_stream_ends_where_a_fit_to_all_rows_does(task):
+    (stream,), (every,) = (cells_of(name, task, "cipls") for name in ("streaming", "components"))
+    assert stream["n_seen"] == [20, 40, 60, 80]
+    assert stream["accuracy"][-1] == every["accuracy"][stream["n_components"] - 1]
+
+
+def test_a_stream_never_learns_a_row_twice(task, monkeypatch):
+    learnt = []
+    setting = setting_of(task, "cipls")
+    choice = choose_components(setting)
+    monkeypatch.setattr("plstream.experiments.streaming.choose_components", lambda _: choice)
+    partial_fit = CIPLS.partial_fit
+    monkeypatch.setattr(
+        CIPLS, "partial_fit", lambda self, X, y, classes: (learnt.append(X), partial_fit(self, X, y, classes=classes))
+    )
+    EXPERIMENTS["streaming"].cell(setting)
+    np.testing.assert_array_equal(np.concatenate(learnt), task.X[setting.train])
+
+
+def test_selection_by_a_plain_loop():
+    task = make_task(2)
+    train, test = task.splits[0]
+    ranking = InfFS().fit(task.X[train]).ranking_
+    scaler = StandardScaler().fit(task.X[train])
+    cells = cells_of("selection", task, "inffs", settings=Settings(shares=(0.2, 0.5)))
+    assert [cell["n_kept"] for cell in cells] == [1, 3]
+    for cell in cells:
+        kept = ranking <= cell["n_kept"]
+        X, X_test = (scaler.transform(task.X[part])[:, kept] for part in (train, test))
+        svm = LinearSVC(C=0.1, dual=False, random_state=1227).fit(X, task.y[train])
+        assert cell["accuracy"] == svm.score(X_test, task.y[test])
+    (everything,) = cells_of("selection", task, "none")
+    assert (everything["share"], everything["n_kept"]) == (1.0, 6)
+
+
+def test_projection(task):
+    (cell,) = cells_of("projection", task, "cipls")
+    assert np.shape(cell["scores"]) == (20, 2)
+    assert len(cell["labels"]) == 20
+    (again,) = cells_of("projection", task, "cipls")
+    assert cell["scores"] == again["scores"]
+
+
+def poisoned(task, split):
+    """Return the task with garbage in the test rows of a split."""
+    X, y, test = task.X.copy(), task.y.copy(), task.splits[split][1]
+    random = np.random.default_rng(1)
+    X[test] = 1e6 * random.standard_normal((len(test), task.n_features))
+    y[test] = random.permutation(y[test])
+    return dataclasses.replace(task, X=X, y=y)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_nothing_is_learnt_from_test_rows(task, name):
+    experiment = EXPERIMENTS[name]
+    learnt = {"n_components", "validation", "largest_cosine", "largest_correlation", "n_seen", "ranking", "n_kept"}
+    changed = 0
+    for method in experiment.methods:
+        if experiment.why_not(method, task):
+            continue
+        clean, dirty = (cells_of(name, one, method) for one in (task, poisoned(task, 0)))
+        for before, after in zip(clean, dirty, strict=True):
+            assert {key: before[key] for key in learnt & {*before}} == {key: after[key] for key in learnt & {*after}}
+            changed += before.get("accuracy", before.get("scores")) != after.get("accuracy", after.get("scores"))
+    # The test rows do matter for what is not learnt.
+    assert changed
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_every_method_has_cells_or_a_reason(task, name):
+    experiment = EXPERIMENTS[name]
+    for method in experiment.methods:
+        outcome = compute(name, setting_of(task, method))
+        assert outcome.cells or outcome.why or experiment.why_not(method, task)
+        assert bool(outcome.why) <= bool(experiment.why_not(method, task))
+        assert all(cell["method"] == method and cell["split"] == 0 for cell in outcome.cells)
+
+
+def test_a_method_that_fails_is_a_result(task, monkeypatch):
+    def fails(*_, **__):
+        raise ValueError("Rows\nare wrong.")
+
+    monkeypatch.setattr(CIPLS, "partial_fit", fails)
+    outcome = compute("accuracy", setting_of(task, "cipls", split=2))
+    assert (outcome.cells, outcome.why) == ([], "split 2: Rows are wrong.")
+
+
+def test_settings_are_json():
+    assert SMALL.as_dict()["shares"] == [0.1, 0.15, 0.2, 0.5]

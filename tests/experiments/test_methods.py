@@ -1,0 +1,78 @@
+"""Methods by name: nested ones are, scores are products with directions, and what overflows has fewer components."""
+
+import numpy as np
+import pytest
+from sklearn.cross_decomposition import PLSSVD
+
+from plstream import CIPLS, IPLS, OLPLS
+from plstream.experiments.methods import METHODS, as_responses, fitted, scores_of
+
+from .conftest import SMALL, make_task
+
+NAMES = [name for name in METHODS if name != "sgdpls-steps"]
+SIDE_BY_SIDE = {"ipls": IPLS(2), "olpls": OLPLS(2), "cipls": CIPLS(2), "cipls-paper": CIPLS(2, variant="paper")}
+
+
+def scores(task, name, n_components):
+    train = task.splits[0][0]
+    return scores_of(fitted(METHODS[name], task, train, n_components, 0, SMALL), task, train)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if METHODS[name].nested])
+def test_first_components_of_many_are_those_of_few(task, name):
+    most = METHODS[name].most_components(task.n_classes, task.n_features, 4)
+    many = scores(task, name, most)
+    for c in range(1, most + 1):
+        np.testing.assert_allclose(many[:, :, :c], scores(task, name, c), rtol=1e-7, atol=1e-9)
+
+
+def test_sgdpls_is_not_nested():
+    task = make_task(4)
+    assert not np.allclose(scores(task, "sgdpls", 3)[:, :, :1], scores(task, "sgdpls", 1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_are_products_with_directions(task, name):
+    method = METHODS[name]
+    train = task.splits[0][0]
+    c = method.most_components(task.n_classes, task.n_features, 3)
+    projection = fitted(method, task, train, c, 0, SMALL)
+    directions, S = projection.directions(), scores_of(projection, task, train)
+    assert directions.shape == projection.weights().shape == (S.shape[1], c, task.n_features)
+    expected = np.einsum("nj,kij->nki", task.X[train], directions)
+    np.testing.assert_allclose(S - S.mean(axis=0), expected - expected.mean(axis=0), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+def test_each_class_has_a_model_of_its_own(name):
+    task = make_task(4)
+    train = task.splits[0][0]
+    found = scores(task, name, 2)
+    assert found.shape == (len(train), 4, 2)
+    for k in range(4):
+        own = SIDE_BY_SIDE[name].set_params(target="labels").fit(task.X[train], task.y[train] == k)
+        np.testing.assert_allclose(found[:, k], own.transform(task.X[train]), rtol=1e-8, atol=1e-9)
+
+
+def test_pls_svd_is_that_of_scikit_learn():
+    task = make_task(4)
+    train = task.splits[0][0]
+    X, Y = task.X[train], as_responses(task.y[train], np.arange(4))
+    expected = PLSSVD(3, scale=False).fit(X, Y).transform(X)
+    found = scores(task, "pls-svd", 3)[:, 0]
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), rtol=1e-8, atol=1e-9)
+
+
+def test_what_overflows_has_fewer_components():
+    task = make_task(2, n_rows=600)
+    train = task.splits[0][0]
+    projection = fitted(METHODS["cipls-released"], task, train, 10, 0, SMALL)
+    assert 1 < projection.n_components < 10
+    assert "no longer finite" in projection.limited
+    assert np.isfinite(scores_of(projection, task, train)).all()
+
+
+def test_blocks_of_rows_do_not_matter(task, monkeypatch):
+    whole = scores(task, "cipls", 2)
+    monkeypatch.setattr("plstream.experiments.methods._BLOCK_BYTES", 7 * 8 * task.n_features)
+    np.testing.assert_array_equal(scores(task, "cipls", 2), whole)

@@ -1,0 +1,198 @@
+"""The runner: each cell once, the same whatever the number of processes, and a file that is always whole."""
+
+import json
+
+import numpy as np
+import pytest
+
+from plstream.experiments import runner
+from plstream.experiments.catalogue import EXPERIMENTS
+from plstream.experiments.plan import make_plan, planned_seconds, within_budget
+from plstream.experiments.results import Results, read
+
+from .conftest import SMALL, make_task
+
+METHODS = ["sgdpls", "cipls", "pls"]
+
+
+def plan_of(tasks, names=("accuracy", "streaming"), **options):
+    experiments = [EXPERIMENTS[name] for name in names]
+    known = {"methods": METHODS, "folds": None, "settings": SMALL, "seed": 0, "jobs": 1}
+    return make_plan(tasks, experiments, **(known | options))
+
+
+def run_in(folder, tasks, parts=None, seed=0, force=False, **options):
+    results = Results(folder, seed, SMALL, force=force)
+    for task in tasks:
+        results.begin(task)
+    runner.run(plan_of(tasks) if parts is None else parts, results, settings=SMALL, seed=seed, **options)
+    return results
+
+
+def without_times(data):
+    if isinstance(data, dict):
+        return {key: without_times(value) for key, value in data.items() if key != "seconds"}
+    return [without_times(value) for value in data] if isinstance(data, list) else data
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """The cells that are computed."""
+    units, compute = [], runner.compute
+
+    def counted(experiment, setting):
+        units.append((experiment, setting.task.name, setting.method, setting.split))
+        return compute(experiment, setting)
+
+    monkeypatch.setattr(runner, "compute", counted)
+    return units
+
+
+def test_results_have_the_documented_form(tmp_path):
+    task = make_task(2, kind="verification", paper="LFW", note="Made up.")
+    run_in(tmp_path, [task])
+    data = json.loads((tmp_path / "results.json").read_text())
+    assert (data["format"], data["seed"], data["settings"]) == (1, 0, SMALL.as_dict())
+    found = data["tasks"]["small2"]
+    assert [found[name] for name in ("kind", "paper", "note", "n_rows", "n_features", "n_classes", "n_splits")] == [
+        "verification",
+        "LFW",
+        "Made up.",
+        120,
+        6,
+        2,
+        3,
+    ]
+    accuracy = found["experiments"]["accuracy"]
+    order = [(method, split) for method in METHODS for split in range(3)]
+    assert [(cell["method"], cell["split"]) for cell in accuracy["cells"]] == order
+    assert {*accuracy["cells"][0]} == {"method", "split", "n_components", "validation", "accuracy", "seconds"}
+    assert found["experiments"]["streaming"]["skipped"] == {"pls": "it learns all rows at once"}
+
+
+def test_the_same_numbers_whatever_the_number_of_processes(tmp_path):
+    tasks = [make_task(2), make_task(4)]
+    one, two, again = (
+        run_in(tmp_path / str(i), tasks, jobs=jobs).data["tasks"]
+        for i, jobs in enumerate((1, 2, 1))
+        if (tmp_path / str(i)).mkdir() is None
+    )
+    assert without_times(one) == without_times(two) == without_times(again)
+
+
+def test_another_seed_gives_other_numbers(tmp_path):
+    tasks = [make_task(4)]
+    for folder in "ab":
+        (tmp_path / folder).mkdir()
+    first, second = run_in(tmp_path / "a", tasks).data, run_in(tmp_path / "b", tasks, seed=1).data
+    assert without_times(first["tasks"]) != without_times(second["tasks"])
+
+
+def test_what_is_there_is_not_run_again(tmp_path, computed):
+    task = make_task(2)
+    run_in(tmp_path, [task], plan_of([task], folds=1))
+    assert len(computed) == 5
+    run_in(tmp_path, [task], plan_of([task], folds=2))
+    assert len(computed) == len(set(computed)) == 10
+    other = make_task(4)
+    results = run_in(tmp_path, [other], plan_of([other], names=["components"], folds=1))
+    # What was there of another task stays.
+    assert {*results.data["tasks"]} == {"small2", "small4"}
+
+
+def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
+    task = make_task(2)
+    whole = run_in(tmp_path, [task]).data
+    (tmp_path / "results.json").unlink()
+    compute, n_left = runner.compute, 4
+
+    def interrupted(experiment, setting):
+        nonlocal n_left
+        n_left -= 1
+        if n_left < 0:
+            raise KeyboardInterrupt
+        return compute(experiment, setting)
+
+    monkeypatch.setattr(runner, "compute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_in(tmp_path, [task])
+    cells = read(tmp_path / "results.json")["tasks"]["small2"]["experiments"]["accuracy"]["cells"]
+    assert len(cells) == 4
+    monkeypatch.setattr(runner, "compute", compute)
+    assert without_times(run_in(tmp_path, [task]).data) == without_times(whole)
+
+
+def test_results_of_something_else_are_refused(tmp_path):
+    task = make_task(2)
+    run_in(tmp_path, [task], plan_of([task], folds=1))
+    with pytest.raises(ValueError, match=r"results of other seed: name another folder, or pass --force\."):
+        Results(tmp_path, 1, SMALL)
+    other = make_task(4, name="small2")
+    with pytest.raises(ValueError, match="results of other data named small2"):
+        Results(tmp_path, 0, SMALL).begin(other)
+    begun = run_in(tmp_path, [other], plan_of([other], folds=1), force=True)
+    assert begun.data["tasks"]["small2"]["n_classes"] == 4
+    for text in ("{", "[]", '{"format": 2, "tasks": {}}'):
+        (tmp_path / "results.json").write_text(text)
+        with pytest.raises(ValueError, match="not a file of results"):
+            Results(tmp_path, 0, SMALL)
+
+
+def test_a_failure_is_told_and_the_rest_goes_on(tmp_path, monkeypatch):
+    def fails(*_):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    monkeypatch.setattr("plstream.online.CIPLS._begin", fails)
+    found = run_in(tmp_path, [make_task(2)]).data["tasks"]["small2"]["experiments"]["accuracy"]
+    assert found["skipped"] == {"cipls": "split 2: Singular matrix"}
+    assert {cell["method"] for cell in found["cells"]} == {"sgdpls", "pls"}
+
+
+def test_times(tmp_path, monkeypatch):
+    monkeypatch.setattr("plstream.experiments.timing.GROWTH", {"n": (20, 40), "m": (8, 16), "c": (1, 2)})
+    monkeypatch.setattr("plstream.experiments.timing._USUAL", {"n": 40, "m": 8, "c": 2})
+    tasks = [make_task(2), make_task(4)]
+    run_in(tmp_path, tasks, plan_of(tasks, names=["time"], methods=["cipls"]))
+    results = run_in(tmp_path, tasks, plan_of(tasks, names=["time"], methods=["ccipca", "incremental-lda"]))
+    first, second = (results.data["tasks"][name]["experiments"]["time"] for name in ("small2", "small4"))
+    # In turn, so that those that were there are measured again.
+    order = [(method, run) for method in ("ccipca", "incremental-lda", "cipls") for run in range(3)]
+    assert [(cell["method"], cell["run"]) for cell in first["cells"]] == order
+    assert all(cell["seconds"] > cell["update"] > 0 for cell in first["cells"])
+    assert len(first["growth"]) == 6
+    assert second["growth"] == []
+
+
+def test_a_budget_leaves_splits_out_first():
+    parts = plan_of([make_task(2), make_task(4)])
+    seconds = planned_seconds(parts, 1)
+    assert within_budget(parts, 2 * seconds / 60, 1) == parts
+    two_thirds = within_budget(parts, 0.7 * seconds / 60, 1)
+    assert {part.n_splits for part in two_thirds} == {2}
+    assert all("2 of 3 splits, because" in part.note for part in two_thirds)
+    least = within_budget(parts, 0.2 * seconds / 60, 1)
+    assert {part.n_splits for part in least} == {1}
+    assert planned_seconds(least, 1) <= 0.2 * seconds
+    gone = [why for part in least for why in part.skipped.values() if why.startswith("not run")]
+    assert gone
+    assert all("it would take about 1 s, and there are" in why for why in gone)
+
+
+def test_when_the_budget_is_used_up_the_rest_is_told(tmp_path, computed):
+    results = run_in(tmp_path, [make_task(2)], budget=0)
+    assert computed == []
+    skipped = results.data["tasks"]["small2"]["experiments"]["accuracy"]["skipped"]
+    assert skipped == dict.fromkeys(METHODS, "split 0 and on not run, because the 0 min for all were over")
+
+
+def test_what_does_not_fit_into_memory_is_left_out(monkeypatch):
+    monkeypatch.setattr("plstream.experiments.plan.available_bytes", lambda: 1000)
+    part = plan_of([make_task(2)])[0]
+    assert part.methods == ()
+    assert part.skipped["pls"].startswith("not run, because it needs about 0.0 MB of memory, and there are 0.0 MB")
+
+
+def test_estimates_grow_with_the_work():
+    small, large = (plan_of([make_task(4, n_rows=n)], names=["accuracy"])[0] for n in (120, 12_000))
+    assert large.total_seconds > 2 * small.total_seconds
+    assert large.largest_memory > 10 * small.largest_memory / 2

@@ -1,0 +1,131 @@
+"""Tables: every row of the paper's, its figures beside ours, and three ways to write them."""
+
+import numpy as np
+import pytest
+
+from plstream.experiments import paper, runner
+from plstream.experiments.catalogue import EXPERIMENTS
+from plstream.experiments.inference import interval, paired_t_test
+from plstream.experiments.methods import METHODS
+from plstream.experiments.outputs import write_outputs
+from plstream.experiments.plan import make_plan
+from plstream.experiments.results import Results
+from plstream.experiments.selection import SELECTORS
+from plstream.experiments.tables import TITLES, Table, tables_of
+
+from .conftest import SMALL, make_task
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """All experiments on two tasks, one of them as if it were in the paper."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr("plstream.experiments.timing.GROWTH", {"n": (20, 40), "m": (8, 16), "c": (1, 2)})
+    patch.setattr("plstream.experiments.timing._USUAL", {"n": 40, "m": 8, "c": 2})
+    tasks = [make_task(2, kind="verification", paper="LFW"), make_task(4)]
+    found = Results(tmp_path_factory.mktemp("results"), 0, SMALL)
+    for task in tasks:
+        found.begin(task)
+    parts = make_plan(tasks, list(EXPERIMENTS.values()), methods=None, folds=2, settings=SMALL, seed=0, jobs=1)
+    runner.run(parts, found, settings=SMALL, seed=0)
+    patch.undo()
+    return found.data
+
+
+def table_of(results, name, number=0):
+    return tables_of(results, name)[number]
+
+
+def row_of(table, method):
+    (row,) = [row for row in table.rows if row[0] == TITLES[method]]
+    return row
+
+
+def test_every_method_has_a_row(results):
+    for name, experiment in EXPERIMENTS.items():
+        for table in tables_of(results, name):
+            if "all tasks" in table.title or "Growth" in table.title:
+                continue
+            assert [row[0] for row in table.rows] == [TITLES[method] for method in experiment.methods]
+            # What was not run says why.
+            for row in table.rows:
+                was_run = {*row[1:]} != {"-"}
+                assert was_run or any(note.startswith(f"{row[0]}: ") for note in table.notes)
+
+
+def test_accuracy_table(results):
+    table, cells = table_of(results, "accuracy"), results["tasks"]["small2"]["experiments"]["accuracy"]["cells"]
+    by_method = {
+        method: [100 * cell["accuracy"] for cell in cells if cell["method"] == method] for method in ("cipls", "pls")
+    }
+    mean, half_width = interval(by_method["cipls"])
+    row = row_of(table, "cipls")
+    assert row[1] == f"{mean:.2f} ± {half_width:.2f}"
+    assert row[3] == f"{paired_t_test(by_method['cipls'], by_method['pls']):.3f}"
+    assert row[4] == "-"
+    assert row[5] == "91.78 [91.08, 92.47]"
+    assert any(note.startswith("PLS-SVD: with two classes") for note in table.notes)
+    assert "Paper, %" not in table_of(results, "accuracy", 1).header
+
+
+def test_figures_of_the_paper(results):
+    rows = {method: row_of(table_of(results, "accuracy"), method) for method in paper.ACCURACY}
+    assert [rows[method][5][:5] for method in paper.ACCURACY] == ["89.87", "90.60", "90.30", "91.78", "92.47"]
+    averages = next(table for table in tables_of(results, "higher-order") if "all tasks" in table.title)
+    assert {method: row_of(averages, method)[-1] for method in paper.HIGHER_ORDER} == {
+        "ccipca": "63.48",
+        "sgdpls": "58.41",
+        "ipls": "50.76",
+        "cipls": "83.24",
+    }
+    selection = table_of(results, "selection")
+    assert row_of(selection, "inffs-s")[-4:] == ["91.80", "91.62", "91.62", "92.33"]
+    growth = next(table for table in tables_of(results, "time") if "Growth" in table.title)
+    assert row_of(growth, "ipls")[-1] == "O(nLm + c^2 m)"
+    assert {*paper.ACCURACY, *paper.HIGHER_ORDER, *paper.COMPLEXITY} <= {*METHODS}
+    assert all({*rows} <= {*SELECTORS} for rows in paper.SELECTION.values())
+
+
+def test_differences_that_the_text_of_the_paper_states():
+    def of(method, data_set):
+        return paper.accuracy(method, data_set).accuracy
+
+    assert of("cipls", "LFW") - of("sgdpls", "LFW") == pytest.approx(1.18)
+    assert of("cipls", "YTF") - of("ipls", "YTF") == pytest.approx(1.88)
+    assert of("cipls", "ImageNet 224x224") - of("ipls", "ImageNet 224x224") == pytest.approx(1.35)
+    assert of("pls", "LFW") - of("cipls", "LFW") == pytest.approx(0.69)
+    assert paper.HIGHER_ORDER["cipls"] - paper.HIGHER_ORDER["ipls"] == pytest.approx(32.48)
+    lfw = {method: np.array(row) for method, row in paper.SELECTION["LFW"].items()}
+    for method, difference in {"inffs": 0.15, "ilfs": 0.25, "inffs-s": 0.05, "inffs-u": 0.26, "pls-vip": 0.26}.items():
+        # Means to two digits, which the paper truncates.
+        assert (lfw[method] - lfw["cipls-vip"]).mean() == pytest.approx(difference, abs=0.011)
+
+
+def test_components_that_there_are_not(results):
+    row = row_of(table_of(results, "components"), "sgdpls")
+    assert row[1] != "-"
+    assert row[2:] == ["-", "-"]
+
+
+def test_as_text_markdown_and_latex():
+    table = Table("Errors in %", ["Method", "a_b"], [["one", "1.0 ± 0.1"], ["other | two", "-"]], ["Only 5 %."])
+    assert table.as_text() == (
+        "Errors in %\nMethod             a_b\n----------------------\none          1.0 ± 0.1\nother | two          -\n"
+        "Only 5 %.\n"
+    )
+    assert "| other \\| two | - |" in table.as_markdown()
+    latex = table.as_latex()
+    assert r"one & 1.0 $\pm$ 0.1 \\" in latex
+    assert r"a\_b" in latex
+    assert r"Errors in \%. Only 5 \%." in latex
+    assert latex.count("%") == latex.count(r"\%")
+
+
+def test_outputs(results, tmp_path):
+    files = write_outputs(results, tmp_path)
+    assert [file.name for file in files] == ["tables.md", "tables.tex"]
+    markdown, latex = (file.read_text(encoding="utf-8") for file in files)
+    for table in tables_of(results):
+        assert f"## {table.title}" in markdown
+    assert latex.count(r"\begin{table}") == len(tables_of(results))
+    assert "The paper's LFW." in markdown
