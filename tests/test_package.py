@@ -26,6 +26,7 @@ LAYERS = [
     "online",
     "selection",
     "persistence",
+    "inspection",
     "vision",
     "experiments",
     "cli",

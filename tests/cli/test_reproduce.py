@@ -34,8 +34,14 @@ def test_all_experiments(done, tmp_path):
     assert "accuracy, small2: 2 methods, 2 split(s); about 1 s" in text
     for title in ("Accuracy", "Higher-order components: all tasks", "Growth", "Feature selection", "first two scores"):
         assert title in text
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"results.json", "tables.md", "tables.tex"}
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names - {"figures"} == {"results.json", "report.html", "tables.md", "tables.tex"}
+    # Without matplotlib it says so.
+    assert ("figures" in names) == ("No figures: " not in text)
     data = json.loads((tmp_path / "out" / "results.json").read_text())
+    typed = "plstream reproduce all --methods cipls,pls,pls-vip --folds 2 --seed 0 --output out"
+    assert data["commands"] == [typed]
+    assert typed in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert len(data["tasks"]["small4"]["experiments"]) == 7
 
 
@@ -44,7 +50,9 @@ def test_data_may_be_repeated_and_results_are_added(done):
     text = done("reproduce", "selection", "--data", "lfw", "--data", "lfw", "--methods", "none", "--jobs", "1")
     assert "Paper, 10 %" in text
     with open("reproduced/results.json") as file:  # noqa: PTH123
-        assert [*json.load(file)["tasks"]] == ["small2", "small4", "lfw"]
+        data = json.load(file)
+    assert [*data["tasks"]] == ["small2", "small4", "lfw"]
+    assert len(data["commands"]) == 2
 
 
 def test_refusals(refused, done):

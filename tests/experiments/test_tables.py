@@ -3,33 +3,12 @@
 import numpy as np
 import pytest
 
-from plstream.experiments import paper, runner
+from plstream.experiments import paper
 from plstream.experiments.catalogue import EXPERIMENTS
 from plstream.experiments.inference import interval, paired_t_test
 from plstream.experiments.methods import METHODS
-from plstream.experiments.outputs import write_outputs
-from plstream.experiments.plan import make_plan
-from plstream.experiments.results import Results
 from plstream.experiments.selection import SELECTORS
 from plstream.experiments.tables import TITLES, Table, tables_of
-
-from .conftest import SMALL, make_task
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """All experiments on two tasks, one of them as if it were in the paper."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr("plstream.experiments.timing.GROWTH", {"n": (20, 40), "m": (8, 16), "c": (1, 2)})
-    patch.setattr("plstream.experiments.timing._USUAL", {"n": 40, "m": 8, "c": 2})
-    tasks = [make_task(2, kind="verification", paper="LFW"), make_task(4)]
-    found = Results(tmp_path_factory.mktemp("results"), 0, SMALL)
-    for task in tasks:
-        found.begin(task)
-    parts = make_plan(tasks, list(EXPERIMENTS.values()), methods=None, folds=2, settings=SMALL, seed=0, jobs=1)
-    runner.run(parts, found, settings=SMALL, seed=0)
-    patch.undo()
-    return found.data
 
 
 def table_of(results, name, number=0):
@@ -119,13 +98,3 @@ def test_as_text_markdown_and_latex():
     assert r"a\_b" in latex
     assert r"Errors in \%. Only 5 \%." in latex
     assert latex.count("%") == latex.count(r"\%")
-
-
-def test_outputs(results, tmp_path):
-    files = write_outputs(results, tmp_path)
-    assert [file.name for file in files] == ["tables.md", "tables.tex"]
-    markdown, latex = (file.read_text(encoding="utf-8") for file in files)
-    for table in tables_of(results):
-        assert f"## {table.title}" in markdown
-    assert latex.count(r"\begin{table}") == len(tables_of(results))
-    assert "The paper's LFW." in markdown

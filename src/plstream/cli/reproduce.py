@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,7 +60,7 @@ def reproduce(
     ),
     force: Annotated[bool, typer.Option("--force", help="Begin anew if the folder has other results.")] = False,
 ) -> None:
-    """Run the experiments of the CIPLS paper again: tables, and DIR/results.json that they are made from.
+    """Run the experiments of the CIPLS paper again: tables, figures, and a page with all of it, DIR/report.html.
 
     By default all experiments on the digits that come with scikit-learn, which takes about two minutes. Other data is
     in the folder that PLSTREAM_DATA names, or in ~/plstream_data. If it is interrupted, the same command goes on.
@@ -93,6 +93,8 @@ def reproduce(
     tasks: list[Task] = [task for name in dict.fromkeys(data or ["digits"]) for task in load_tasks(name, seed=seed)]
     output.mkdir(parents=True, exist_ok=True)
     results = Results(output, seed, settings, force=force)
+    options = {"methods": methods, "folds": folds, "seed": seed, "budget": budget, "output": output}
+    results.made_by(_as_typed(experiment, {"data": data, **options}))
     for task in tasks:
         results.begin(task)
     try:
@@ -114,8 +116,11 @@ def reproduce(
     except KeyboardInterrupt:
         tell(f"plstream: interrupted; the same command goes on from {results.path}.")
         raise typer.Exit(FAILED) from None
-    files = write_outputs(results.data, output)
-    typer.echo("Written: " + ", ".join(map(str, [results.path, *files])))
+    with shown():
+        written = write_outputs(results.data, output)
+    typer.echo("Written: " + ", ".join(map(str, [results.path, *_in_short(written.files)])))
+    if written.missing:
+        typer.echo(f"No figures: {written.missing}")
 
 
 def _known_methods(names: list[str], experiments: list[Experiment]) -> list[str] | None:
@@ -143,6 +148,26 @@ def _show_plan(parts: list[Part], jobs: int) -> None:
                 typer.echo(f"  {method}: {why}")
     total = in_time(planned_seconds(parts, jobs))
     typer.echo(f"Together about {total} with {jobs} cell(s) at a time, if none of it is there already.\n")
+
+
+def _as_typed(experiment: Which, options: dict[str, Any]) -> str:
+    """Return the command with the options that were given."""
+    import shlex
+
+    words = ["plstream", "reproduce", experiment.value]
+    for name, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            words += [f"--{name}", str(one)] if one is not None else []
+    return shlex.join(words)
+
+
+def _in_short(files: list[Path]) -> list[str]:
+    """Return names of files, with those of figures taken together."""
+    from ..experiments.outputs import FIGURES
+
+    names = [str(file) for file in files if file.parent.name != FIGURES]
+    folders = {file.parent for file in files if file.parent.name == FIGURES}
+    return names + [f"{folder} ({sum(file.parent == folder for file in files)} files)" for folder in folders]
 
 
 def _show_tables(tables: list[Table]) -> None:

@@ -1,17 +1,31 @@
-"""What is made of results.json: tables in Markdown and in LaTeX."""
+"""What is made of results.json: tables in Markdown and in LaTeX, figures, and a page with all of it."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..persistence.files import replacing
+from ..progress import track
+from ..sources.errors import needed
+from .figures import Picture, pictures_of
+from .page import page_of
 from .tables import tables_of
 
+PAGE = "report.html"
+FIGURES = "figures"
 
-def write_outputs(results: dict[str, Any], folder: str | os.PathLike[str]) -> list[Path]:
-    """Write all that can be made of results to a folder, and return the files.
+
+class Outputs(NamedTuple):
+    """What was written, and what was not and why."""
+
+    files: list[Path]
+    missing: str = ""
+
+
+def write_outputs(results: dict[str, Any], folder: str | os.PathLike[str]) -> Outputs:
+    """Write all that can be made of results to a folder.
 
     Parameters
     ----------
@@ -22,7 +36,8 @@ def write_outputs(results: dict[str, Any], folder: str | os.PathLike[str]) -> li
 
     Returns
     -------
-    files : list of Path
+    outputs : Outputs
+        The page, the tables and the figures. Without matplotlib there are no figures, and ``missing`` says so.
     """
     tables = tables_of(results)
     texts = {
@@ -31,12 +46,29 @@ def write_outputs(results: dict[str, Any], folder: str | os.PathLike[str]) -> li
         + "\n".join(table.as_markdown() for table in tables),
         "tables.tex": "\n".join(table.as_latex() for table in tables),
     }
-    files = []
-    for name, text in texts.items():
-        files.append(Path(folder, name))
-        with replacing(files[-1]) as file:
-            file.write(text.encode())
-    return files
+    files = [_written(Path(folder, name), text.encode()) for name, text in texts.items()]
+    pictures: list[Picture] = []
+    missing = ""
+    try:
+        needed("matplotlib", "Drawing figures", "plot")
+    except ImportError as error:
+        missing = str(error)
+    else:
+        for picture in track(pictures_of(results), "figures", None, lambda _: 1, "figures"):
+            pictures.append(picture)
+            Path(folder, FIGURES).mkdir(exist_ok=True)
+            files += [
+                _written(Path(folder, FIGURES, f"{picture.name}.{kind}"), picture.as_bytes(kind))
+                for kind in ("png", "svg")
+            ]
+    page = page_of(results, pictures, missing).write(Path(folder, PAGE))
+    return Outputs([page, *files], missing)
+
+
+def _written(path: Path, content: bytes) -> Path:
+    with replacing(path) as file:
+        file.write(content)
+    return path
 
 
 def _about(results: dict[str, Any]) -> list[str]:

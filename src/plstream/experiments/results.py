@@ -2,7 +2,7 @@
 
 ::
 
-    {"format": 1, "plstream": version, "seed": 0, "settings": {...}, "environment": {...},
+    {"format": 1, "plstream": version, "seed": 0, "settings": {...}, "environment": {...}, "commands": [...],
      "tasks": {name: {"title", "kind", "paper", "note", "fingerprint", "n_rows", "n_features", "n_classes", "n_splits",
        "experiments": {name: {"settings": {...}, "cells": [{"method", "split", ...}], "skipped": {method: why}}}}}}
 
@@ -55,6 +55,7 @@ class Results:
             "seed": seed,
             "settings": settings.as_dict(),
             "environment": environment(),
+            "commands": [],
             "tasks": {},
         }
         self._written = -_PAUSE
@@ -67,6 +68,12 @@ class Results:
             if before.get(name) != self.data[name]:
                 raise ValueError(f"{self.path} has results of other {name}: name another folder, or pass --force.")
         self.data["tasks"] = before["tasks"]
+        self.data["commands"] = before.get("commands", [])
+
+    def made_by(self, command: str) -> None:
+        """Note the command that adds results, once."""
+        if command not in self.data["commands"]:
+            self.data["commands"].append(command)
 
     def begin(self, task: Task) -> None:
         """Make a place for a task; raise ValueError if there is another of its name."""

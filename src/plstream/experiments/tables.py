@@ -51,6 +51,8 @@ class Table:
     header: list[str]
     rows: list[list[str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    task: str = ""
+    """The task that it is about, or none if it is about all."""
 
     def as_text(self) -> str:
         """Return lines for a terminal."""
@@ -109,7 +111,7 @@ def tables_of(results: Result, experiment: str | None = None) -> list[Table]:
     return [table for name in names for table in _TABLES[name](results)]
 
 
-def _found(results: Result, experiment: str) -> Iterator[tuple[str, Result, Result]]:
+def found_of(results: Result, experiment: str) -> Iterator[tuple[str, Result, Result]]:
     """Yield name, task and result of all tasks that the experiment was run on."""
     for name, task in results["tasks"].items():
         if experiment in task["experiments"]:
@@ -118,7 +120,7 @@ def _found(results: Result, experiment: str) -> Iterator[tuple[str, Result, Resu
 
 def _new_table(experiment: str, name: str, task: Result, header: list[str]) -> Table:
     title = f"{EXPERIMENTS[experiment].title}: {task['title']} ({name})"
-    return Table(title, header)
+    return Table(title, header, task=name)
 
 
 def _filled(
@@ -154,17 +156,17 @@ def _filled(
 
 
 def _accuracy(results: Result) -> Iterator[Table]:
-    for name, task, found in _found(results, "accuracy"):
+    for name, task, found in found_of(results, "accuracy"):
         header = ["Method", "Accuracy, %", "Components", "p (= PLS)", "p (= CIPLS)"]
         in_paper = task["paper"] in paper.DATA_SETS
         table = _new_table("accuracy", name, task, header + ["Paper, %"] * in_paper)
 
         def row(method: str, cells: list[Result], task: Result = task, found: Result = found) -> list[str]:
-            mine = _by_split(found, method)
+            mine = by_split(found, method)
             values = [
                 _with_interval(list(mine.values())),
                 _range([cell["n_components"] for cell in cells]),
-                *(_p_value(mine, _by_split(found, other), method == other) for other in ("pls", "cipls")),
+                *(_p_value(mine, by_split(found, other), method == other) for other in ("pls", "cipls")),
             ]
             return values + ([_reported(method, task["paper"])] if task["paper"] in paper.DATA_SETS else [])
 
@@ -176,7 +178,7 @@ def _accuracy(results: Result) -> Iterator[Table]:
 
 
 def _components(results: Result) -> Iterator[Table]:
-    for name, task, found in _found(results, "components"):
+    for name, task, found in found_of(results, "components"):
         most = len(found["cells"][0]["accuracy"]) if found["cells"] else 0
         table = _new_table("components", name, task, ["Method", *(f"c = {c}" for c in range(1, most + 1))])
         yield _filled(table, "components", found, lambda _, cells: _means(cells, "accuracy"), ["Accuracies in %."])
@@ -185,7 +187,7 @@ def _components(results: Result) -> Iterator[Table]:
 def _higher_order(results: Result) -> Iterator[Table]:
     name = "higher-order"
     header = ["Method", "c", "All", "Without first", "Regressed out", "Projected out", "max |cos|", "max |corr|"]
-    for task_name, task, found in _found(results, name):
+    for task_name, task, found in found_of(results, name):
 
         def row(_: str, cells: list[Result]) -> list[str]:
             kinds = ("accuracy_all", "accuracy", "accuracy_residual", "accuracy_without_first")
@@ -206,7 +208,7 @@ def _higher_order(results: Result) -> Iterator[Table]:
 
 def _averages(results: Result, name: str) -> Table | None:
     """Return the table of the paper: means over all tasks."""
-    found = [found for _, _, found in _found(results, name)]
+    found = [found for _, _, found in found_of(results, name)]
     table = Table(
         f"{EXPERIMENTS[name].title}: all tasks",
         ["Method", "Tasks", "Without first", "Regressed out", "Projected out", "Paper"],
@@ -231,16 +233,16 @@ def _averages(results: Result, name: str) -> Table | None:
 
 
 def _time(results: Result) -> Iterator[Table]:
-    for name, task, found in _found(results, "time"):
+    for name, task, found in found_of(results, "time"):
         header = ["Method", "Time, µs", "of which to learn", "p (= CIPLS)", "p (= CCIPCA)"]
 
         def row(method: str, cells: list[Result], found: Result = found) -> list[str]:
-            mine = _by_run(found, method)
+            mine = by_run(found, method)
             mean, half_width = interval([1e6 * cell["seconds"] for cell in cells])
             return [
                 f"{mean:,.1f} ± {half_width:,.1f}",
                 f"{np.mean([1e6 * cell['update'] for cell in cells]):,.1f}",
-                *(_p_value(mine, _by_run(found, other), method == other) for other in ("cipls", "ccipca")),
+                *(_p_value(mine, by_run(found, other), method == other) for other in ("cipls", "ccipca")),
             ]
 
         settings = results["settings"]
@@ -250,11 +252,12 @@ def _time(results: Result) -> Iterator[Table]:
         notes = [f"{what}: {how}, {components}.", paper.TIME]
         yield _filled(_new_table("time", name, task, header), "time", found, row, notes)
         if found.get("growth"):
-            yield _growth(found["growth"])
+            yield _growth(name, found["growth"])
 
 
-def _growth(cells: list[Result]) -> Table:
-    table = Table("Growth of the time to learn", ["Method", "rows n", "features m", "components c", "Paper"])
+def _growth(task: str, cells: list[Result]) -> Table:
+    header = ["Method", "rows n", "features m", "components c", "Paper"]
+    table = Table("Growth of the time to learn", header, task=task)
     for method in dict.fromkeys(cell["method"] for cell in cells):
         slopes = []
         for varied in ("n", "m", "c"):
@@ -268,7 +271,7 @@ def _growth(cells: list[Result]) -> Table:
 
 
 def _streaming(results: Result) -> Iterator[Table]:
-    for name, task, found in _found(results, "streaming"):
+    for name, task, found in found_of(results, "streaming"):
         blocks = len(found["cells"][0]["accuracy"]) if found["cells"] else 0
         shown = sorted({0, blocks // 4, blocks // 2, 3 * blocks // 4, blocks - 1} if blocks else set())
         header = ["Method", "c", *(f"{block + 1} of {blocks}" for block in shown), "Mean"]
@@ -284,7 +287,7 @@ def _streaming(results: Result) -> Iterator[Table]:
 
 
 def _selection(results: Result) -> Iterator[Table]:
-    for name, task, found in _found(results, "selection"):
+    for name, task, found in found_of(results, "selection"):
         shares = results["settings"]["shares"]
         reported = paper.SELECTION.get(task["paper"] or "", {})
         columns = [f"{100 * share:g} %" for share in shares]
@@ -308,11 +311,11 @@ def _selection(results: Result) -> Iterator[Table]:
 
 
 def _projection(results: Result) -> Iterator[Table]:
-    for name, task, found in _found(results, "projection"):
+    for name, task, found in found_of(results, "projection"):
 
         def row(_: str, cells: list[Result]) -> list[str]:
             scores, labels = np.array(cells[0]["scores"]), np.array(cells[0]["labels"])
-            return [str(len(labels)), *(f"{_between(column, labels):.3f}" for column in scores.T)]
+            return [str(len(labels)), *(f"{share_between(column, labels):.3f}" for column in scores.T)]
 
         notes = ["Shares of the variance of scores that are between classes, for test rows.", paper.PROJECTION]
         if task["n_classes"] > 2:
@@ -334,11 +337,13 @@ _TABLES: dict[str, Callable[[Result], Iterator[Table]]] = {
 }
 
 
-def _by_split(found: Result, method: str) -> dict[int, float]:
-    return {cell["split"]: cell["accuracy"] for cell in found["cells"] if cell["method"] == method}
+def by_split(found: Result, method: str, kind: str = "accuracy") -> dict[int, float]:
+    """Return the accuracies of a method, by split."""
+    return {cell["split"]: cell[kind] for cell in found["cells"] if cell["method"] == method}
 
 
-def _by_run(found: Result, method: str) -> dict[int, float]:
+def by_run(found: Result, method: str) -> dict[int, float]:
+    """Return the times of a method, by run."""
     return {cell["run"]: cell["seconds"] for cell in found["cells"] if cell["method"] == method}
 
 
@@ -377,7 +382,7 @@ def _reported(method: str, data_set: str) -> str:
     return f"{value.accuracy:.2f}" + (f" [{value.interval[0]:.2f}, {value.interval[1]:.2f}]" if value.interval else "")
 
 
-def _between(column: Any, labels: Any) -> float:
+def share_between(column: Any, labels: Any) -> float:
     """Return the share of the variance of a column that is between classes."""
     total = float(((column - column.mean()) ** 2).sum())
     groups = [column[labels == label] for label in np.unique(labels)]

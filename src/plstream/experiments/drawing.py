@@ -1,0 +1,272 @@
+"""How figures look: a colour and a marker for each method, labels beside what they name, and files without dates.
+
+Figures are made for a column of text: as wide as a phone is when it is held upright, so that words can be read there
+and in print alike. Colours are told apart by people who do not see red or green, and on white and on black paper (see
+the tests). Our own methods are drawn thicker, and PLS, which all others are measured by, in the colour of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..inspection.report import FAINT, GRID, INK, PAPER
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 4.7
+DPI = 200
+_LINE = 0.185
+"""Height of a line of text, in inches."""
+
+
+@dataclass(frozen=True)
+class Style:
+    """The look of a method."""
+
+    colour: str
+    marker: str
+    dashes: str = "-"
+    own: bool = False
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Options of a line with markers."""
+        return {
+            "color": self.colour,
+            "marker": self.marker,
+            "linestyle": self.dashes,
+            "linewidth": 2.6 if self.own else 1.2,
+            # What all are measured by is on top, for it may be the same as others.
+            "zorder": 4 if self.own else 5 if self.colour == INK else 3,
+            **self.mark,
+        }
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """Options of a marker."""
+        size = 7.0 if self.own else 5.0
+        size *= 1.5 if self.marker == "*" else 1
+        return {"markersize": size, "markeredgecolor": PAPER, "markeredgewidth": 0.6}
+
+
+STYLES = {
+    "ccipca": Style("#726440", "v"),
+    "sgdpls": Style("#1d7168", "^"),
+    "sgdpls-steps": Style("#1d7168", "<", ":"),
+    "ipls": Style("#a39b60", "s"),
+    "olpls": Style("#614cff", "P"),
+    "incremental-lda": Style("#30698c", "X"),
+    "cipls-paper": Style("#3aa2d5", "D", "--"),
+    "cipls-released": Style("#0faaac", "h", ":"),
+    "cipls": Style("#0460bd", "o", own=True),
+    "incremental-pls": Style("#d88700", "*", own=True),
+    "pls": Style(INK, "d", "--"),
+    "pls-svd": Style("#9f480a", "p", "-."),
+}
+# Selectors look like the method that they rank with.
+STYLES |= {
+    "inffs": STYLES["ccipca"],
+    "ilfs": STYLES["sgdpls"],
+    "inffs-u": STYLES["ipls"],
+    "inffs-s": STYLES["olpls"],
+    "pls-vip": STYLES["pls"],
+    "cipls-vip": STYLES["cipls"],
+    "incremental-pls-vip": STYLES["incremental-pls"],
+    "none": Style(FAINT, "", ":"),
+}
+CLASSES = ("#0460bd", "#d88700", "#0faaac", "#9f480a", "#614cff", "#726440", "#3aa2d5", "#a39b60", "#1d7168", INK)
+CLASS_MARKERS = ("o", "^", "s", "v", "D", "P", "X", "h", "<", ">")
+_CONTEXT = {
+    "font.size": 9.5,
+    "font.family": "sans-serif",
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "text.color": INK,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    # Words stay words; names of shapes depend on the shapes alone.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "plstream",
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw in this style, whatever is set elsewhere."""
+    # Unlike pyplot, it opens no windows and holds no figures.
+    from matplotlib import style as styles
+
+    with styles.context(["default", _CONTEXT]):
+        yield
+
+
+def new_figure(height: float) -> Figure:
+    """Return an empty figure of the common width."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(WIDTH, height))
+
+
+def as_bytes(figure: Figure, kind: str) -> bytes:
+    """Return the file of a figure, "png" or "svg": the same bytes for the same figure."""
+    metadata = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None, "Format": None, "Type": None}}[kind]
+    file = BytesIO()
+    with style():
+        figure.savefig(file, format=kind, dpi=DPI, metadata=metadata)
+    return file.getvalue()
+
+
+class Rows:
+    """Axes with a line of text for each of several methods, marks in it, and a number at its end."""
+
+    def __init__(self, methods: Sequence[str], titles: Sequence[str], xlabel: str, above: float = 0) -> None:
+        # Lines for the axis below, and for what is said above.
+        height = _LINE * (1.45 * len(methods) + 3.2 + above)
+        self.figure = new_figure(height)
+        bottom, top = 2.8 * _LINE / height, (0.4 + above) * _LINE / height
+        self.axes: Axes = self.figure.add_axes((0.335, bottom, 0.525, 1 - bottom - top))
+        self._places = {method: place for place, method in enumerate(methods)}
+        self.axes.set_yticks(range(len(methods)), titles)
+        for label, method in zip(self.axes.get_yticklabels(), methods, strict=True):
+            label.set_fontweight("bold" if STYLES[method].own else "normal")
+        self.axes.set_ylim(len(methods) - 0.45, -0.55)
+        self.axes.tick_params(axis="y", length=0)
+        self.axes.grid(visible=False, axis="y")
+        self.axes.spines["left"].set_visible(False)
+        self.axes.set_xlabel(xlabel)
+
+    def place(self, method: str) -> int:
+        """Return where the line of a method is."""
+        return self._places[method]
+
+    def value(self, method: str, text: str) -> None:
+        """Write what a line comes to at its end."""
+        self.axes.text(
+            1.03,
+            self.place(method),
+            text,
+            transform=self.axes.get_yaxis_transform(),
+            va="center_baseline",
+            fontweight="bold" if STYLES[method].own else "normal",
+        )
+
+    def mark(self, method: str, value: float) -> None:
+        """Draw a value."""
+        look = STYLES[method].line
+        look |= {"linestyle": "", "markersize": 1.3 * look["markersize"]}
+        self.axes.plot([value], [self.place(method)], **look)
+
+    def bar(self, method: str, low: float, high: float) -> None:
+        """Draw an interval."""
+        own = STYLES[method].own
+        self.axes.plot(
+            [low, high],
+            [self.place(method)] * 2,
+            color=STYLES[method].colour,
+            linewidth=2.6 if own else 1.5,
+            solid_capstyle="butt",
+            zorder=2,
+        )
+
+
+def stacked(n: int, height: float) -> tuple[Figure, list[Axes]]:
+    """Return a figure with panels one below the other, and room for labels to the right of each."""
+    total = n * height
+    figure = new_figure(total)
+    bottom, top = 2.6 * _LINE, 1.5 * _LINE
+    axes = [
+        figure.add_axes((0.12, (total - (i + 1) * height + bottom) / total, 0.455, (height - bottom - top) / total))
+        for i in range(n)
+    ]
+    return figure, axes
+
+
+def label_lines(
+    axes: Axes, lines: Mapping[str, tuple[Sequence[float], Sequence[float]]], texts: Mapping[str, str]
+) -> None:
+    """Write the names of lines to the right of them, in the order of their ends, each beside its marker.
+
+    Lines that end where the axes do are tied to their names.
+    """
+    # From here on axes stay as they are: the places of labels depend on them.
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
+    transform, inverse = axes.transData, axes.transAxes.inverted()
+    last = max((x[-1] for x, _ in lines.values()), default=0.0)
+    ends = {name: inverse.transform(transform.transform((x[-1], y[-1])))[1] for name, (x, y) in lines.items()}
+    # A line may end below the axes, but its name is beside them.
+    ends = {name: max(0.0, end) for name, end in ends.items()}
+    order = sorted(ends, key=lambda name: (ends[name], lines[name][1][-1]))
+    gap = 0.93 * _LINE * axes.figure.dpi / axes.bbox.height
+    places = spread([ends[name] for name in order], gap, 0.0, 1.0)
+    for name, place in zip(order, places, strict=True):
+        look = STYLES[name]
+        x = lines[name][0][-1]
+        options: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
+        if x == last:
+            edge = inverse.transform(transform.transform((x, lines[name][1][-1])))
+            axes.plot([edge[0] + 0.015, 1.07], [ends[name], place], color=look.colour, linewidth=0.6, **options)
+        axes.plot([1.105], [place], color=look.colour, marker=look.marker, linestyle="", **look.mark, **options)
+        weight = "bold" if look.own else "normal"
+        axes.text(1.15, place, texts[name], va="center_baseline", fontsize=8.5, fontweight=weight, **options)
+
+
+def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Return places in the same order that are at least a gap apart, and as close to those wanted as can be.
+
+    Parameters
+    ----------
+    places : sequence of float
+        Where labels are wanted, in order.
+    gap : float
+        The least distance of two.
+    low, high : float
+        Between which they are if there is room; else they go beyond both alike.
+
+    Returns
+    -------
+    places : list of float
+
+    Examples
+    --------
+    >>> from plstream.experiments.drawing import spread
+    >>> [round(place, 3) for place in spread([0.5, 0.5, 0.9], 0.1, 0, 1)]
+    [0.45, 0.55, 0.9]
+    """
+    n = len(places)
+    # Less their distances, places are only to be in order: means of those that are not.
+    shifts = np.arange(n) * gap
+    groups: list[tuple[float, int]] = []
+    for wanted in np.asarray(places, dtype=float) - shifts:
+        mean, size = float(wanted), 1
+        while groups and groups[-1][0] > mean:
+            before, count = groups.pop()
+            mean, size = (before * count + mean * size) / (count + size), count + size
+        groups.append((mean, size))
+    found = np.concatenate([np.full(size, mean) for mean, size in groups]) if groups else np.empty(0)
+    room = high - low - (n - 1) * gap
+    bounds = (low, low + room) if room >= 0 else (low + room / 2, low + room / 2)
+    return [float(place) for place in np.clip(found, *bounds) + shifts]

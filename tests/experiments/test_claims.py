@@ -1,0 +1,152 @@
+"""Claims of the paper: verdicts follow from the numbers, and from nothing else."""
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from plstream.experiments.claims import compared, findings_of
+
+NOISE = np.random.default_rng(0).normal(scale=0.01, size=(8, 10))
+
+
+def results_with(experiment, cells, n_classes=2):
+    task = {"title": "Made up", "paper": None, "n_classes": n_classes, "experiments": {experiment: {"cells": cells}}}
+    return {"tasks": {"one": task}}
+
+
+def accuracies(means, n_splits=10, **others):
+    return [
+        {"method": method, "split": split, "accuracy": mean + NOISE[i, split], **others}
+        for i, (method, mean) in enumerate(means.items())
+        for split in range(n_splits)
+    ]
+
+
+def verdicts(results):
+    return [finding.verdict for finding in findings_of(results)]
+
+
+RIVALS = {"ccipca": 0.7, "sgdpls": 0.7, "ipls": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("cipls", "verdict"),
+    [
+        ({"cipls": 0.8}, "yes"),
+        ({"cipls": 0.6}, "no"),
+        ({"cipls": 0.7}, "open"),
+        ({"cipls-paper": 0.8, "cipls-released": 0.8, "cipls": 0.8}, "yes"),
+        ({"cipls-paper": 0.6, "cipls-released": 0.8}, "partly"),
+        ({"cipls-paper": 0.6, "cipls-released": 0.7}, "open"),
+    ],
+)
+def test_ahead_of_the_others(cipls, verdict):
+    (finding,) = findings_of(results_with("accuracy", accuracies(RIVALS | cipls)))
+    assert finding.verdict == verdict
+    for method in RIVALS | cipls:
+        values = [cell["accuracy"] for cell in accuracies(RIVALS | cipls) if cell["method"] == method]
+        assert f"{100 * np.mean(values):.2f} %" in finding.text
+
+
+def test_one_that_is_ahead_of_cipls_is_enough():
+    (finding,) = findings_of(results_with("accuracy", accuracies(RIVALS | {"cipls": 0.8, "ipls": 0.9})))
+    assert finding.verdict == "no"
+    assert "is ahead of CCIPCA and SGDPLS and behind IPLS." in finding.text
+
+
+def test_few_splits_decide_nothing():
+    cells = accuracies({"cipls": 0.9, "pls": 0.9, **RIVALS}, n_splits=4)
+    assert verdicts(results_with("accuracy", cells)) == ["open", "open"]
+    assert all("fewer than 5 splits" in finding.text for finding in findings_of(results_with("accuracy", cells)))
+
+
+def test_what_was_not_run_is_not_told():
+    assert findings_of(results_with("accuracy", accuracies({"cipls": 0.9}))) == []
+    assert findings_of(results_with("accuracy", accuracies(RIVALS | {"pls": 0.9}))) == []
+    assert findings_of(results_with("accuracy", [])) == []
+    assert findings_of({"tasks": {}}) == []
+
+
+def test_comparisons_are_paired_t_tests():
+    first, second = dict(enumerate(NOISE[0])), dict(enumerate(NOISE[1] + 0.003))
+    difference, p = compared(first, second)
+    assert difference == pytest.approx(np.mean(NOISE[0] - NOISE[1]) - 0.003)
+    assert p == pytest.approx(ttest_rel(NOISE[0], NOISE[1] + 0.003).pvalue)
+    assert np.isnan(compared(first, {}))[0]
+
+
+@pytest.mark.parametrize(
+    ("means", "verdict"),
+    [
+        ({"cipls": 0.8, "pls": 0.8, "sgdpls": 0.7, "ipls": 0.7}, "yes"),
+        ({"cipls": 0.7, "pls": 0.8, "sgdpls": 0.7, "ipls": 0.7}, "no"),
+        ({"cipls": 0.8, "pls": 0.8, "sgdpls": 0.7, "ipls": 0.8}, "no"),
+    ],
+)
+def test_like_pls(means, verdict):
+    assert verdicts(results_with("accuracy", accuracies(means)))[1] == verdict
+
+
+@pytest.mark.parametrize(("residual", "verdict"), [(0.5, "no"), (0.8, "yes")])
+def test_copies_of_the_first_component(residual, verdict):
+    cells = accuracies({"cipls-paper": 0.8, "ipls": 0.5}, largest_correlation=0.98765)
+    for cell, noise in zip(cells, np.tile(NOISE[7], 2), strict=True):
+        cell["accuracy_residual"] = residual + noise
+    ahead, copies = findings_of(results_with("higher-order", cells))
+    assert (ahead.verdict, copies.verdict) == ("yes", verdict)
+    assert "up to 0.988" in copies.text
+
+
+@pytest.mark.parametrize(
+    ("cipls", "ccipca", "verdict"), [(1e-4, 1e-4, "yes"), (1e-4, 1e-5, "no"), (9e-4, 9e-4, "open"), (3e-3, 3e-3, "no")]
+)
+def test_times(cipls, ccipca, verdict):
+    times = {"cipls": cipls, "ccipca": ccipca, "ipls": 9e-4, "sgdpls-steps": 2e-3}
+    cells = [
+        {"method": method, "run": run, "seconds": mean * (1 + NOISE[i, run])}
+        for i, (method, mean) in enumerate(times.items())
+        for run in range(10)
+    ]
+    (finding,) = findings_of(results_with("time", cells))
+    assert finding.verdict == verdict
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(0.9, "yes"), (0.7, "no")])
+def test_streams(last, verdict):
+    lines = {"cipls": [0.1] * 5 + [0.9] * 14 + [last], "ipls": [0.5] * 5 + [0.8] * 15}
+    cells = [{"method": m, "split": s, "accuracy": line} for m, line in lines.items() for s in range(5)]
+    (finding,) = findings_of(results_with("streaming", cells))
+    assert finding.verdict == verdict
+    assert f"CIPLS (normalized): {15 if verdict == 'yes' else 14}, " in finding.text
+    assert verdicts(results_with("streaming", [cell for cell in cells if cell["split"] == 0])) == ["open"]
+    for cell in cells:
+        cell["accuracy"] = cell["accuracy"][:5]
+    assert verdicts(results_with("streaming", cells)) == []
+
+
+@pytest.mark.parametrize(("ilfs", "verdict"), [(0.6, "yes"), (0.7, "yes"), (0.8, "no")])
+def test_selection(ilfs, verdict):
+    means = {"cipls-vip": 0.7, "pls-vip": 0.7, "ilfs": ilfs, "none": 0.99}
+    cells = [cell | {"share": share} for cell in accuracies(means) for share in (0.1, 0.5)]
+    assert verdicts(results_with("selection", cells)) == [verdict]
+
+
+def test_projections():
+    random = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 50)
+    first, noise = labels * 5.0 + random.normal(size=100), random.normal(size=100)
+    scores = {
+        "ipls": (first, noise),
+        "sgdpls": (first, 0 * noise),
+        "cipls-paper": (first, first),
+        "cipls": (first, noise),
+    }
+    cells = [
+        {"method": m, "split": 0, "scores": np.transpose(pair).tolist(), "labels": labels.tolist()}
+        for m, pair in scores.items()
+    ]
+    (finding,) = findings_of(results_with("projection", cells))
+    assert finding.verdict == "partly"
+    assert "CIPLS (Algorithm 1): 8" in finding.text
+    assert "a correlation of 1.000." in finding.text
+    assert findings_of(results_with("projection", cells, n_classes=3)) == []

@@ -1,0 +1,105 @@
+"""What is written of results: tables, figures, and the page, which says what the results say."""
+
+import copy
+import sys
+
+import pytest
+
+from plstream.experiments.claims import findings_of
+from plstream.experiments.figures import pictures_of
+from plstream.experiments.outputs import write_outputs
+from plstream.experiments.page import page_of
+from plstream.experiments.tables import tables_of
+
+from ..browser import check_page, check_widths
+from ..inspection.test_report import HOSTILE
+
+
+@pytest.fixture(scope="module")
+def written(results, tmp_path_factory):
+    pytest.importorskip("matplotlib", reason="figures need plstream[plot]")
+    folder = tmp_path_factory.mktemp("written")
+    return folder, write_outputs(results, folder)
+
+
+def read(results):
+    """Return the page of results without figures, as text."""
+    return " ".join(check_page(page_of(results).html()).texts)
+
+
+def test_files(written, results):
+    folder, (files, missing) = written
+    assert missing == ""
+    assert {path for path in folder.rglob("*") if path.is_file()} == {*files}
+    names = [f"{picture.name}.{kind}" for picture in pictures_of(results) for kind in ("png", "svg")]
+    assert [file.name for file in files] == ["report.html", "tables.md", "tables.tex", *names]
+    markdown, latex = ((folder / name).read_text(encoding="utf-8") for name in ("tables.md", "tables.tex"))
+    for table in tables_of(results):
+        assert f"## {table.title}" in markdown
+    assert latex.count(r"\begin{table}") == len(tables_of(results))
+    assert "The paper's LFW." in markdown
+
+
+def test_the_page_has_all_of_it(written, results):
+    html = (written[0] / "report.html").read_text(encoding="utf-8")
+    page = check_page(html)
+    assert len(html) < 3_000_000
+    assert page.tags.count("svg") == len([*pictures_of(results)])
+    text = " ".join(page.texts)
+    for table in tables_of(results):
+        for row in table.rows:
+            assert all(entry in text for entry in row)
+        assert all(note in text for note in table.notes)
+    for finding in findings_of(results):
+        assert finding.text in text
+    check_widths(html, written[0])
+
+
+def test_without_matplotlib(results, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    files, missing = write_outputs(results, tmp_path)
+    assert [file.name for file in files] == ["report.html", "tables.md", "tables.tex"]
+    assert missing == "Drawing figures needs the package matplotlib: pip install plstream[plot]."
+    assert missing in files[0].read_text(encoding="utf-8")
+
+
+def test_names_are_text(results):
+    hostile = copy.deepcopy(results)
+    hostile["tasks"] = {HOSTILE: hostile["tasks"]["small2"] | {"title": HOSTILE, "note": HOSTILE, "paper": HOSTILE}}
+    hostile["commands"] = [HOSTILE]
+    hostile["tasks"][HOSTILE]["experiments"]["accuracy"]["skipped"]["pls-svd"] = HOSTILE
+    assert read(hostile).count(HOSTILE) > 20
+
+
+def test_the_first_words_are_those_of_the_results(results):
+    told = copy.deepcopy(results)
+    accuracies = {"cipls": [0.8, 0.9], "incremental-pls": [0.7, 0.7], "pls": [0.7, 0.7]}
+    told["tasks"]["small2"]["experiments"]["accuracy"]["cells"] = [
+        {"method": method, "split": split, "accuracy": value, "n_components": 1}
+        for method, values in accuracies.items()
+        for split, value in enumerate(values)
+    ]
+    text = read(told)
+    assert "2 classes: most accurate of 3 is CIPLS (normalized) with 85.00 ± 63.53 % (2 splits)." in text
+    assert "That is 15.00 points above PLS (too few splits for a test)." in text
+    assert "IncrementalPLS (one pass) has 70.00 %, in all splits the same as PLS." in text
+    assert "2 classes (120 rows, 6 features, 2 classes; the paper's LFW)" in text
+
+
+@pytest.mark.parametrize("name", ["accuracy", "time", "projection"])
+def test_experiments_that_are_missing(results, name):
+    few = copy.deepcopy(results)
+    del few["tasks"]["small4"]
+    few["tasks"]["small2"]["experiments"] = {name: few["tasks"]["small2"]["experiments"][name]}
+    assert read(few)
+    few["tasks"]["small2"]["experiments"][name] |= {"cells": [], "growth": [], "skipped": {"cipls": "it is late"}}
+    assert "it is late" in read(few)
+    few["tasks"]["small2"]["experiments"] = {}
+    assert "no methods" in read(few)
+    assert "Data: none." in read({**few, "tasks": {}})
+
+
+def test_commands_are_told(results):
+    told = results | {"commands": ["plstream reproduce all --output 'a b'"]}
+    assert "plstream reproduce all --output 'a b'" in read(told)
+    assert read({key: value for key, value in told.items() if key != "commands"})
