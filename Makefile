@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
 
-.PHONY: help run test test-lowest lint fuzz kill bench docs clean
+.PHONY: help run example test test-lowest lint fuzz kill bench docs clean
 help:
-	@echo "make run          fit a file larger than the memory allowed, and see that the result is exact"
+	@echo "make run          run the experiments of the CIPLS paper again: tables, figures and a page in reproduced/"
+	@echo "make example      fit a file larger than the memory allowed, and see that the result is exact"
 	@echo "make test         run all tests"
 	@echo "make test-lowest  run the tests with the lowest supported releases (Python 3.11 or 3.12)"
 	@echo "make lint         check style and types"
@@ -33,7 +34,15 @@ $(LOWEST)/ready: $(LOWEST)/pip pyproject.toml .ci/lowest.txt
 	$(LOWEST)/bin/python -m pip install --quiet --constraint .ci/lowest.txt --editable . pytest pytest-xdist hypothesis
 	@touch $@
 
-run: $(VENV)/base
+$(VENV)/run: $(VENV)/base
+	$(BIN)/python -m pip install --quiet --editable '.[cli,plot]'
+	@touch $@
+
+run: $(VENV)/run
+	$(BIN)/plstream reproduce --output reproduced
+	@echo "Open reproduced/report.html in a browser."
+
+example: $(VENV)/base
 	$(BIN)/python examples/out_of_core.py
 
 test: $(VENV)/dev
