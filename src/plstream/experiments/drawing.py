@@ -148,7 +148,7 @@ class Rows:
         height = _LINE * (1.45 * len(methods) + 3.2 + above)
         self.figure = new_figure(height)
         bottom, top = 2.8 * _LINE / height, (0.4 + above) * _LINE / height
-        self.axes: Axes = self.figure.add_axes((0.335, bottom, 0.525, 1 - bottom - top))
+        self.axes: Axes = self.figure.add_axes((0.335, bottom, 0.51, 1 - bottom - top))
         self._places = {method: place for place, method in enumerate(methods)}
         self.axes.set_yticks(range(len(methods)), titles)
         for label, method in zip(self.axes.get_yticklabels(), methods, strict=True):

@@ -196,8 +196,8 @@ def _higher_order(_: Result, _task: Result, found: Result) -> Drawn:
 
 
 def _time(results: Result, _: Result, found: Result) -> Drawn:
-    means = {method: interval([1e6 * cell["seconds"] for cell in cells]) for method, cells in _by_method(found).items()}
-    rows = Rows([*means], [*map(_short, means)], "Microseconds to learn one more row")
+    means = {method: interval([cell["seconds"] for cell in cells]) for method, cells in _by_method(found).items()}
+    rows = Rows([*means], [*map(_short, means)], "Time to learn one more row")
     rows.axes.set_xscale("log")
     least = min(mean for mean, _ in means.values())
     for method, (mean, half_width) in means.items():
@@ -205,12 +205,12 @@ def _time(results: Result, _: Result, found: Result) -> Drawn:
             # An interval may reach below zero, where there are no logarithms.
             rows.bar(method, max(mean - half_width, least / 10), mean + half_width)
         rows.mark(method, mean)
-        rows.value(method, f"{mean:,.0f}" if mean >= 100 else f"{mean:.1f}")
-    _plain_log(rows.axes, "x")
+        rows.value(method, in_time(mean))
+    _in_times(rows.axes, "x")
     order = sorted(means, key=lambda method: means[method].mean)
     description = (
-        f"Time to learn one more row, from {means[order[0]].mean:,.0f} microseconds ({TITLES[order[0]]}) to "
-        f"{means[order[-1]].mean:,.0f} ({TITLES[order[-1]]})."
+        f"Time to learn one more row, from {in_time(means[order[0]].mean)} ({TITLES[order[0]]}) to "
+        f"{in_time(means[order[-1]].mean)} ({TITLES[order[-1]]})."
     )
     reading = (
         f"Means of {results['settings']['runs']} rows with 95 % confidence intervals. Every step to the next power of "
@@ -231,9 +231,7 @@ def _growth(cells: Sequence[Result]) -> tuple[Figure, str, str]:
         lines: dict[str, Line] = {}
         for method in dict.fromkeys(cell["method"] for cell in cells if cell["varied"] == name):
             mine = sorted(
-                (cell["value"], 1e3 * cell["seconds"])
-                for cell in cells
-                if (cell["method"], cell["varied"]) == (method, name)
+                (cell["value"], cell["seconds"]) for cell in cells if (cell["method"], cell["varied"]) == (method, name)
             )
             lines[method] = [value for value, _ in mine], [time for _, time in mine]
         for method, (x, y) in lines.items():
@@ -243,9 +241,10 @@ def _growth(cells: Sequence[Result]) -> tuple[Figure, str, str]:
         values = sorted({cell["value"] for cell in cells if cell["varied"] == name})
         axes.set_xticks(values, [f"{value:,}" for value in values])
         axes.minorticks_off()
-        _plain_log(axes, "y")
+        _in_times(axes, "y")
+        axes.tick_params(axis="y", labelsize=8.5)
         axes.set_xlabel(_VARIED[name])
-        axes.set_title("Milliseconds to learn all rows")
+        axes.set_title("Time to learn all rows")
         slopes = {
             method: f" {exponent(x, y):.2f}" if len(x) > 1 and len(set(x)) > 1 else ""
             for method, (x, y) in lines.items()
@@ -454,18 +453,33 @@ def _legend_above(axes: Axes, columns: int) -> None:
     )
 
 
-def _plain_log(axes: Axes, which: str) -> None:
-    """Have numbers rather than powers on a logarithmic axis, at 1, 2 and 5 if it is short."""
+def in_time(seconds: float) -> str:
+    """Return a time in a few digits, with its unit.
+
+    Examples
+    --------
+    >>> from plstream.experiments.figures import in_time
+    >>> in_time(2.5e-6), in_time(0.0123), in_time(0.9996), in_time(9000)
+    ('2.5 µs', '12.3 ms', '1 s', '2.5 h')
+    """
+    for unit, size in (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)):
+        value = float(f"{seconds / size:.3g}")
+        if value < 1000:
+            return f"{value:g} {unit}"
+    return f"{seconds / 3600:.2g} h"
+
+
+def _in_times(axes: Axes, which: str) -> None:
+    """Have times with units on a logarithmic axis, at 1, 2 and 5 if it is short."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axis = getattr(axes, f"{which}axis")
     low, high = getattr(axes, f"get_{which}lim")()
     decades = np.log10(high / low)
-    axis.set_major_locator(
-        LogLocator(subs=(1.0, 2.0, 5.0) if decades < 1.8 else (1.0, 3.0) if decades < 2.6 else (1.0,))
-    )
+    steps = (1.0, 2.0, 5.0) if decades < 1.3 else (1.0, 3.0) if decades < (2.2 if which == "x" else 3) else (1.0,)
+    axis.set_major_locator(LogLocator(subs=steps, numticks=4 if which == "x" else 6))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}" if value < 1e6 else f"{value:.0e}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: in_time(value)))
 
 
 def _described(what: str, lines: dict[str, Line]) -> str:
