@@ -98,15 +98,23 @@ def test_controls_of_higher_order_components():
     random = np.random.default_rng(0)
     S, S_test = random.normal(size=(50, 3, 4)), random.normal(size=(7, 3, 4))
     R, R_test = residuals(S, S_test)
-    for k in range(3):
-        A = np.column_stack([np.ones(50), S[:, k, 0]])
-        solution = np.linalg.lstsq(A, S[:, k, 1:], rcond=None)[0]
-        np.testing.assert_allclose(R[:, k], S[:, k, 1:] - A @ solution, atol=1e-12)
-        A_test = np.column_stack([np.ones(7), S_test[:, k, 0]])
-        np.testing.assert_allclose(R_test[:, k], S_test[:, k, 1:] - A_test @ solution, atol=1e-12)
+    A, A_test = (np.column_stack([np.ones(len(scores)), scores[:, :, 0]]) for scores in (S, S_test))
+    for j, (k, i) in enumerate((k, i) for k in range(3) for i in range(1, 4)):
+        solution = np.linalg.lstsq(A, S[:, k, i], rcond=None)[0]
+        np.testing.assert_allclose(R[:, j], S[:, k, i] - A @ solution, atol=1e-12)
+        np.testing.assert_allclose(R_test[:, j], S_test[:, k, i] - A_test @ solution, atol=1e-12)
     W = random.normal(size=(2, 3, 5))
-    cosines = [abs(w[0] @ v) / np.linalg.norm(w[0]) / np.linalg.norm(v) for w in W for v in w[1:]]
+    cosines = [abs(w[0] @ v) / np.linalg.norm(w[0]) / np.linalg.norm(v) for w in W for u in W for v in u[1:]]
     assert largest_cosine(W) == pytest.approx(max(cosines))
+
+
+def test_copies_of_another_model_are_found_out():
+    random = np.random.default_rng(0)
+    firsts = random.normal(size=(60, 2))
+    S = np.stack([firsts, firsts[:, ::-1]], axis=2)
+    R, R_test = residuals(S, 2 * S)
+    np.testing.assert_allclose(R, 0, atol=1e-12)
+    np.testing.assert_allclose(R_test, 0, atol=1e-12)
 
 
 def test_copies_of_the_first_component_are_found_out():
@@ -202,7 +210,7 @@ def test_a_method_that_fails_is_a_result(task, monkeypatch):
 
     monkeypatch.setattr(CIPLS, "partial_fit", fails)
     outcome = compute("accuracy", setting_of(task, "cipls", split=2))
-    assert (outcome.cells, outcome.why) == ([], "split 2: Rows are wrong.")
+    assert (outcome.cells, outcome.why) == ([], "split 2: Rows are wrong")
 
 
 def test_settings_are_json():

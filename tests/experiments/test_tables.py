@@ -40,7 +40,10 @@ def test_accuracy_table(results):
     mean, half_width = interval(by_method["cipls"])
     row = row_of(table, "cipls")
     assert row[1] == f"{mean:.2f} ± {half_width:.2f}"
-    assert row[3] == f"{paired_t_test(by_method['cipls'], by_method['pls']):.3f}"
+    # Of fewer than five splits there is no test.
+    assert row[3] == (
+        f"{paired_t_test(by_method['cipls'], by_method['pls']):.3f}" if len(by_method["pls"]) >= 5 else "-"
+    )
     assert row[4] == "-"
     assert row[5] == "91.78 [91.08, 92.47]"
     assert any(note.startswith("PLS-SVD: with two classes") for note in table.notes)

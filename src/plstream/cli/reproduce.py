@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,7 +47,7 @@ def reproduce(
         list[str] | None, typer.Option("--methods", metavar="A,B", help="Methods to compare. Default: all.")
     ] = None,
     folds: Annotated[int | None, typer.Option("--folds", min=1, help="Use the first so many splits.")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of all that is random.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of all that is random.")] = 0,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Cells at a time. Default: as many as there are cores.")
     ] = None,
@@ -96,23 +98,26 @@ def reproduce(
     options = {"methods": methods, "folds": folds, "seed": seed, "budget": budget, "output": output}
     results.made_by(_as_typed(experiment, {"data": data, **options}))
     for task in tasks:
-        results.begin(task)
+        results.begin(task, force=force)
     try:
-        with shown():
-            parts = make_plan(tasks, experiments, methods=wanted, folds=folds, settings=settings, seed=seed, jobs=jobs)
-        if budget is not None:
-            parts = within_budget(parts, budget, jobs)
-        _show_plan(parts, jobs)
-        with shown():
-            run(
-                parts,
-                results,
-                settings=settings,
-                seed=seed,
-                jobs=jobs,
-                budget=budget,
-                on_finished=lambda name: _show_tables(tables_of(results.data, name)),
-            )
+        with _alone_in(output):
+            with shown():
+                parts = make_plan(
+                    tasks, experiments, methods=wanted, folds=folds, settings=settings, seed=seed, jobs=jobs
+                )
+            if budget is not None:
+                parts = within_budget(parts, budget, jobs)
+            _show_plan(parts, jobs)
+            with shown():
+                run(
+                    parts,
+                    results,
+                    settings=settings,
+                    seed=seed,
+                    jobs=jobs,
+                    budget=budget,
+                    on_finished=lambda name: _show_tables(tables_of(results.data, name)),
+                )
     except KeyboardInterrupt:
         tell(f"plstream: interrupted; the same command goes on from {results.path}.")
         raise typer.Exit(FAILED) from None
@@ -121,6 +126,24 @@ def reproduce(
     typer.echo("Written: " + ", ".join(map(str, [results.path, *_in_short(written.files)])))
     if written.missing:
         typer.echo(f"No figures: {written.missing}")
+    if any(part.methods for part in parts) and results.is_empty:
+        tell("plstream: nothing could be computed; the tables say why.")
+        raise typer.Exit(FAILED)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder: each would write what the other does not know of."""
+    from ..persistence.files import locked_file
+
+    lock = locked_file(folder / "lock")
+    if lock is None:
+        raise ValueError(f"{folder} is in use by another run: wait until that has ended, or name another folder.")
+    with lock:
+        try:
+            yield
+        finally:
+            (folder / "lock").unlink(missing_ok=True)
 
 
 def _known_methods(names: list[str], experiments: list[Experiment]) -> list[str] | None:

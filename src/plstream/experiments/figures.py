@@ -334,7 +334,9 @@ def _projection(_: Result, task: Result, found: Result) -> Drawn:
         axes.set_ylabel(names[1], fontsize=8.5, labelpad=2)
         if len(scores) and not scores[:, 1].any():
             axes.text(0.5, 0.9, "has one component", transform=axes.transAxes, ha="center", fontsize=8.5, color=FAINT)
-    _class_legend(figure, classes[:10], height)
+    is_pair = task["kind"] == "verification"
+    kinds = ["different", "the same"] if is_pair and len(classes) == 2 else [str(label) for label in classes[:10]]
+    _class_legend(figure, kinds, height)
     description = (
         f"The first two scores of {max(len(cell['labels']) for cell in cells.values())} test rows of {len(classes)} "
         f"classes, by {len(cells)} methods: {', '.join(TITLES[method] for method in cells)}."
@@ -345,20 +347,19 @@ def _projection(_: Result, task: Result, found: Result) -> Drawn:
     yield "", figure, description, reading
 
 
-def _class_legend(figure: Figure, classes: Sequence[int], height: float) -> None:
+def _class_legend(figure: Figure, names: Sequence[str], height: float) -> None:
     from matplotlib.lines import Line2D
 
-    names = ["different", "the same"] if [*classes] == [0, 1] else [str(label) for label in classes]
     handles = [
         Line2D([], [], marker=drawing.CLASS_MARKERS[k], color=drawing.CLASSES[k], linestyle="", markersize=5)
-        for k in range(len(classes))
+        for k in range(len(names))
     ]
     figure.legend(
         handles,
         names,
         loc="upper left",
         bbox_to_anchor=(0.02, 1 - 0.02 / height),
-        ncols=len(classes),
+        ncols=len(names),
         frameon=False,
         handletextpad=0.1,
         columnspacing=0.9,

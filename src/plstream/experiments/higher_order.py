@@ -2,10 +2,12 @@
 
 If the others are near copies of the first component, it has not been dropped at all. So there are controls: what is
 left when the others lose their regression on the first score, or their parts along its direction, and how close to the
-first any other comes. The first direction of PLS for two classes is that of the difference of their means. Whatever is
-orthogonal to it has equal means in the training rows, so that the second control is at chance for every method that has
-this direction: it shows how much of the rest is due to it. The first control changes nothing in PLS, whose scores are
-uncorrelated.
+first any other comes. Where every class has a model, all of their first scores count, for one model's others may well
+be copies of another's first.
+
+The first direction of PLS for two classes is that of the difference of their means. Whatever is orthogonal to it has
+equal means in the training rows, so that the second control is at chance for every method that has this direction: it
+shows how much of the rest is due to it. The first control changes nothing in PLS, whose scores are uncorrelated.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def higher_order_cell(setting: Setting) -> list[Cell]:
 
 
 def largest_cosine(weights: Float64Array) -> float:
-    """Return the largest cosine of the first direction with another, of all models, without regard to sign.
+    """Return the largest cosine of a first direction with one that is not, of any models, without regard to sign.
 
     Examples
     --------
@@ -53,35 +55,40 @@ def largest_cosine(weights: Float64Array) -> float:
     0.6
     """
     units = weights / _or_one(np.linalg.norm(weights, axis=2, keepdims=True))
-    return float(np.abs(np.einsum("kj,kij->ki", units[:, 0], units[:, 1:])).max())
+    return float(np.abs(np.einsum("kj,lij->kli", units[:, 0], units[:, 1:])).max())
 
 
 def residuals(S: Array, S_test: Array) -> tuple[Array, Array]:
-    """Return all scores but the first of each model, minus their regressions on it in the training rows.
+    """Return all scores but the first of each model, minus their regressions on all first ones in the training rows.
 
     Examples
     --------
     >>> import numpy as np
     >>> from plstream.experiments.higher_order import residuals
     >>> S = np.array([[[1.0, 2.0]], [[-1.0, -2.0]]])
-    >>> [part.tolist() for part in residuals(S, S[:1] + 1)]
-    [[[[0.0]], [[0.0]]], [[[-1.0]]]]
+    >>> [(np.round(part, 9) + 0.0).tolist() for part in residuals(S, S[:1] + 1)]
+    [[[0.0], [0.0]], [[-1.0]]]
     """
     mean = S.mean(axis=0)
-    centred = S - mean
-    first, others = centred[:, :, :1], centred[:, :, 1:]
-    slopes = (first * others).sum(axis=0) / _or_one((first**2).sum(axis=0))
-    test = S_test - mean
-    return others - first * slopes, test[:, :, 1:] - test[:, :, :1] * slopes
+    (firsts, others), (test_firsts, test_others) = (_firsts_and_others(part - mean) for part in (S, S_test))
+    scale = _or_one(np.abs(firsts).max(axis=0))
+    slopes = np.linalg.lstsq(firsts / scale, others, rcond=None)[0]
+    return others - firsts / scale @ slopes, test_others - test_firsts / scale @ slopes
+
+
+def _firsts_and_others(S: Array) -> tuple[Array, Array]:
+    return S[:, :, 0], S[:, :, 1:].reshape(len(S), -1)
 
 
 def _without_first(projection: Projection) -> Float64Array:
-    """Return the directions of all scores but the first, minus their parts along the first, in one matrix."""
+    """Return the directions of all scores but the first ones, minus their parts along these, in one matrix."""
     directions = projection.directions()
-    first = directions[:, 0] / _or_one(np.linalg.norm(directions[:, 0], axis=1, keepdims=True))
-    others = directions[:, 1:]
-    others = others - np.einsum("kj,kij->ki", first, others)[:, :, None] * first[:, None]
-    return np.asarray(others.reshape(-1, others.shape[2]))
+    firsts = directions[:, 0] / _or_one(np.linalg.norm(directions[:, 0], axis=1, keepdims=True))
+    # An orthonormal basis, without what the directions of the last class add, which is nothing but rounding errors.
+    _, sizes, basis = np.linalg.svd(firsts, full_matrices=False)
+    basis = basis[sizes > 1e-9 * sizes.max()]
+    others = directions[:, 1:].reshape(-1, directions.shape[2])
+    return np.asarray(others - others @ basis.T @ basis)
 
 
 def _products(task: Task, rows: Rows, mean: Array, directions: Float64Array) -> Float64Array:
@@ -90,10 +97,11 @@ def _products(task: Task, rows: Rows, mean: Array, directions: Float64Array) -> 
 
 
 def _largest_correlation(S: Array) -> float:
-    """Return the largest correlation of first scores with others of the same model."""
+    """Return the largest correlation of a first score with one that is not, of any models."""
     centred = S - S.mean(axis=0)
     units = centred / _or_one(np.linalg.norm(centred, axis=0))
-    return float(np.abs(np.einsum("nk,nki->ki", units[:, :, 0], units[:, :, 1:])).max())
+    firsts, others = _firsts_and_others(units)
+    return float(np.abs(firsts.T @ others).max())
 
 
 def _or_one(numbers: Array) -> Array:

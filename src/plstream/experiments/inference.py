@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+# With fewer pairs nothing is tested.
+FEWEST = 5
+
 
 class Interval(NamedTuple):
     """A mean, and half the width of its confidence interval, NaN if there is only one value."""
@@ -58,7 +61,7 @@ def paired_t_test(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """Return the slope of seconds over sizes in logarithms: 1 if time is proportional to size.
+    """Return the slope of seconds over sizes in logarithms: 1 if time is proportional to size; NaN of fewer than two.
 
     Examples
     --------
@@ -66,4 +69,4 @@ def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
     >>> round(exponent([1, 2, 4], [3.0, 12.0, 48.0]), 6)
     2.0
     """
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0]) if len(sizes) > 1 else np.nan

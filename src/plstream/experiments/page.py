@@ -112,10 +112,13 @@ def _standing(task: Result, found: Result) -> str:
         method: {split: 100 * share for split, share in by_split(found, method).items()}
         for method in dict.fromkeys(cell["method"] for cell in found["cells"])
     }
+    # Methods of which there are fewer splits, for want of time, are not compared.
+    most = max(map(len, by_method.values()))
+    by_method = {method: values for method, values in by_method.items() if len(values) == most}
     means = {method: interval([*values.values()]) for method, values in by_method.items()}
     best = max(means, key=lambda method: means[method].mean)
     mean, half_width = means[best]
-    n_splits = max(map(len, by_method.values()))
+    n_splits = len(by_method[best])
     width = f" ± {half_width:.2f}" if half_width == half_width else ""  # noqa: PLR0124
     also = [TITLES[m] for m in means if m != best and f"{means[m].mean:.2f}" == f"{mean:.2f}"]
     text = f"{task['title']}: most accurate of {len(means)} is {' and '.join([TITLES[best], *also])} with "
@@ -130,7 +133,9 @@ def _standing(task: Result, found: Result) -> str:
 def _beside(mine: dict[int, float], pls: dict[int, float]) -> str:
     if mine == pls:
         return "in all splits the same as PLS"
-    difference, p = compared(mine, pls)
+    difference, *_, p = compared(mine, pls)
+    if difference != difference:  # noqa: PLR0124
+        return "without a split in common with PLS"
     side = "above" if difference > 0 else "below"
     text = f"{abs(difference):.2f} points {side} PLS" if abs(difference) >= 0.005 else "on average the same as PLS"
     if p != p:  # noqa: PLR0124

@@ -59,13 +59,15 @@ class Results:
             "tasks": {},
         }
         self._written = -_PAUSE
-        self._force = force
-        if self.path.exists() and not force:
-            self._go_on_with(read(self.path))
+        self._begun: set[str] = set()
+        if self.path.exists():
+            self._go_on_with(read(self.path), force=force)
 
-    def _go_on_with(self, before: dict[str, Any]) -> None:
+    def _go_on_with(self, before: dict[str, Any], *, force: bool) -> None:
         for name in ("seed", "settings"):
             if before.get(name) != self.data[name]:
+                if force:
+                    return
                 raise ValueError(f"{self.path} has results of other {name}: name another folder, or pass --force.")
         self.data["tasks"] = before["tasks"]
         self.data["commands"] = before.get("commands", [])
@@ -75,7 +77,7 @@ class Results:
         if command not in self.data["commands"]:
             self.data["commands"].append(command)
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: Task, *, force: bool = False) -> None:
         """Make a place for a task; raise ValueError if there is another of its name."""
         known = {
             "title": task.title,
@@ -88,8 +90,13 @@ class Results:
             "n_classes": task.n_classes,
             "n_splits": len(task.splits),
         }
+        if task.name in self._begun:
+            raise ValueError(f"There are two data sets named {task.name}: give one of the files another name.")
+        self._begun.add(task.name)
+        if force and self.data["tasks"].get(task.name, known).get("fingerprint") != known["fingerprint"]:
+            del self.data["tasks"][task.name]
         found = self.data["tasks"].setdefault(task.name, {**known, "experiments": {}})
-        if found["fingerprint"] != known["fingerprint"]:
+        if found.get("fingerprint") != known["fingerprint"]:
             raise ValueError(
                 f"{self.path} has results of other data named {task.name}: name another folder, or pass --force."
             )
@@ -100,6 +107,11 @@ class Results:
             name, {"settings": {}, "cells": [], "skipped": {}}
         )
         return place
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no cells."""
+        return not any(place["cells"] for task in self.data["tasks"].values() for place in task["experiments"].values())
 
     def done(self, task: str, name: str) -> set[tuple[str, int]]:
         """Return the methods and splits (0 for times) of which there are cells."""

@@ -164,7 +164,8 @@ def _compute_apart(experiment: str, setting: Setting) -> Outcome:
 
 def _run_times(parts: Sequence[Part], results: Results, settings: Settings, seed: int) -> None:
     """Measure times: all methods of a task in turn, and how they grow once for all tasks."""
-    grown = any(results.experiment(part.task.name, TIME).get("growth") for part in parts)
+    places = [results.experiment(part.task.name, TIME) for part in parts]
+    grown = next((place for place in places if place.get("growth")), None)
     with single_threaded_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for part in parts:
@@ -179,15 +180,16 @@ def _run_times(parts: Sequence[Part], results: Results, settings: Settings, seed
                 place["skipped"].update(skipped)
                 place["cells"] = []
                 results.add(name, TIME, cells, part.experiment.methods)
-            if not grown and part.methods:
-                methods = [method for method in part.methods if method not in NOT_GROWN]
+            if grown is None or grown is place:
+                known = {cell["method"] for cell in place["growth"]}
+                methods = [method for method in part.methods if method not in {*NOT_GROWN, *known}]
                 n_cells = len(methods) * sum(map(len, GROWTH.values()))
                 sizes = growth(methods, settings, seed)
-                place["growth"] = list(track(sizes, "time, by size", n_cells, lambda _: 1, "cells"))
-                grown = True
+                place["growth"] += track(sizes, "time, by size", n_cells, lambda _: 1, "cells")
+                grown = place
             results.save(now=False)
 
 
 def _sentence(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()).rstrip(".")
     return text or ("there is not enough memory" if isinstance(error, MemoryError) else type(error).__name__)

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import paper
 from .catalogue import EXPERIMENTS
-from .inference import exponent, interval, paired_t_test
+from .inference import FEWEST, exponent, interval, paired_t_test
 from .methods import METHODS
 from .selection import SELECTORS
 
@@ -26,6 +26,10 @@ _LATEX = {
     "±": r"$\pm$",
     "µ": r"$\mu$",
     "|": r"$|$",
+    "$": r"\$",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
     "<": "$<$",
     ">": "$>$",
 }
@@ -33,8 +37,8 @@ _LATEX = {
 _T_TESTS = "p by paired t-tests over splits, which share training rows, so that they are optimistic"
 _CONTROLS = (
     "Accuracies in % with all scores, without the first, and, as controls, also without what the others share with it: "
-    "their regressions on the first score, or their parts along its direction. Cosines of the first weights, and "
-    "correlations of the first scores, with any others: where they are near 1, the others are copies of the first."
+    "their regressions on the first scores (of all models), or their parts along these directions. Cosines of the "
+    "first weights, and correlations of the first scores, with any others: where they are near 1, these are copies."
 )
 _EXPONENTS = (
     "Exponents: 1 is proportional, 0 does not depend on it. L is the number of principal components, T that of steps."
@@ -263,7 +267,7 @@ def _growth(task: str, cells: list[Result]) -> Table:
         for varied in ("n", "m", "c"):
             mine = [cell for cell in cells if (cell["method"], cell["varied"]) == (method, varied)]
             slope = exponent([cell["value"] for cell in mine], [cell["seconds"] for cell in mine])
-            slopes.append(f"{slope:.2f}")
+            slopes.append(NOTHING if np.isnan(slope) else f"{slope:.2f}")
         complexity = paper.COMPLEXITY.get("cipls" if method in paper.CIPLS_VARIANTS else method, NOTHING)
         table.rows.append([TITLES[method], *slopes, complexity])
     table.notes.append(_EXPONENTS)
@@ -350,7 +354,7 @@ def by_run(found: Result, method: str) -> dict[int, float]:
 def _p_value(mine: dict[int, float], others: dict[int, float], is_same: bool) -> str:  # noqa: FBT001
     """Return the probability for pairs that both have."""
     both = [key for key in mine if key in others]
-    if is_same or len(both) < 2:
+    if is_same or len(both) < FEWEST:
         return NOTHING
     p = paired_t_test([mine[key] for key in both], [others[key] for key in both])
     return "< 0.001" if p < 0.001 else f"{p:.3f}"

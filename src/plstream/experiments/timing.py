@@ -51,22 +51,30 @@ def update_times(
             skipped[name] = f"component {error.component} of {most} is no longer finite after a few rows"
         else:
             projections.append(projection)
-    cells = []
+    cells: list[Cell] = []
     # The first ones compile what is left to be compiled.
     for run, row in enumerate(more, start=-2):
         X, y = task.X[row : row + 1], task.y[row : row + 1]
-        first = run % len(projections)
+        first = run % max(1, len(projections))
         for projection in projections[first:] + projections[:first]:
-            start = clock()
-            projection.learn(X, y)
-            learnt = clock()
-            projection.directions()
-            end = clock()
+            try:
+                times = _to_update(projection, X, y)
+            except NotFiniteError as error:
+                projections.remove(projection)
+                skipped[projection.method.name] = f"component {error.component} is no longer finite after some rows"
+                continue
             if run >= 0:
-                cells.append(
-                    {"method": projection.method.name, "run": run, "seconds": end - start, "update": learnt - start}
-                )
-    return cells, skipped
+                cells.append({"method": projection.method.name, "run": run, **times})
+    return [cell for cell in cells if cell["method"] not in skipped], skipped
+
+
+def _to_update(projection: Projection, X: Array, y: Array) -> dict[str, float]:
+    """Return seconds to learn a row and have the directions, and those to learn it."""
+    start = clock()
+    projection.learn(X, y)
+    learnt = clock()
+    projection.directions()
+    return {"seconds": clock() - start, "update": learnt - start}
 
 
 def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Cell]:

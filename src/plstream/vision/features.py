@@ -103,6 +103,9 @@ def extract_features(
     """
     path = Path(output)
     _check(path, dtype, batch_size=batch_size, threads=threads, size=size)
+    beside = path.with_suffix(".txt")
+    if isinstance(images, str | os.PathLike) and beside.exists() and Path(images).exists() and beside.samefile(images):
+        raise ValueError(f"{beside} is the list of images, and would be replaced by that of rows: rename one of them.")
     found = find_images(images)
     network = _network(model, weights, layer=layer, pool=pool, size=size, threads=threads)
     preprocessing = Preprocessing(network.size, resample, tuple(mean), tuple(std))

@@ -54,6 +54,7 @@ class PartialArray:
         self._made_from, self._overwrite = made_from, overwrite
         self.n_done = 0
         self.skipped: list[int] = []
+        self._finishing = False
 
     @property
     def n_rows(self) -> int:
@@ -73,16 +74,21 @@ class PartialArray:
         return self
 
     def _begin(self) -> None:
-        if not self._go_on():
-            for path in () if self._overwrite else (self.path, self.names_path):
-                if path.exists():
+        goes_on = self._go_on()
+        for path in () if self._overwrite else (self.path, self.names_path):
+            if path.exists() and not (goes_on and self._is_finishing(path)):
+                if not goes_on:
                     self._remove()
-                    raise FileExistsError(f"{path} exists already: choose another name, or replace it with overwrite=.")
+                raise FileExistsError(f"{path} exists already: choose another name, or replace it with overwrite=.")
         self._file: BinaryIO = self._part.open("r+b")
         self._file.write(self._header())
         self._file.truncate(self._end())
         self._file.seek(0, os.SEEK_END)
         self._written_at = time.monotonic()
+
+    def _is_finishing(self, path: Path) -> bool:
+        """Return whether a file is there because all was done but for names of files."""
+        return self._finishing and (path == self.names_path or _are_one(path, self._part))
 
     def _go_on(self) -> bool:
         """Return whether there is something to go on from, having taken it in."""
@@ -97,9 +103,9 @@ class PartialArray:
                 f"{self._part} was begun with other {' and '.join(changed)}: start over with overwrite=, or "
                 "choose another name."
             )
-        self.n_done, self.skipped = n_done, skipped
+        self.n_done, self.skipped, self._finishing = n_done, skipped, bool(journal.get("finishing"))
         if changed or self._part.stat().st_size < self._end():
-            self.n_done, self.skipped = 0, []
+            self.n_done, self.skipped, self._finishing = 0, [], False
         return self.n_done > 0
 
     def append(self, rows: Array, n_items: int, skipped: list[int]) -> None:
@@ -113,13 +119,15 @@ class PartialArray:
         """Let the file have its name, beside one with the names of its rows."""
         left_out = set(self.skipped)
         kept = [name for i, name in enumerate(names) if i not in left_out]
+        self._finishing = True
         self._write_journal()
         self._file.seek(0)
         self._file.write(self._header())
         self._file.close()
         with replacing(self.names_path) as file:
             file.write("".join(f"{name}\n" for name in kept).encode(errors="surrogateescape"))
-        put_in_place(self._part, self.path, overwrite=self._overwrite)
+        if not _are_one(self._part, self.path):
+            put_in_place(self._part, self.path, overwrite=self._overwrite)
         self._remove()
 
     def __exit__(self, *error: object) -> None:
@@ -144,7 +152,12 @@ class PartialArray:
     def _write_journal(self) -> None:
         self._file.flush()
         os.fsync(self._file.fileno())
-        journal = {"made_from": self._made_from, "n_done": self.n_done, "skipped": self.skipped}
+        journal = {
+            "made_from": self._made_from,
+            "n_done": self.n_done,
+            "skipped": self.skipped,
+            "finishing": self._finishing,
+        }
         with replacing(self._journal) as file:
             file.write(json.dumps(journal).encode())
         self._written_at = time.monotonic()
@@ -163,3 +176,7 @@ class PartialArray:
 
     def _end(self) -> int:
         return len(self._header()) + self.n_rows * self._n_columns * self._dtype.itemsize
+
+
+def _are_one(first: Path, second: Path) -> bool:
+    return first.exists() and second.exists() and first.samefile(second)
