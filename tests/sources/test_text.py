@@ -200,3 +200,17 @@ def test_compressed_whatever_the_name(tmp_path, name):
 def test_a_compressed_stream_says_so():
     with pytest.raises(ValueError, match="gunzip"):
         open_source(io.BytesIO(gzip.compress(b"a,b\n1,2\n")), format="csv")
+
+
+def test_a_pipe_that_begins_anew_is_known_however_it_is_cut():
+    content = b"x,y\n" + b"1,2\n" * 10 + b'3,"4"\n'
+
+    class Slow(io.BytesIO):
+        def read1(self, _size=-1):
+            return super().read1(25)
+
+    first, second, other = (
+        kind(text) for kind, text in ((io.BytesIO, content), (Slow, content), (Slow, content.replace(b"1,2", b"1,3")))
+    )
+    first, second, other = (open_source(file, "y", format="csv").beginning() for file in (first, second, other))
+    assert first == second != other

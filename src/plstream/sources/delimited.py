@@ -191,6 +191,10 @@ class CsvTable(TextTable):
         except (UnicodeDecodeError, csv.Error):
             raise DataError(f"{self.where} is not text in UTF-8, or not of lines: {shortened(record)}.") from None
 
+    def _as_bytes(self, record: Record) -> bytes:
+        # Which of the two it is depends on whether there are quotation marks in what was read with it.
+        return self.delimiter.join(record).encode() if isinstance(record, list) else bytes(record)
+
     def _cut(self, text: bytes) -> int:
         """Return where the last complete record ends: within quotation marks a line may go on."""
         end = len(text)

@@ -106,7 +106,12 @@ class TextTable(Table):
     @property
     def beginning(self) -> str:
         """A short text that changes with the first records."""
-        return sha256(repr(self._sample[:_FIRST_RECORDS]).encode()).hexdigest()[:16]
+        first = [self._as_bytes(record) for record in self._sample[:_FIRST_RECORDS]]
+        return sha256(b"\n".join(first)).hexdigest()[:16]
+
+    def _as_bytes(self, record: Record) -> bytes:
+        """Return a record as it is in the text."""
+        return bytes(record)
 
     def _groups(self) -> Iterator[list[Record]]:
         """Yield the records after the header, some at a time; none, if a pipe is silent for a while."""
