@@ -316,13 +316,13 @@ def text_columns(
     header: bool | None = None,
     delimiter: str | None = None,
 ) -> list[str]:
-    """Return the names of columns that hold text, of data in a file with names.
+    r"""Return the names of columns that hold text, of data in a file with names.
 
     Examples
     --------
-    >>> import pandas as pd
+    >>> from io import BytesIO
     >>> from plstream.sources import text_columns
-    >>> text_columns(pd.DataFrame({"a": [1.0, 2.0], "kind": ["red", "blue"]}))
+    >>> text_columns(BytesIO(b"a,kind\n1,red\n2,blue"), format="csv")
     ['kind']
     """
     table = _Opener(format, header, delimiter).table(data)
