@@ -128,6 +128,7 @@ class ParquetTable(GroupedTable):
         self.path = path
         self.where = str(path)
         self._parquet = needed("pyarrow.parquet", f"Reading {path}")
+        self._metadata: Any = None
         with damage_told(self.where), self._open() as file:
             schema, self._metadata = file.schema_arrow, file.metadata
             counts = [self._metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
@@ -154,8 +155,9 @@ class ParquetTable(GroupedTable):
             yield from each(file.iter_batches(step, row_groups=[number], columns=names), self.where)
 
     def _open(self) -> Any:
-        # Without pre_buffer=False all of a row group is read before the first of its rows.
-        return self._parquet.ParquetFile(self.path, memory_map=True, pre_buffer=False)
+        # Without pre_buffer=False all of a row group is read before the first of its rows. And what a file says of its
+        # groups takes long to parse if there are many: once is enough.
+        return self._parquet.ParquetFile(self.path, metadata=self._metadata, memory_map=True, pre_buffer=False)
 
 
 class IpcFileTable(GroupedTable):
