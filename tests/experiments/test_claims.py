@@ -111,12 +111,12 @@ def test_what_is_by_chance_is_no_copy_and_no_original():
 
 def test_that_no_difference_was_found_is_not_that_there_is_none():
     noise = 25 * NOISE
-    cells = accuracies({"cipls": 0.75, "pls": 0.8, "sgdpls": 0.5, "ipls": 0.5})
+    cells = accuracies({"cipls": 0.79, "pls": 0.8, "sgdpls": 0.5, "ipls": 0.5})
     for cell in cells:
         if cell["method"] == "cipls":
             cell["accuracy"] += noise[6, cell["split"]] - noise[6].mean()
     (_, like) = findings_of(results_with("accuracy", cells))
-    assert like.verdict in {"open", "no"}
+    assert like.verdict == "open"
 
 
 def test_far_ahead_is_more_than_ahead():
