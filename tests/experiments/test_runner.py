@@ -185,6 +185,14 @@ def test_when_the_budget_is_used_up_the_rest_is_told(tmp_path, computed):
     assert skipped == dict.fromkeys(METHODS, "split 0 and on not run, because the 0 min for all were over")
 
 
+def test_no_times_are_taken_when_the_budget_is_used_up(tmp_path):
+    results = run_in(tmp_path, [make_task(2)], plan_of([make_task(2)], names=["time"]), budget=0)
+    place = results.data["tasks"]["small2"]["experiments"]["time"]
+    assert place["cells"] == place["growth"] == []
+    assert place["skipped"]["cipls"] == "not run, because the 0 min for all were over"
+    assert place["skipped"]["pls"] == "it learns all rows at once"
+
+
 def test_what_does_not_fit_into_memory_is_left_out(monkeypatch):
     monkeypatch.setattr("plstream.experiments.plan.available_bytes", lambda: 1000)
     part = plan_of([make_task(2)])[0]

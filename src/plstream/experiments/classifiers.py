@@ -68,10 +68,16 @@ def standardised(S: Array, S_test: Array) -> tuple[Array, Array]:
 
 
 def linear_svm(settings: Settings) -> Any:
-    """Return a linear SVM, of one class against the rest if there are several."""
+    """Return a linear SVM of scores, of one class against the rest if there are several."""
     from sklearn.svm import LinearSVC
 
     return LinearSVC(C=settings.svm_c, dual="auto", random_state=_SVM_SEED, max_iter=5000)
+
+
+def linear_svm_of_features(settings: Settings) -> Any:
+    """Return a linear SVM that stops early enough for thousands of features."""
+    svm = linear_svm(settings)
+    return svm.set_params(dual=False, tol=settings.selection_tolerance)
 
 
 def _perceptron(y: Array, settings: Settings, seed: int) -> Any:

@@ -68,7 +68,7 @@ def run(
         for name in dict.fromkeys(part.experiment.name for part in parts):
             mine = [part for part in parts if part.experiment.name == name]
             if name == TIME:
-                _run_times(mine, results, settings, seed)
+                _run_times(mine, results, settings, seed, deadline, budget)
             else:
                 for part in mine:
                     _run_part(part, results, settings, seed, jobs, deadline, budget)
@@ -135,7 +135,11 @@ def _run_part(
     done = results.done(task.name, experiment.name)
     for method, split in units:
         if (method, split) not in done and method not in place["skipped"]:
-            place["skipped"][method] = f"split {split} and on not run, because the {budget:g} min for all were over"
+            place["skipped"][method] = f"split {split} and on not run, {_over(budget)}"
+
+
+def _over(budget: float | None) -> str:
+    return f"because the {budget:g} min for all were over"
 
 
 def _before(deadline: float, settings: Iterable[Setting]) -> Iterator[Setting]:
@@ -162,7 +166,9 @@ def _compute_apart(experiment: str, setting: Setting) -> Outcome:
     return compute(experiment, setting)
 
 
-def _run_times(parts: Sequence[Part], results: Results, settings: Settings, seed: int) -> None:
+def _run_times(
+    parts: Sequence[Part], results: Results, settings: Settings, seed: int, deadline: float, budget: float | None
+) -> None:
     """Measure times: all methods of a task in turn, and how they grow once for all tasks."""
     places = [results.experiment(part.task.name, TIME) for part in parts]
     grown = next((place for place in places if place.get("growth")), None)
@@ -172,6 +178,9 @@ def _run_times(parts: Sequence[Part], results: Results, settings: Settings, seed
             name, place = part.task.name, results.experiment(part.task.name, TIME)
             known, wanted = {method for method, _ in results.done(name, TIME)}, set(part.methods)
             place.setdefault("growth", [])
+            if time.monotonic() > deadline:
+                place["skipped"].update(dict.fromkeys(wanted - known, f"not run, {_over(budget)}"))
+                continue
             if wanted - known:
                 # Methods are measured in turn, so all of them again if there is a new one.
                 methods = [method for method in part.experiment.methods if method in known | wanted]

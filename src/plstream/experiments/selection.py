@@ -15,7 +15,7 @@ from ..estimators import IncrementalPLS
 from ..online import CIPLS
 from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector
 from ..selection._base import number_to_keep
-from .classifiers import linear_svm, standardised
+from .classifiers import linear_svm_of_features, standardised
 from .methods import as_responses
 from .protocol import Cell, Setting
 
@@ -69,7 +69,7 @@ def selection_cell(setting: Setting) -> list[Cell]:
         with warnings.catch_warnings():
             # That liblinear has had the iterations it is allowed.
             warnings.simplefilter("ignore")
-            predicted = linear_svm(settings).fit(X[:, kept], y).predict(X_test[:, kept])
+            predicted = linear_svm_of_features(settings).fit(X[:, kept], y).predict(X_test[:, kept])
         cell: Cell = {
             "share": share,
             "n_kept": int(np.count_nonzero(kept)),

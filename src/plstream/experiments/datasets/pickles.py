@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 
 from ..._types import Array
 from ...sources.errors import DataError
+
+# What Python's own unpickler does, by the byte that stands for it.
+_OPERATIONS: dict[int, Any] = pickle._Unpickler.dispatch
 
 
 def read_pickle(path: Path) -> dict[str, Any]:
@@ -43,7 +46,9 @@ def read_pickle(path: Path) -> dict[str, Any]:
             return {_text(key): value.array() if isinstance(value, _Array) else value for key, value in batch.items()}
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    except (OSError, MemoryError):
+    except MemoryError:
+        raise DataError(f"{path} is damaged, or asks for more memory than there is.") from None
+    except OSError:
         raise
     except Exception as error:  # noqa: BLE001  a damaged pickle raises anything
         raise DataError(f"{path} is not a pickle of arrays, or is damaged or cut off: {error}.") from None
@@ -52,6 +57,8 @@ def read_pickle(path: Path) -> dict[str, Any]:
 
 class _Unpickler(pickle._Unpickler):
     """Python's own, not the one in C: its memo is a dictionary, so that a number in the file takes no memory."""
+
+    stack: list[Any]
 
     def __init__(self, file: IO[bytes]) -> None:
         # Python 2's texts are bytes: those of arrays must be, and names are decoded later.
@@ -70,6 +77,37 @@ class _Unpickler(pickle._Unpickler):
 
     def persistent_load(self, pid: Any) -> Any:
         raise DataError("it refers to objects outside of itself, and is not read.")
+
+    def load_dict(self) -> None:
+        _require_names(self.stack[::2])
+        _OPERATIONS[pickle.DICT[0]](self)
+
+    def load_setitem(self) -> None:
+        _require_names(self.stack[-2:-1])
+        _OPERATIONS[pickle.SETITEM[0]](self)
+
+    def load_setitems(self) -> None:
+        _require_names(self.stack[::2])
+        _OPERATIONS[pickle.SETITEMS[0]](self)
+
+    def refuse_set(self) -> None:
+        raise DataError("it has a set, which is no part of an array, and is not read.")
+
+    dispatch: ClassVar[dict[int, Any]] = {
+        **_OPERATIONS,
+        pickle.DICT[0]: load_dict,
+        pickle.SETITEM[0]: load_setitem,
+        pickle.SETITEMS[0]: load_setitems,
+        pickle.EMPTY_SET[0]: refuse_set,
+        pickle.FROZENSET[0]: refuse_set,
+    }
+
+
+def _require_names(keys: Sequence[Any]) -> None:
+    """Raise DataError unless all are texts or numbers: nested tuples take no room in a pickle, and an age to hash."""
+    for key in keys:
+        if not isinstance(key, str | bytes | int | float):
+            raise DataError(f"it has a {type(key).__name__} as a name, and is not read.")
 
 
 class _Type:
