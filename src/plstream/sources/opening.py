@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -298,7 +299,7 @@ def open_source(
     if len(targets):
         # What cannot be a target is an error now, and not when it is read.
         (target_table or table).dtype_of(targets, text=True)
-    return Source(
+    source = Source(
         table,
         features,
         targets,
@@ -307,6 +308,27 @@ def open_source(
         memory=allowed,
         batch_size=batch_size,
     )
+    if isinstance(data, str | os.PathLike) and source.rereadable:
+        in_a_file = isinstance(target, str | os.PathLike) and _names_file(os.fspath(target))
+        source.reopen = partial(
+            open_source,
+            _anywhere(data),
+            _anywhere(target) if in_a_file and target_table is not None else target,
+            columns=columns,
+            exclude=exclude,
+            format=format,
+            key=key,
+            header=header,
+            delimiter=delimiter,
+            memory=memory,
+            batch_size=batch_size,
+        )
+    return source
+
+
+def _anywhere(path: str | os.PathLike[str]) -> str:
+    """Return a path that does not depend on the folder one is in."""
+    return os.path.abspath(path)  # noqa: PTH100  pathlib would take "file.h5:name" and patterns apart
 
 
 def text_columns(

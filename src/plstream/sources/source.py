@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,8 @@ class Source:
         Rows in a block.
     first_row : int
         The number of the first row in its file, for messages.
+    reopen : callable or None
+        Opens the same files again, also in another process; None for what is not in files.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Source:
         self.target_is_vector = is_vector
         self.batch_size = batch_size
         self.first_row = 0
+        self.reopen: Callable[[], Source] | None = None
         self.n_columns = len(features)
         self.n_targets = len(targets)
         self.dtype = table.dtype_of(features)
@@ -185,6 +189,22 @@ class Source:
         """Return a source of one block of this one, for work that goes from block to block."""
         return _Part(self, piece, first_row)
 
+    def between(self, start: int, stop: int) -> Source:
+        """Return a source of the rows from one to before another, which opens the files anew where it is unpickled.
+
+        Parameters
+        ----------
+        start, stop : int
+            Numbers of rows. To read from a row on is quickest where a block begins, at a multiple of ``block_rows``.
+
+        Returns
+        -------
+        source : Source
+        """
+        if not self.rereadable:
+            raise DataError(f"{self.name} can be read only once, from its first row on.")
+        return _Range(self, start, min(stop, self.count()))
+
     def fingerprint(self) -> str:
         """Return a short text that changes with the files, their columns or the choice of these."""
         # Not the number of rows, which may become known in between.
@@ -264,6 +284,70 @@ class _Part(Source):
     def blocks(self, start: int = 0) -> Iterator[Piece]:
         """Yield the block."""
         yield self._piece
+
+
+class _Range(Source):
+    """Some rows of a source, with all else that is known of the whole."""
+
+    def __init__(self, source: Source, start: int, stop: int) -> None:
+        if not 0 <= start < stop:
+            raise ValueError(f"There are no rows from {start} to {stop} in {source.name}.")
+        vars(self).update(vars(source))
+        self._whole, self._start, self._stop = source, start, stop
+        self.first_row = source.first_row + start
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._stop - self._start
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self.n_rows
+
+    def between(self, start: int, stop: int) -> Source:
+        """Return a source of some of the rows."""
+        return self._whole.between(self._start + start, min(self._start + stop, self._stop))
+
+    def mapped(self) -> tuple[Array, Array | None] | None:
+        """Return these rows of arrays that are read when they are used."""
+        arrays = self._whole.mapped()
+        if arrays is None:
+            return None
+        X, y = arrays
+        rows = slice(self._start, self._stop)
+        return X[rows], None if y is None else y[rows]
+
+    def labels(self) -> Array:
+        """Return the values of the target that there are in these rows."""
+        return np.unique(np.concatenate([y for _, y in self._read(0) if y is not None]))
+
+    def fingerprint(self) -> str:
+        """Return a short text that changes with the files or the choice of rows."""
+        return f"{self._whole.fingerprint()}-{self._start}-{self._stop}"
+
+    def _read(self, start: int) -> Iterator[Piece]:
+        left = self._stop - self._start - start
+        # Blocks end where those of the whole do.
+        for X, y in self._whole._read(self._start + start):
+            yield X[:left], None if y is None else y[:left]
+            left -= len(X)
+            if left <= 0:
+                return
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.reopen is None:
+            raise DataError(f"{self.name} is not a file, which another process could open.")
+        whole = self._whole
+        return _reopened, (self.reopen, whole.block_rows, whole.fingerprint(), self._start, self._stop)
+
+
+def _reopened(reopen: Callable[[], Source], block_rows: int, fingerprint: str, start: int, stop: int) -> Source:
+    source = reopen()
+    source.block_rows = block_rows
+    if source.fingerprint() != fingerprint:
+        raise DataError(f"{source.name} is not the same file here as where it was opened first, or has changed since.")
+    return _Range(source, start, stop)
 
 
 def _are_neighbours(columns: NDArray[np.intp]) -> bool:

@@ -19,7 +19,7 @@ Piece = tuple[Array, Array | None]
 
 
 # Rows that are taken from a file at a time, and chunks that are read as a whole.
-_PIECE_BYTES = 32 << 20
+_PIECE_BYTES = 16 << 20
 _LARGEST_CHUNK_BYTES = 64 << 20
 
 
