@@ -1,12 +1,14 @@
 """The runner: each cell once, the same whatever the number of processes, and a file that is always whole."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from plstream.experiments import runner
 from plstream.experiments.catalogue import EXPERIMENTS
+from plstream.experiments.classifiers import linear_svm_of_features
 from plstream.experiments.plan import make_plan, planned_seconds, within_budget
 from plstream.experiments.results import Results, read
 
@@ -183,6 +185,21 @@ def test_when_the_budget_is_used_up_the_rest_is_told(tmp_path, computed):
     assert computed == []
     skipped = results.data["tasks"]["small2"]["experiments"]["accuracy"]["skipped"]
     assert skipped == dict.fromkeys(METHODS, "split 0 and on not run, because the 0 min for all were over")
+
+
+def test_an_svm_of_many_features_stops_early_and_it_is_said(tmp_path):
+    said = {}
+    for many in (6, 5):
+        settings = replace(SMALL, many_features=many)
+        task = make_task(2, n_features=6)
+        results = Results(tmp_path, 0, settings, force=True)
+        results.begin(task)
+        parts = plan_of([task], names=["selection"], methods=["none"], settings=settings)
+        runner.run(parts, results, settings=settings, seed=0)
+        said[many] = results.data["tasks"]["small2"]["experiments"]["selection"]["settings"]["classifier"]
+    assert said == {6: "linear SVM", 5: "linear SVM, stopped at a tolerance of 0.1"}
+    assert linear_svm_of_features(settings, 5).get_params()["tol"] == 1e-4
+    assert linear_svm_of_features(settings, 6).get_params()["tol"] == 0.1
 
 
 def test_no_times_are_taken_when_the_budget_is_used_up(tmp_path):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .accuracy import accuracy_cell, components_cell
-from .classifiers import FINAL, QUICK
+from .classifiers import FINAL, QUICK, stops_early
 from .higher_order import higher_order_cell
 from .methods import METHODS
 from .projection import projection_cell
 from .protocol import CellFunction
 from .selection import SELECTORS, selection_cell
+from .settings import Settings
 from .streaming import streaming_cell
 from .task import Task
 
@@ -55,9 +56,14 @@ class Experiment:
             return "it learns all rows at once"
         return None
 
-    def classifier(self, task: Task) -> str | None:
-        """Return what classifies the scores."""
-        return None if self.classifiers is None else self.classifiers[task.n_classes == 2]
+    def classifier(self, task: Task, settings: Settings) -> str | None:
+        """Return what classifies the scores, or the features."""
+        if self.classifiers is None:
+            return None
+        name = self.classifiers[task.n_classes == 2]
+        if self.name == "selection" and stops_early(settings, task.n_features):
+            return f"{name}, stopped at a tolerance of {settings.early_tolerance:g}"
+        return name
 
 
 _ALL = tuple(name for name in METHODS if name != "sgdpls-steps")

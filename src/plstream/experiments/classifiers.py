@@ -74,10 +74,15 @@ def linear_svm(settings: Settings) -> Any:
     return LinearSVC(C=settings.svm_c, dual="auto", random_state=_SVM_SEED, max_iter=5000)
 
 
-def linear_svm_of_features(settings: Settings) -> Any:
-    """Return a linear SVM that stops early enough for thousands of features."""
+def linear_svm_of_features(settings: Settings, n_features: int) -> Any:
+    """Return a linear SVM of the best of so many features, which stops early if there are thousands."""
     svm = linear_svm(settings)
-    return svm.set_params(dual=False, tol=settings.selection_tolerance)
+    return svm.set_params(dual=False, tol=settings.early_tolerance) if stops_early(settings, n_features) else svm
+
+
+def stops_early(settings: Settings, n_features: int) -> bool:
+    """Return whether an SVM of some of so many features would take too long to converge."""
+    return n_features > settings.many_features
 
 
 def _perceptron(y: Array, settings: Settings, seed: int) -> Any:

@@ -64,7 +64,7 @@ def run(
     deadline = np.inf if budget is None else time.monotonic() + 60 * budget
     try:
         for part in parts:
-            _begin(part, results)
+            _begin(part, results, settings)
         for name in dict.fromkeys(part.experiment.name for part in parts):
             mine = [part for part in parts if part.experiment.name == name]
             if name == TIME:
@@ -95,7 +95,7 @@ def compute(experiment: str, setting: Setting) -> Outcome:
     return Outcome(setting.method, setting.split, [{**name, "seconds": seconds, **cell} for cell in cells])
 
 
-def _begin(part: Part, results: Results) -> None:
+def _begin(part: Part, results: Results, settings: Settings) -> None:
     place = results.experiment(part.task.name, part.experiment.name)
     # Of methods that are not run now, what was known before.
     known = {method: why for method, why in place["skipped"].items() if method not in part.methods}
@@ -103,7 +103,7 @@ def _begin(part: Part, results: Results) -> None:
     place["settings"] = {
         name: value
         for name, value in (
-            ("classifier", part.experiment.classifier(part.task)),
+            ("classifier", part.experiment.classifier(part.task, settings)),
             ("n_splits", part.n_splits),
             ("note", part.note),
         )

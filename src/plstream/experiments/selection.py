@@ -69,7 +69,8 @@ def selection_cell(setting: Setting) -> list[Cell]:
         with warnings.catch_warnings():
             # That liblinear has had the iterations it is allowed.
             warnings.simplefilter("ignore")
-            predicted = linear_svm_of_features(settings).fit(X[:, kept], y).predict(X_test[:, kept])
+            svm = linear_svm_of_features(settings, task.n_features)
+            predicted = svm.fit(X[:, kept], y).predict(X_test[:, kept])
         cell: Cell = {
             "share": share,
             "n_kept": int(np.count_nonzero(kept)),

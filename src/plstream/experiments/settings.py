@@ -31,9 +31,9 @@ class Settings:
         Blocks of the stream (paper: 20).
     shares : tuple of float
         Shares of features that are kept (paper: 0.1, 0.15, 0.2, 0.5).
-    selection_tolerance : float
-        Of the linear SVM of features. Its own default, 0.0001, takes minutes for 800 features of 5,400 rows and hours
-        for thousands, and changes the accuracy by less than the folds do.
+    many_features, early_tolerance : int and float
+        With more features than this, the linear SVM of features stops at this tolerance. At its own, 0.0001, it would
+        take hours a split for thousands of features of thousands of rows.
     vip_components : int
         Components of the models that VIP is taken from (2 is best in the paper).
     runs, time_components, steps : int
@@ -56,7 +56,8 @@ class Settings:
     ipls_directions: int = 20
     blocks: int = 20
     shares: tuple[float, ...] = (0.1, 0.15, 0.2, 0.5)
-    selection_tolerance: float = 0.1
+    many_features: int = 1000
+    early_tolerance: float = 0.1
     vip_components: int = 2
     runs: int = 30
     time_components: int = 4
