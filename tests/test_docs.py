@@ -1,0 +1,73 @@
+"""Every block of Python in the guides runs, in the order of its page, in a folder with the files it speaks of."""
+
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plstream import IncrementalPLS
+
+DOCS = Path(__file__).parents[1] / "docs"
+# A comment before a block says why it cannot run here.
+BLOCK = re.compile(r"(<!-- not run: .+? -->\n+)?```python\n(.*?)```", re.DOTALL)
+
+
+def blocks_of(page):
+    return [code for why, code in BLOCK.findall(page.read_text()) if not why]
+
+
+PAGES = [page.stem for page in sorted(DOCS.glob("*.md")) if blocks_of(page)]
+
+
+def spectra(n_rows=60, n_features=8):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n_rows, n_features))
+    return X, X[:, :3] @ [1.0, 2.0, 3.0] + 0.1 * random.normal(size=n_rows)
+
+
+def write_spectra(**more):
+    pd = pytest.importorskip("pandas", reason="needs pandas")
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    X, y = spectra()
+    frame = pd.DataFrame(X, columns=[f"nm{j}" for j in range(X.shape[1])])
+    frame.to_csv("new.csv", index=False)
+    frame.assign(moisture=y, **more).to_parquet("spectra.parquet")
+
+
+def data(monkeypatch):
+    write_spectra(id=0, date="2026-01-01")
+    X, y = spectra()
+    np.save("features.npy", X)
+    np.save("labels.npy", (y > 0).astype(int))
+    lines = [json.dumps({"a": row[0], "b": row[1], "c": row[2], "y": value}) for row, value in zip(X, y, strict=True)]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
+    return {}
+
+
+def models(monkeypatch):
+    write_spectra()
+    return {"model": IncrementalPLS(2).fit(*spectra())}
+
+
+def selection(monkeypatch):
+    from sklearn.svm import LinearSVC
+
+    from plstream import InfFS, VIPSelector
+
+    X, y = spectra()
+    return {"X": X, "y": y > 0, "VIPSelector": VIPSelector, "InfFS": InfFS, "LinearSVC": LinearSVC}
+
+
+# What a page takes for granted.
+PREPARED = {"data": data, "models": models, "selection": selection}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_run(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = PREPARED[page](monkeypatch) if page in PREPARED else {}
+    for number, code in enumerate(blocks_of(DOCS / f"{page}.md"), start=1):
+        exec(compile(code, f"block {number} of {page}.md", "exec"), names)  # noqa: S102
