@@ -37,22 +37,22 @@ def write_spectra(**more):
     frame.assign(moisture=y, **more).to_parquet("spectra.parquet")
 
 
-def data(monkeypatch):
+def data():
     write_spectra(id=0, date="2026-01-01")
     X, y = spectra()
     np.save("features.npy", X)
     np.save("labels.npy", (y > 0).astype(int))
     lines = [json.dumps({"a": row[0], "b": row[1], "c": row[2], "y": value}) for row, value in zip(X, y, strict=True)]
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
+    Path("standard input").write_text("\n".join(lines))
     return {}
 
 
-def models(monkeypatch):
+def models():
     write_spectra()
     return {"model": IncrementalPLS(2).fit(*spectra())}
 
 
-def selection(monkeypatch):
+def selection():
     from sklearn.svm import LinearSVC
 
     from plstream import InfFS, VIPSelector
@@ -66,8 +66,10 @@ PREPARED = {"data": data, "models": models, "selection": selection}
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_blocks_run(page, tmp_path, monkeypatch, capsys):
+def test_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = PREPARED[page](monkeypatch) if page in PREPARED else {}
+    names = PREPARED[page]() if page in PREPARED else {}
+    if (piped := Path("standard input")).exists():
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped.read_bytes())))
     for number, code in enumerate(blocks_of(DOCS / f"{page}.md"), start=1):
         exec(compile(code, f"block {number} of {page}.md", "exec"), names)  # noqa: S102
