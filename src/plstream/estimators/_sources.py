@@ -59,9 +59,13 @@ class SourceRows:
         self.n_columns = source.n_columns
         self.n_classes = n_classes
         self.class_weight = class_weight
-        self.n_targets = n_classes or source.n_targets
         self._blocks: Iterator[Piece] | None = None
         self._first: Piece | None = None
+
+    @property
+    def n_targets(self) -> int:
+        """Number of responses."""
+        return self.n_classes or self.source.n_targets
 
     @property
     def compiled(self) -> bool:
@@ -144,11 +148,7 @@ def rows_to_read_again(
 
     ``numbers`` and ``labels`` are as of :class:`SourceRows`.
     """
-    if not source.rereadable:
-        raise DataError(
-            f"{source.name} can be read only once, and solver='multipass' reads it several times: use solver='gram' or "
-            "'sketch', or partial_fit."
-        )
+    require_rereadable(source)
     batch_size = source.batch_size or batch_size
     mapped = source.mapped()
     if mapped is not None:
@@ -165,6 +165,15 @@ def rows_to_read_again(
             return
         rows.n_rows = source.count()
         yield rows
+
+
+def require_rereadable(source: Source) -> None:
+    """Raise DataError for a source that cannot be read several times."""
+    if not source.rereadable:
+        raise DataError(
+            f"{source.name} can be read only once, and solver='multipass' reads it several times: use solver='gram' or "
+            "'sketch', or partial_fit."
+        )
 
 
 def _copied(rows: SourceRows) -> TemporaryCopy | None:
@@ -237,5 +246,7 @@ def _n_rows(block: Block) -> int:
 def as_numbers(y: Array) -> Float64Array:
     """Return y in float64, one column a response; raise ValueError if it holds text."""
     if y.dtype.kind not in "biuf":
-        raise ValueError(f"y must hold numbers, not text such as {str(y.flat[0])!r}: for labels use CIPLS.")
+        raise ValueError(
+            f"y must hold numbers, not text such as {str(y.flat[0])!r}: for labels use IncrementalPLSClassifier."
+        )
     return np.asarray(y, dtype=np.float64).reshape(len(y), -1)

@@ -137,14 +137,6 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
                 self.solver_ = self._streaming_solver(rows.n_columns)
         return self
 
-    def _merge(self, other: StreamedPLS) -> Self:
-        """Add the rows of another model; a failure leaves this one as it was."""
-        mine, theirs = self._require_stream("merge"), other._require_stream("merge")
-        self._require_alike(other)
-        mine.merge(theirs)
-        self._solved = None
-        return self
-
     def _memory_usage(self, n_features: int, n_targets: int) -> int:
         if self.solver == "multipass":
             raise ValueError("solver='multipass' keeps no streaming state: use solver='auto', 'gram' or 'sketch'.")
@@ -254,8 +246,9 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
             )
         return self._stream
 
-    def _require_alike(self, other: StreamedPLS) -> None:
-        """Raise ValueError unless the other model has the same kind of state."""
+    def _streams_to_merge(self, other: StreamedPLS) -> tuple[Stream, Stream]:
+        """Return the streams of both models; raise ValueError unless they are alike."""
+        streams = self._require_stream("merge"), other._require_stream("merge")
         mine, theirs = self._kind(), other._kind()
         for name, value in mine.items():
             if value != theirs[name]:
@@ -264,6 +257,7 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
                 )
         if list(getattr(self, "feature_names_in_", [])) != list(getattr(other, "feature_names_in_", [])):
             raise ValueError("Only models with the same feature names in the same order can be merged.")
+        return streams
 
     def _kind(self) -> dict[str, Any]:
         """Return what models must have in common to be merged."""

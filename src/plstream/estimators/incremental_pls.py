@@ -198,7 +198,10 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         """
         if not isinstance(other, IncrementalPLS):
             raise TypeError(f"Only another IncrementalPLS can be merged, not {type(other).__name__}.")
-        return self._merge(other)
+        mine, theirs = self._streams_to_merge(other)
+        mine.merge(theirs)
+        self._solved = None
+        return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:

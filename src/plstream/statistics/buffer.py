@@ -109,11 +109,9 @@ class Buffered(Generic[State]):
 
     def add_class(self, at: int) -> Self:
         """Let there be one class more, with the number ``at``, of which there are no rows yet."""
-        twin = self.copy()
-        twin.state.add_class(at)
-        waiting = twin._Y[: self.n_waiting]
+        self.state.add_class(at)
+        waiting = self._Y[: self.n_waiting]
         waiting[waiting >= at] += 1
-        vars(self).update(vars(twin))
         return self
 
     def __getstate__(self) -> dict[str, Any]:
