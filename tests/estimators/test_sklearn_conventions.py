@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from plstream import IncrementalPLS
+from plstream import IncrementalPLS, IncrementalPLSClassifier
 
 
 def excused(estimator):
@@ -18,6 +18,9 @@ def excused(estimator):
         IncrementalPLS(solver="gram"),
         IncrementalPLS(solver="sketch"),
         IncrementalPLS(n_components=1, scale=False),
+        IncrementalPLSClassifier(),
+        IncrementalPLSClassifier(solver="gram"),
+        IncrementalPLSClassifier(solver="sketch", decision="regression"),
     ],
     expected_failed_checks=excused,
 )

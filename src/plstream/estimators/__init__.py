@@ -1,5 +1,6 @@
 """Estimators: scikit-learn's interface on top of states and solvers."""
 
+from .classifier import IncrementalPLSClassifier
 from .incremental_pls import IncrementalPLS
 
-__all__ = ["IncrementalPLS"]
+__all__ = ["IncrementalPLS", "IncrementalPLSClassifier"]

@@ -84,6 +84,8 @@ class Solution(FromFactors):
     y_total: float
     retained_variance: float
     subspace_error: Float64Array
+    weight: float = np.nan
+    """Of all rows together; not a number in models that were written before it was kept."""
 
     @classmethod
     def of(cls, moments: Moments, gram: Condensed, n_components: int, *, scale: bool) -> Solution:
@@ -102,6 +104,7 @@ class Solution(FromFactors):
             y_total=y_total,
             retained_variance=1.0 - float(np.sum(gram.lost / scaling.x_scale**2)) / (x_total or 1.0),
             subspace_error=_subspace_error(moments, gram, scaling, factors, x_total, y_total),
+            weight=moments.weight,
         )
 
     @property

@@ -243,8 +243,10 @@ def _as_one(blocks: Iterable[Block]) -> Block:
     first, *others = blocks
     if not others:
         return first
-    X, Y, weight, _ = zip(first, *others, strict=True)
-    return Block(np.concatenate(X), np.concatenate(Y), None if first.weight is None else np.concatenate(weight))
+    X, Y, weight = zip(*((block.X, block.Y, block.weight) for block in (first, *others)), strict=True)
+    return first._replace(
+        X=np.concatenate(X), Y=np.concatenate(Y), weight=None if first.weight is None else np.concatenate(weight)
+    )
 
 
 class _BlockAction:

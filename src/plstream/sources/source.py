@@ -167,13 +167,21 @@ class Source:
 
     def labels(self) -> Array:
         """Return the values of the target that there are, in ascending order, from a read of the target alone."""
+        return self.label_counts()[0]
+
+    def label_counts(self) -> tuple[Array, NDArray[np.int64]]:
+        """Return the values of the target, in ascending order, and how often they are there."""
         table, nothing = self._target_table or self._table, np.empty(0, np.intp)
         found: Array | None = None
+        counts = np.empty(0, np.int64)
         for _, y in table.read(nothing, self._targets, 0, 1 << 16):
             assert y is not None
-            found = np.unique(y) if found is None else np.union1d(found, y)
+            values, n = np.unique(y, return_counts=True)
+            both = values if found is None else np.concatenate([found, values])
+            found, where = np.unique(both, return_inverse=True)
+            counts = np.bincount(where, np.concatenate([counts, n])).astype(np.int64)
         assert found is not None
-        return found
+        return found, counts
 
     def mapped(self) -> tuple[Array, Array | None] | None:
         """Return all of X and y as arrays, if rows of theirs are read only when they are used, else None."""

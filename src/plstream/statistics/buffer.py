@@ -28,6 +28,8 @@ class Buffered(Generic[State]):
         The state to feed.
     block_rows : int
         Rows that the state absorbs at a time.
+    of_labels : bool, default=False
+        Whether Y is one column of labels by number, see :class:`Moments`.
 
     Examples
     --------
@@ -39,14 +41,14 @@ class Buffered(Generic[State]):
     (2, 3)
     """
 
-    def __init__(self, state: State, block_rows: int) -> None:
+    def __init__(self, state: State, block_rows: int, *, of_labels: bool = False) -> None:
         self.state = state
         self.block_rows = block_rows
         self.n_waiting = 0
         n_columns, n_targets = state.shape
         self._peaks = (0.0, 0.0)
         self._X: FloatArray = np.empty((block_rows, n_columns), np.float32)
-        self._Y = np.empty((block_rows, n_targets))
+        self._Y = np.empty((block_rows, 1 if of_labels else n_targets))
         self._weight = np.empty(block_rows)
 
     @property
@@ -105,13 +107,21 @@ class Buffered(Generic[State]):
         self.state, self.n_waiting, self._peaks = merged, 0, (0.0, 0.0)
         return self
 
+    def add_class(self, at: int) -> Self:
+        """Let there be one class more, with the number ``at``, of which there are no rows yet."""
+        self.state.add_class(at)
+        waiting = self._Y[: self.n_waiting]
+        waiting[waiting >= at] += 1
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         # Only the rows that wait are worth keeping.
         waiting = {name: getattr(self, name)[: self.n_waiting].copy() for name in ("_X", "_Y", "_weight")}
         return {**vars(self), **waiting}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
-        self.__init__(saved["state"], saved["block_rows"])  # type: ignore[misc]
+        of_labels = saved["_Y"].shape[1] < saved["state"].shape[1]
+        self.__init__(saved["state"], saved["block_rows"], of_labels=of_labels)  # type: ignore[misc]
         self._append(Block(saved["_X"], saved["_Y"], saved["_weight"]))
         self._peaks = saved["_peaks"]
 
