@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -28,6 +29,7 @@ from ..solvers import Journal, Rereading
 from ..sources import ArraySource, Source
 from ..statistics import Buffered, Gram, Sketch
 from ._base import located_errors, unchanged_on_failure, validate_training_rows
+from ._collections import CollectionRows, is_collection, learn_collection
 from ._projection import centred_product
 from ._solution import Solution, SolvedAttributes
 from ._sources import SourceRows, as_numbers, by_blocks, require_target, rows_to_read_again, validate_source
@@ -209,6 +211,11 @@ class IncrementalPLS(
         with unchanged_on_failure(self):
             self._reset()
             in_one_read = self.solver in {"gram", "sketch"}
+            if in_one_read and is_collection(X):
+                learn_collection(self, X, y, sample_weight, reset=True)
+                self._require_rows(self.n_samples_seen_, self.n_features_in_)
+                self._solution()
+                return self
             with self._rows(X, y, sample_weight, reset=True, in_one_read=in_one_read) as rows:
                 self._require_rows(rows.n_rows, rows.n_columns)
                 self._solve_with = {"n_components": self.n_components, "scale": self.scale}
@@ -244,6 +251,8 @@ class IncrementalPLS(
                 )
             stream = None if first else self._require_stream("partial_fit")
             self._validate_params()
+            if is_collection(X):
+                return learn_collection(self, X, y, sample_weight)
             with self._rows(X, y, sample_weight, reset=first, in_one_read=True) as rows:
                 self._solve_with = {"n_components": self.n_components, "scale": self.scale}
                 if stream is None:
@@ -278,6 +287,14 @@ class IncrementalPLS(
         mine.merge(theirs)
         self._solved = None
         return self
+
+    def _followed_by(self, later: IncrementalPLS) -> Self:
+        """Return a model of these rows and then those of a later one; neither is changed."""
+        mine, theirs = self._require_stream("merge"), later._require_stream("merge")
+        self._require_alike(later)
+        model = copy(self)
+        model._stream, model._solved = mine.followed_by(theirs), None
+        return model
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
@@ -357,10 +374,14 @@ class IncrementalPLS(
             With as many dimensions as the y of the fit.
         """
         solution, k = self._solution(), self._components_to_use(n_components)
-        coefficients = solution.coefficients(k).T
-        prediction = by_blocks(self, X, lambda rows: centred_product(rows, solution.x_mean, coefficients))
-        prediction += solution.y_mean
-        return prediction[:, 0] if self._y_is_vector else prediction
+        coefficients, is_vector = solution.coefficients(k).T, self._y_is_vector
+
+        def responses(rows: Rows) -> FloatArray:
+            prediction = centred_product(rows, solution.x_mean, coefficients)
+            prediction += solution.y_mean
+            return prediction[:, 0] if is_vector else prediction
+
+        return by_blocks(self, X, responses)
 
     def transform_y(self, y: Any) -> Float64Array:
         """Return the scores of y.
@@ -409,12 +430,14 @@ class IncrementalPLS(
         check_is_fitted(self)
         return self._stream.n_rows if self._stream is not None else int(self._n_rows or 0)
 
-    def _fit_rereading(self, source: ArraySource | SourceRows, journal: Journal | None) -> None:
+    def _fit_rereading(self, source: ArraySource | SourceRows | CollectionRows, journal: Journal | None) -> None:
         # Between the reads of large data, BLAS's idle threads would spin on the cores that the next read needs.
         with single_threaded_blas() if source.compiled else nullcontext():
             rereading = Rereading(
                 source, forgetting=self.forgetting, planned_reads=self.n_components + 1, journal=journal
             )
+            # Of rows that are elsewhere, the number is not known earlier.
+            self._require_rows(source.n_rows, source.n_columns)
             self._solved = Solution.of(rereading.moments, rereading, **self._solve_with)
         self._n_rows = source.n_rows
         self._stream = None
@@ -476,9 +499,7 @@ class IncrementalPLS(
         return self._solved
 
     @contextmanager
-    def _rows(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool, in_one_read: bool
-    ) -> Iterator[ArraySource | SourceRows]:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, in_one_read: bool) -> Iterator[Any]:
         """Give the rows in the form that they are learnt from, once or several times."""
         if isinstance(X, Source):
             require_target(X, type(self).__name__, y, sample_weight)
@@ -486,6 +507,12 @@ class IncrementalPLS(
             self._set_targets(X.n_targets, is_vector=X.target_is_vector, reset=reset)
             with SourceRows(X, as_numbers) if in_one_read else rows_to_read_again(X, self.batch_size) as source_rows:
                 yield source_rows
+            return
+        if is_collection(X):
+            remote = CollectionRows(X, y, sample_weight)
+            validate_source(self, remote, reset=reset)
+            self._set_targets(remote.n_targets, is_vector=remote.target_is_vector, reset=reset)
+            yield remote
             return
         rows, target, weight = validate_training_rows(self, X, y, sample_weight, reset=reset)
         Y = _as_columns(target)
