@@ -18,6 +18,7 @@ from ..sources.blocks import SMALL_BYTES
 from ..sources.reading import NoRoomError, TemporaryCopy
 from ..sources.table import Piece
 from ._base import validate_rows
+from ._collections import CollectionRows, apply_lazily, is_collection
 
 # Blocks that threads may be working on. A source counts on eight with those that are being read.
 _UNDER_WAY = 5
@@ -202,7 +203,7 @@ def require_alone(y: Any, sample_weight: Any = None) -> None:
         raise ValueError("sample_weight is not for sources: pass blocks of rows to partial_fit with their weights.")
 
 
-def validate_source(estimator: BaseEstimator, source: Source, *, reset: bool) -> None:
+def validate_source(estimator: BaseEstimator, source: Source | CollectionRows, *, reset: bool) -> None:
     """Check or set the number and the names of features, as scikit-learn does for arrays and frames."""
     model: Any = estimator
     names = None if source.feature_names is None else np.array(source.feature_names, dtype=object)
@@ -231,7 +232,9 @@ def validate_source(estimator: BaseEstimator, source: Source, *, reset: bool) ->
 
 
 def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Array:
-    """Return ``function`` of the rows of X, of all at once or, for a source, of one block after another."""
+    """Return ``function`` of the rows of X: of all at once, for a source of one block after another, for Dask later."""
+    if is_collection(X):
+        return apply_lazily(estimator, X, function)  # type: ignore[no-any-return]
     if not isinstance(X, Source):
         return function(validate_rows(estimator, X, reset=False))
     validate_source(estimator, X, reset=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -24,6 +25,7 @@ from ..sources import ArraySource
 from ..sources.blocks import Block
 from ..statistics import Buffered, Gram, Sketch
 from ._base import located_errors, unchanged_on_failure
+from ._collections import CollectionRows, is_collection, learn_collection
 from ._projection import centred_product
 from ._solution import Solution, SolvedAttributes
 from ._sources import SourceRows, by_blocks
@@ -39,6 +41,7 @@ _SKETCH_SIZE_A_COMPONENT = 24
 _LARGEST_SUBSPACE_ERROR = 0.3
 
 Stream: TypeAlias = Buffered[Gram | Sketch]
+LearntFrom: TypeAlias = ArraySource | SourceRows | CollectionRows
 
 
 class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -92,7 +95,7 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
         check_is_fitted(self)
         return self._stream.n_rows if self._stream is not None else int(self._n_rows or 0)
 
-    def _rows(self, *data: Any, **how: Any) -> AbstractContextManager[ArraySource | SourceRows]:
+    def _rows(self, *data: Any, **how: Any) -> AbstractContextManager[Any]:
         """Give X, y and weights in the form that they are learnt from, once or several times."""
         raise NotImplementedError
 
@@ -103,6 +106,11 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
         with unchanged_on_failure(self):
             self._reset()
             in_one_read = self.solver in {"gram", "sketch"}
+            if in_one_read and is_collection(X):
+                learn_collection(self, X, y, sample_weight, reset=True, **targets)
+                self._require_rows(self.n_samples_seen_, self.n_features_in_)
+                self._solution()
+                return self
             with self._rows(X, y, sample_weight, reset=True, in_one_read=in_one_read, **targets) as rows:
                 self._require_rows(rows.n_rows, rows.n_columns)
                 self._solve_with = {"n_components": self.n_components, "scale": self.scale}
@@ -123,6 +131,8 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
                 )
             stream = None if first else self._require_stream("partial_fit")
             self._validate_params()
+            if is_collection(X):
+                return learn_collection(self, X, y, sample_weight, **targets)
             with self._rows(X, y, sample_weight, reset=first, in_one_read=True, **targets) as rows:
                 self._solve_with = {"n_components": self.n_components, "scale": self.scale}
                 if stream is None:
@@ -153,12 +163,14 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
         responses = 6 * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2
         return 8 * (n_features * (n_rows + vectors) + responses + small)
 
-    def _fit_rereading(self, source: ArraySource | SourceRows, journal: Journal | None) -> None:
+    def _fit_rereading(self, source: LearntFrom, journal: Journal | None) -> None:
         # Between the reads of large data, BLAS's idle threads would spin on the cores that the next read needs.
         with single_threaded_blas() if source.compiled else nullcontext():
             rereading = Rereading(
                 source, forgetting=self.forgetting, planned_reads=self.n_components + 1, journal=journal
             )
+            # Of rows that are elsewhere, the number is not known earlier.
+            self._require_rows(source.n_rows, source.n_columns)
             self._solved = Solution.of(rereading.moments, rereading, **self._solve_with)
         self._n_rows = source.n_rows
         self._stream = None
@@ -258,6 +270,13 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
         if list(getattr(self, "feature_names_in_", [])) != list(getattr(other, "feature_names_in_", [])):
             raise ValueError("Only models with the same feature names in the same order can be merged.")
         return streams
+
+    def _followed_by(self, later: Self) -> Self:
+        """Return a model of these rows and then those of a later one; neither is changed."""
+        mine, theirs = self._streams_to_merge(later)
+        model = copy(self)
+        model._stream, model._solved = mine.followed_by(theirs), None
+        return model
 
     def _kind(self) -> dict[str, Any]:
         """Return what models must have in common to be merged."""

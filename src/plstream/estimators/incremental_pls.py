@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from .._types import Array, Float64Array, FloatArray
 from ..sources import ArraySource, Source
 from ._base import validate_training_rows
+from ._collections import CollectionRows, is_collection
 from ._projection import centred_product
 from ._sources import SourceRows, as_numbers, by_blocks, require_target, rows_to_read_again, validate_source
 from ._streamed import StreamedPLS
@@ -293,7 +294,7 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
     @contextmanager
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool, in_one_read: bool
-    ) -> Iterator[ArraySource | SourceRows]:
+    ) -> Iterator[ArraySource | SourceRows | CollectionRows]:
         if isinstance(X, Source):
             require_target(X, type(self).__name__, y, sample_weight)
             validate_source(self, X, reset=reset)
@@ -301,6 +302,12 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
             read = SourceRows(X, as_numbers) if in_one_read else rows_to_read_again(X, as_numbers, self.batch_size)
             with read as source_rows:
                 yield source_rows
+            return
+        if is_collection(X):
+            remote = CollectionRows(X, y, sample_weight)
+            validate_source(self, remote, reset=reset)
+            self._set_targets(remote.n_targets, is_vector=remote.target_is_vector, reset=reset)
+            yield remote
             return
         rows, target, weight = validate_training_rows(self, X, y, sample_weight, reset=reset)
         Y = _as_columns(target)

@@ -52,6 +52,11 @@ class Buffered(Generic[State]):
         self._weight = np.empty(block_rows)
 
     @property
+    def of_labels(self) -> bool:
+        """Whether Y is one column of labels by number."""
+        return self._Y.shape[1] < self.state.shape[1]
+
+    @property
     def n_rows(self) -> int:
         """Rows taken in, absorbed or waiting."""
         return self.state.n_rows + self.n_waiting
@@ -101,9 +106,14 @@ class Buffered(Generic[State]):
         self._absorb(state, self._waiting())
         return state
 
+    def followed_by(self, later: Buffered[State]) -> Self:
+        """Return a stream of these rows and then those of a later one; neither is changed."""
+        state = self._own_current().forget(later.n_rows).merge(later.current())
+        return type(self)(state, self.block_rows, of_labels=self.of_labels)
+
     def merge(self, other: Buffered[State]) -> Self:
         """Add all rows that another stream has taken in; the other one is left as it is."""
-        merged = (self.current() if self.n_waiting else self.state.copy()).merge(other.current())
+        merged = self._own_current().merge(other.current())
         self.state, self.n_waiting, self._peaks = merged, 0, (0.0, 0.0)
         return self
 
@@ -113,6 +123,10 @@ class Buffered(Generic[State]):
         waiting = self._Y[: self.n_waiting]
         waiting[waiting >= at] += 1
         return self
+
+    def _own_current(self) -> State:
+        """Return a copy of the state of all rows taken in."""
+        return self.current() if self.n_waiting else self.state.copy()
 
     def __getstate__(self) -> dict[str, Any]:
         # Only the rows that wait are worth keeping.

@@ -131,7 +131,7 @@ class Moments:
     def forget(self, n_rows: int) -> Self:
         """Let everything absorbed so far age by a number of rows."""
         if self.forgetting < 1.0:
-            self._shrink(self.forgetting**n_rows)
+            self.shrink(self.forgetting**n_rows)
         return self
 
     def merge(self, other: Moments) -> Self:
@@ -174,7 +174,8 @@ class Moments:
         """Add what is known of a block."""
         Moments.merge(self, summary)
 
-    def _shrink(self, factor: float) -> None:
+    def shrink(self, factor: float) -> None:
+        """Let everything absorbed so far weigh less by a factor."""
         self.weight *= factor
         self.typical_weight *= factor
         self.cross *= factor

@@ -189,8 +189,9 @@ class Sketch(Moments):
             self._silence(rows, between)
         self._append(rows, between)
 
-    def _shrink(self, factor: float) -> None:
-        super()._shrink(factor)
+    def shrink(self, factor: float) -> None:
+        """Let everything absorbed so far weigh less by a factor."""
+        super().shrink(factor)
         self.residual *= factor
         self.lost *= factor
         self.loudest *= factor**_FADING_OF_THE_LOUDEST

@@ -1,0 +1,225 @@
+"""Dask arrays, dataframes and delayed blocks: what they are, and how X, y and weights are cut into the same blocks."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import isnan
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+
+from .._warnings import warn_user
+from ..sources.errors import needed
+from .graph import Graph, Key, LoadedBlock, is_future
+from .remote import RemoteBlocks
+
+
+def is_collection(X: Any) -> bool:
+    """Return whether X is Dask's: an array, a dataframe, or a list of delayed blocks. Dask is not imported for it."""
+    return _is_of_dask(X) or are_delayed(X)
+
+
+def are_delayed(blocks: Any) -> bool:
+    """Return whether these are delayed blocks in a list."""
+    return isinstance(blocks, list | tuple) and bool(blocks) and all(map(_is_of_dask, blocks))
+
+
+def _is_of_dask(X: Any) -> bool:
+    return hasattr(type(X), "__dask_graph__")
+
+
+def is_frame(X: Any) -> bool:
+    """Return whether a collection is a dataframe, or one of its columns."""
+    return hasattr(X, "npartitions") and hasattr(X, "divisions")
+
+
+def graph_of(collection: Any) -> tuple[Graph, list[Key]]:
+    """Return the optimised tasks of a collection or of delayed blocks, and the keys of the blocks."""
+    dask = needed("dask", "A Dask collection", "distributed")
+    if are_delayed(collection):
+        highlevelgraph = needed("dask.highlevelgraph", "A Dask collection", "distributed")
+        merged = highlevelgraph.HighLevelGraph.merge(*(block.__dask_graph__() for block in collection))
+        return dict(merged), [block.key for block in collection]
+    # Optimising an array drops what is in the memory of a cluster.
+    graph: Graph = {key: value for key, value in collection.__dask_graph__().items() if is_future(value)}
+    optimised = collection.optimize() if is_frame(collection) else dask.optimize(collection)[0]
+    graph.update(optimised.__dask_graph__())
+    return graph, list(dask.core.flatten(optimised.__dask_keys__()))
+
+
+class Layout(NamedTuple):
+    """What a fit has to know of the columns before it begins."""
+
+    n_columns: int
+    feature_names: list[str] | None
+    n_targets: int
+    target_is_vector: bool
+
+
+class Collection:
+    """X, y and the weights of rows, in the same blocks.
+
+    Parameters
+    ----------
+    X : dask array, dask dataframe, or list of delayed arrays or frames
+        The rows.
+    y : the same, or an array beside X with known chunks
+        The responses or labels.
+    sample_weight : the same, a number, or None
+        Weights of the rows.
+
+    Attributes
+    ----------
+    blocks : RemoteBlocks
+        The blocks, each of X, y and the weights, of which the last may be None.
+    """
+
+    name = "X"
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+        if y is None:
+            raise ValueError("y is None, and a Dask collection has no responses of its own: pass them as y.")
+        self._X = X = in_whole_rows(X)
+        n_rows = _known_rows(X)
+        self._y = y = _like(y, X, n_rows, "y")
+        columns = [X, y]
+        constant = sample_weight is None or np.ndim(sample_weight) == 0
+        if not constant:
+            columns.append(_like(sample_weight, X, n_rows, "sample_weight"))
+        graph: Graph = {}
+        keys: list[list[Key]] = []
+        for column in columns:
+            tasks, names = graph_of(column)
+            graph.update(tasks)
+            keys.append(names)
+        if constant:
+            weight = f"weight-{uuid4().hex}"
+            graph[weight] = sample_weight
+            keys.append([weight] * len(keys[0]))
+        if not keys[0]:
+            raise ValueError("X has no blocks: pass at least one.")
+        self.blocks = RemoteBlocks(
+            graph, list(zip(*keys, strict=True)), n_rows=n_rows, row_bytes=_row_bytes(X, _n_targets(y))
+        )
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return self.layout.n_columns
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features, if all have names that are text."""
+        return self.layout.feature_names
+
+    @property
+    def n_targets(self) -> int:
+        """Number of columns of y."""
+        return self.layout.n_targets
+
+    @property
+    def target_is_vector(self) -> bool:
+        """Whether y has one dimension."""
+        return self.layout.target_is_vector
+
+    @cached_property
+    def layout(self) -> Layout:
+        """What is known of the columns; delayed blocks do not tell, so the first of them is looked at where it is."""
+        if are_delayed(self._X):
+            return self.blocks.first(_layout_of_block)  # type: ignore[no-any-return]
+        n_targets = _n_targets(self._y)
+        if n_targets is None:
+            n_targets, is_vector = self.blocks.first(_layout_of_block)[2:]
+        else:
+            is_vector = self._y.ndim == 1
+        return Layout(int(self._X.shape[1]), _names(self._X), n_targets, is_vector)
+
+
+def in_whole_rows(X: Any) -> Any:
+    """Return X in blocks of whole rows."""
+    if are_delayed(X):
+        return list(X)
+    if getattr(X, "ndim", 0) != 2:
+        raise ValueError("X must be a Dask array or dataframe of two dimensions, or a list of delayed blocks.")
+    if is_frame(X):
+        return X
+    if isnan(X.shape[1]):
+        raise ValueError("The number of columns of X is not known: call X.compute_chunk_sizes() first.")
+    if X.numblocks[1] > 1:
+        warn_user(
+            f"X is cut along its columns, {X.numblocks[1]} chunks a row, which are put together: use chunks of whole "
+            "rows, as by X.rechunk({1: -1}), to spare the workers the exchange."
+        )
+        X = X.rechunk({1: -1})
+    return X
+
+
+def _known_rows(X: Any) -> list[int] | None:
+    """Return the number of rows of each block, if they are known."""
+    if are_delayed(X) or is_frame(X) or any(map(isnan, X.chunks[0])):
+        return None
+    return [int(n) for n in X.chunks[0]]
+
+
+def _like(column: Any, X: Any, n_rows: list[int] | None, name: str) -> Any:
+    """Return y or weights in the blocks of X."""
+    if is_collection(column):
+        if not (are_delayed(column) or is_frame(column)):
+            column = _rechunked(column, n_rows, name)
+        n_blocks, expected = _n_blocks(column), _n_blocks(X)
+        if n_blocks != expected:
+            raise ValueError(f"X has {expected} blocks and {name} has {n_blocks}: cut both at the same rows.")
+        return column
+    if n_rows is None:
+        raise ValueError(
+            f"{name} is no Dask collection, and how many rows the blocks of X have is not known: pass {name} in the "
+            "same blocks, or call X.compute_chunk_sizes() first."
+        )
+    da = needed("dask.array", "A Dask collection", "distributed")
+    values = np.asarray(column)
+    _require_rows(len(values), n_rows, name)
+    return da.from_array(values, chunks=(tuple(n_rows), *((n,) for n in values.shape[1:])))
+
+
+def _rechunked(column: Any, n_rows: list[int] | None, name: str) -> Any:
+    """Return an array in the chunks of X, as far as these are known."""
+    chunks: dict[int, Any] = {1: -1} if column.ndim == 2 else {}
+    if n_rows is not None and not any(map(isnan, column.chunks[0])):
+        _require_rows(sum(column.chunks[0]), n_rows, name)
+        chunks[0] = tuple(n_rows)
+    return column.rechunk(chunks) if chunks else column
+
+
+def _require_rows(n: int, n_rows: list[int], name: str) -> None:
+    if n != sum(n_rows):
+        raise ValueError(f"X has {sum(n_rows)} rows and {name} has {n}: there must be one of {name} for each row.")
+
+
+def _n_blocks(column: Any) -> int:
+    return len(column) if are_delayed(column) else int(column.npartitions if is_frame(column) else column.numblocks[0])
+
+
+def _n_targets(y: Any) -> int | None:
+    """Return the number of columns of y, if it is known."""
+    if are_delayed(y):
+        return None
+    return 1 if y.ndim == 1 else int(y.shape[1])
+
+
+def _row_bytes(X: Any, n_targets: int | None) -> int:
+    """Return the bytes of a row of all, or 0 if that is not known."""
+    if are_delayed(X):
+        return 0
+    itemsize = 8 if is_frame(X) else X.dtype.itemsize
+    return int(itemsize * X.shape[1] + 8 * (n_targets or 1) + 8)
+
+
+def _layout_of_block(block: LoadedBlock) -> Layout:
+    X, y, _ = block.parts
+    return Layout(int(X.shape[1]), _names(X), 1 if np.ndim(y) == 1 else int(np.shape(y)[1]), np.ndim(y) == 1)
+
+
+def _names(X: Any) -> list[str] | None:
+    names = list(getattr(X, "columns", []))
+    return names if names and all(isinstance(name, str) for name in names) else None

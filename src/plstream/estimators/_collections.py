@@ -1,0 +1,292 @@
+"""Estimators and Dask: they learn where the blocks are, and what they have learnt is merged there.
+
+An estimator with ``partial_fit`` and ``merge`` needs no more than, in ``fit`` and ``partial_fit`` alike,
+
+>>> def partial_fit(self, X, y, sample_weight=None):
+...     if is_collection(X):
+...         return learn_collection(self, X, y, sample_weight)
+
+(``reset=True`` in ``fit``), and :func:`by_blocks` for results. If the order of rows matters to it, it also has
+
+- ``_followed_by(later)``, which returns a model of its rows and then those of a later model, and changes neither;
+- ``_begin_at(row)``, which tells an unfitted model the number of the first row that it will see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from .._types import Array, Rows
+from ..distributed import Collection, LoadedBlock, is_collection, lazily
+from ..solvers.multipass import Part
+from ..sources import ArraySource, Block
+from ..sources.blocks import SMALL_BYTES
+from ..statistics.moments import aged
+from ._base import unchanged_on_failure, validate_rows, validate_training_rows
+
+__all__ = ["CollectionRows", "apply_lazily", "is_collection", "learn_collection"]
+
+Model = TypeVar("Model", bound=BaseEstimator)
+
+_SMALLER = "use smaller chunks or fewer threads a worker"
+
+
+def learn_collection(
+    model: Model, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = False, **params: Any
+) -> Model:
+    """Let a model learn from a Dask collection in one read, by ``partial_fit`` and ``merge`` on the workers.
+
+    Parameters
+    ----------
+    model : estimator
+        The model. It is changed only if all goes well.
+    X, y, sample_weight : Dask collections
+        See :class:`plstream.distributed.Collection`.
+    reset : bool, default=False
+        Whether to forget what the model has learnt before.
+    **params : dict
+        What else ``partial_fit`` takes, the same for all blocks. Classifiers get all labels as ``classes`` unless they
+        are given.
+
+    Returns
+    -------
+    model : estimator
+    """
+    collection = Collection(X, y, sample_weight)
+    fresh: Any = clone(model)
+    goes_on = not reset and _is_fitted(model)
+    if is_classifier(model) and params.get("classes") is None:
+        params["classes"] = model.classes_ if goes_on else _labels(collection)
+    _require_room(fresh, collection, params.get("classes"))
+    first_rows = None
+    if hasattr(fresh, "_begin_at"):
+        first_rows = _first_rows(collection) + (model.n_samples_seen_ if goes_on else 0)
+    learned = collection.blocks.reduce(_Learning(fresh, params, first_rows), _followed_by, "read 1 of 1")
+    if learned is None:
+        raise ValueError("X has no rows with a positive weight: pass at least one.")
+    with unchanged_on_failure(model):
+        after = _followed_by(model, learned) if goes_on else learned
+        vars(model).update(vars(after))
+    return model
+
+
+class CollectionRows:
+    """The rows of a Dask collection, for exact fits that read them again and again.
+
+    Each read is one computation. What comes to this process is the sum of all blocks' parts in it.
+
+    Parameters
+    ----------
+    model : estimator
+        The model to fit.
+    X, y, sample_weight : Dask collections
+        See :class:`plstream.distributed.Collection`.
+    """
+
+    dense = False
+    compiled = False
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+        self.collection = Collection(X, y, sample_weight)
+        self.n_columns, self.feature_names, self.n_targets, self.target_is_vector = self.collection.layout
+        self.name = self.collection.name
+        self.n_rows: int | None = None
+        vector = 8 * self.n_columns
+        # Small blocks are centred in a copy, and of large ones as much is worked on at a time.
+        self.collection.blocks.require_room(2 * SMALL_BYTES + 8 * vector, vector * (self.n_targets + 6), _SMALLER)
+
+    def reduce(self, work: Callable[[Block], Part], forgetting: float, label: str) -> Part:
+        """Return the merged parts of all blocks in one read."""
+        blocks = self.collection.blocks
+        blocks.hold_if_few(self.n_rows if blocks.n_rows is None else sum(blocks.n_rows))
+        features = _Features.of(self.n_columns, self.feature_names)
+        counted = blocks.reduce(_Reading(work, forgetting, features), _Merging(forgetting), label)
+        if counted is None:
+            raise ValueError("X has no rows with a positive weight: pass at least one.")
+        part: Part
+        part, self.n_rows = counted
+        return part
+
+    def require_finite(self) -> None:
+        """Do nothing: blocks are looked at on the workers."""
+
+
+def apply_lazily(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Any:
+    """Return ``function`` of the rows of a Dask collection, to be computed when it is needed."""
+    known: Any = estimator
+    m = known.n_features_in_
+    if hasattr(X, "_meta_nonempty"):
+        rows = validate_rows(estimator, X._meta_nonempty, reset=False)
+    else:
+        width = m if isinstance(X, list | tuple) else X.shape[-1]
+        validate_rows(_Features.of(m, None), np.zeros((1, int(width))), reset=False)
+        rows = np.zeros((1, m), getattr(X, "dtype", np.float64))
+    names = getattr(known, "feature_names_in_", None)
+    sample = function(rows)
+    return lazily(X, _Applied(_Features.of(m, names), function, sample[:0]).rows, sample)
+
+
+class _Features(BaseEstimator):
+    """What of a model it takes to check the columns of X."""
+
+    @classmethod
+    def of(cls, n_features: int, names: Any) -> _Features:
+        """Return the columns of a model."""
+        features = cls()
+        features.n_features_in_ = n_features
+        if names is not None:
+            features.feature_names_in_ = np.asarray(names, dtype=object)
+        return features
+
+
+@dataclass(frozen=True)
+class _Applied:
+    """A function of checked rows, none of which there may be."""
+
+    features: _Features
+    function: Callable[[Rows], Array]
+    nothing: Array
+
+    def rows(self, X: Any) -> Array:
+        """Return the function of rows."""
+        return self.function(validate_rows(self.features, X, reset=False)) if _num_samples(X) else self.nothing
+
+
+def _present(block: LoadedBlock) -> bool:
+    """Return whether a block has a row with weight; raise ValueError unless its parts are of one length."""
+    X, y, weight = block.parts
+    n = _num_samples(X)
+    for name, column in (("y", y), ("sample_weight", weight)):
+        if column is not None and np.ndim(column) and _num_samples(column) != n:
+            raise ValueError(f"X has {n} rows and {name} has {_num_samples(column)}: cut both at the same rows.")
+    return bool(n) and (weight is None or bool(np.any(np.asarray(weight))))
+
+
+@dataclass(frozen=True)
+class _Learning:
+    """Makes a model of blocks."""
+
+    model: Any
+    params: dict[str, Any] = field(default_factory=dict)
+    first_rows: Array | None = None
+
+    def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
+        model = None
+        for block in blocks:
+            if _present(block):
+                if model is None:
+                    model = self._begun(block.number)
+                self._learn(model, *block.parts)
+            del block
+        return model
+
+    def _begun(self, number: int) -> Any:
+        model = clone(self.model)
+        if self.first_rows is not None:
+            model._begin_at(int(self.first_rows[number]))
+        return model
+
+    def _learn(self, model: Any, X: Any, y: Any, weight: Any) -> None:
+        params = self.params if weight is None else {**self.params, "sample_weight": weight}
+        model.partial_fit(X, y, **params)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Adds up what the work on each block comes to, and counts rows; the weights are as seen from the last of them."""
+
+    work: Callable[[Block], Any]
+    forgetting: float
+    features: _Features
+
+    def __call__(self, blocks: Iterator[LoadedBlock]) -> tuple[Any, int] | None:
+        total: tuple[Any, int] | None = None
+        merge = _Merging(self.forgetting)
+        for block in blocks:
+            if _present(block):
+                for part in self._parts(*block.parts):
+                    total = part if total is None else merge(total, part)
+            del block
+        return total
+
+    def _parts(self, X: Any, y: Any, weight: Any) -> Iterator[tuple[Any, int]]:
+        rows, target, weight = validate_training_rows(self.features, X, y, weight, reset=False)
+        for block in ArraySource(rows, target.reshape(len(target), -1), weight):
+            n_rows = block.n_rows
+            present = block._replace(weight=aged(block.weight, self.forgetting, n_rows)).present()
+            yield self.work(present), n_rows
+
+
+@dataclass(frozen=True)
+class _Merging:
+    """Merges parts with their counts of rows: with every row after it, what is known of a row weighs less."""
+
+    forgetting: float
+
+    def __call__(self, first: tuple[Part, int], second: tuple[Part, int]) -> tuple[Part, int]:
+        part = deepcopy(first[0])
+        if self.forgetting < 1.0:
+            part.shrink(self.forgetting ** second[1])
+        part.merge(second[0])
+        return part, first[1] + second[1]
+
+
+def _followed_by(model: Any, later: Any) -> Any:
+    """Return a model of the rows of one and then those of another; neither is changed."""
+    if hasattr(model, "_followed_by"):
+        return model._followed_by(later)
+    return deepcopy(model).merge(later)
+
+
+def _is_fitted(model: Any) -> bool:
+    try:
+        check_is_fitted(model)
+    except ValueError:
+        return False
+    return True
+
+
+def _require_room(model: Any, collection: Collection, classes: Any) -> None:
+    """Raise MemoryError unless the workers have room for blocks and states, as far as it is known what they take."""
+    if not hasattr(model, "memory_usage"):
+        return
+    n_targets = collection.n_targets if classes is None else len(classes)
+    work = model.memory_usage(collection.n_columns, n_targets)
+    collection.blocks.require_room(work, work // 3, f"{_SMALLER}, or solver='sketch'")
+
+
+def _labels(collection: Collection) -> Array:
+    """Return all labels of y."""
+    labels = collection.blocks.reduce(_unique_labels, np.union1d, "labels")
+    if labels is None:
+        raise ValueError("X has no rows with a positive weight: pass at least one.")
+    return np.asarray(labels)
+
+
+def _unique_labels(blocks: Iterator[LoadedBlock]) -> Any:
+    found = None
+    for block in blocks:
+        if _present(block):
+            labels = np.unique(np.asarray(block.parts[1]))
+            found = labels if found is None else np.union1d(found, labels)
+        del block
+    return found
+
+
+def _first_rows(collection: Collection) -> Array:
+    """Return the number of the first row of each block, from a read of all blocks if their sizes are not known."""
+    n_rows = collection.blocks.n_rows
+    if n_rows is None:
+        n_rows = collection.blocks.reduce(_count_rows, list.__add__, "rows counted")
+    return np.cumsum([0, *(n_rows or [])])
+
+
+def _count_rows(blocks: Iterator[LoadedBlock]) -> list[int]:
+    return [_num_samples(block.parts[0]) for block in blocks]
