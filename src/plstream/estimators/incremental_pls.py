@@ -163,6 +163,8 @@ class IncrementalPLS(
         "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 
+    # The parameter that says how many components states are made for.
+    _components_parameter = "n_components"
     _stream: Stream | None
     _solved: Solution | None
     _solve_with: dict[str, Any]
@@ -208,7 +210,7 @@ class IncrementalPLS(
         """Fit a model whose parameters are valid. With a journal, exact reads of a source go on where it ends."""
         with unchanged_on_failure(self):
             self._reset()
-            in_one_read = self.solver in {"gram", "sketch"}
+            in_one_read = self._in_one_read
             with self._rows(X, y, sample_weight, reset=True, in_one_read=in_one_read) as rows:
                 self._require_rows(rows.n_rows, rows.n_columns)
                 self._solve_with = {"n_components": self.n_components, "scale": self.scale}
@@ -313,7 +315,7 @@ class IncrementalPLS(
             block_rows = self._rows_in_sketch()
             n_rows = 12 * block_rows
             small = 6 * (3 * block_rows) ** 2
-        vectors = 4 * self.n_components + 12 * n_targets + 20
+        vectors = 4 * self._most_components + 12 * n_targets + 20
         responses = 6 * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2
         return 8 * (n_features * (n_rows + vectors) + responses + small)
 
@@ -446,8 +448,11 @@ class IncrementalPLS(
         if isinstance(state, Sketch):
             if self.sketch_size not in {None, state.size}:
                 raise ValueError(f"sketch_size cannot change in mid-stream: set it back to {state.size}.")
-            if self.n_components >= state.size:
-                raise ValueError(f"n_components={self.n_components} is too many for a sketch of {state.size} rows.")
+            if self._most_components >= state.size:
+                raise ValueError(
+                    f"{self._components_parameter}={self._most_components} is too many for a sketch of {state.size} "
+                    "rows."
+                )
             if not state.preserves(**self._solve_with):
                 stream = stream.copy()
                 stream.state = state.copy().preserve(**self._solve_with)
@@ -455,10 +460,22 @@ class IncrementalPLS(
 
     def _rows_in_sketch(self) -> int:
         if self.sketch_size is None:
-            return max(_SKETCH_SIZE, _SKETCH_SIZE_A_COMPONENT * self.n_components)
-        if self.sketch_size <= self.n_components:
-            raise ValueError(f"sketch_size={self.sketch_size} must be more than n_components={self.n_components}.")
+            return max(_SKETCH_SIZE, _SKETCH_SIZE_A_COMPONENT * self._most_components)
+        if self.sketch_size <= self._most_components:
+            raise ValueError(
+                f"sketch_size={self.sketch_size} must be more than "
+                f"{self._components_parameter}={self._most_components}."
+            )
         return self.sketch_size
+
+    @property
+    def _most_components(self) -> int:
+        return int(getattr(self, self._components_parameter))
+
+    @property
+    def _in_one_read(self) -> bool:
+        """Whether ``fit`` reads the data only once."""
+        return self.solver in {"gram", "sketch"}
 
     def _streaming_solver(self, n_columns: int) -> str:
         if self.solver in {"gram", "sketch"}:
@@ -540,6 +557,7 @@ class IncrementalPLS(
 
     def _kind(self) -> dict[str, Any]:
         return {
+            "the class": type(self).__name__,
             **self._solve_with,
             "solver_": self.solver_,
             "forgetting": self._require_stream("merge").state.forgetting,
