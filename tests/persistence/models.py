@@ -18,6 +18,7 @@ from plstream import (
     SGDPLS,
     IncrementalLDA,
     IncrementalPLS,
+    IncrementalPLSCV,
     InfFS,
     InfFSS,
     InfFSU,
@@ -44,6 +45,9 @@ CASES = [
     Case(IncrementalPLS(np.int64(2), solver="gram", scale=np.bool_(False)), "values"),
     Case(IncrementalPLS(solver="sketch", sketch_size=6)),
     Case(IncrementalPLS(solver="sketch", sketch_size=5, forgetting=np.float64(0.9)), "values"),
+    Case(IncrementalPLSCV(3)),
+    Case(IncrementalPLSCV(4, cv=3, rule="one-se", block_length=7, scale=False), "values"),
+    Case(IncrementalPLSCV(2, cv=2, solver="sketch", sketch_size=6)),
     *(
         Case(CIPLS(variant=v), t)
         for v in ("normalized", "paper", "released")
@@ -75,6 +79,7 @@ CASES = [
     Case(VIPSelector(CIPLS(), n_features_to_select=2), "many"),
     Case(VIPSelector(OLPLS(), n_features_to_select=0.4)),
     Case(VIPSelector(IncrementalPLS(solver="gram"), threshold=0.5), "values"),
+    Case(VIPSelector(IncrementalPLSCV(3), n_features_to_select=3)),
 ]
 STREAMS = [case for case in CASES if case.streams]
 

@@ -55,6 +55,9 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
     }
 
+    # The parameter that says how many components states are made for.
+    _components_parameter = "n_components"
+
     n_components: int
     scale: bool
     solver: str
@@ -105,7 +108,7 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
         """Fit a model whose parameters are valid. With a journal, exact reads of a source go on where it ends."""
         with unchanged_on_failure(self):
             self._reset()
-            in_one_read = self.solver in {"gram", "sketch"}
+            in_one_read = self._in_one_read
             if in_one_read and is_collection(X):
                 learn_collection(self, X, y, sample_weight, reset=True, **targets)
                 self._require_rows(self.n_samples_seen_, self.n_features_in_)
@@ -159,7 +162,7 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
             block_rows = self._rows_in_sketch()
             n_rows = 12 * block_rows
             small = 6 * (3 * block_rows) ** 2
-        vectors = 4 * self.n_components + 12 * n_targets + 20
+        vectors = 4 * self._most_components + 12 * n_targets + 20
         responses = 6 * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2
         return 8 * (n_features * (n_rows + vectors) + responses + small)
 
@@ -203,8 +206,11 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
         if isinstance(state, Sketch):
             if self.sketch_size not in {None, state.size}:
                 raise ValueError(f"sketch_size cannot change in mid-stream: set it back to {state.size}.")
-            if self.n_components >= state.size:
-                raise ValueError(f"n_components={self.n_components} is too many for a sketch of {state.size} rows.")
+            if self._most_components >= state.size:
+                raise ValueError(
+                    f"{self._components_parameter}={self._most_components} is too many for a sketch of {state.size} "
+                    "rows."
+                )
             if not state.preserves(**self._solve_with):
                 stream = stream.copy()
                 stream.state = state.copy().preserve(**self._solve_with)
@@ -212,10 +218,22 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _rows_in_sketch(self) -> int:
         if self.sketch_size is None:
-            return max(_SKETCH_SIZE, _SKETCH_SIZE_A_COMPONENT * self.n_components)
-        if self.sketch_size <= self.n_components:
-            raise ValueError(f"sketch_size={self.sketch_size} must be more than n_components={self.n_components}.")
+            return max(_SKETCH_SIZE, _SKETCH_SIZE_A_COMPONENT * self._most_components)
+        if self.sketch_size <= self._most_components:
+            raise ValueError(
+                f"sketch_size={self.sketch_size} must be more than "
+                f"{self._components_parameter}={self._most_components}."
+            )
         return self.sketch_size
+
+    @property
+    def _most_components(self) -> int:
+        return int(getattr(self, self._components_parameter))
+
+    @property
+    def _in_one_read(self) -> bool:
+        """Whether ``fit`` reads the data only once."""
+        return self.solver in {"gram", "sketch"}
 
     def _streaming_solver(self, n_columns: int) -> str:
         if self.solver in {"gram", "sketch"}:
@@ -229,7 +247,7 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
             state = self._require_stream("solving").current()
             self._solved = Solution.of(state, state, **self._solve_with)
             if isinstance(state, Sketch):
-                _warn_of_small_sketch(state.size, self._solved.subspace_error)
+                warn_of_small_sketch(state.size, self._solved.subspace_error)
         return self._solved
 
     def _reset(self) -> None:
@@ -281,6 +299,7 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
     def _kind(self) -> dict[str, Any]:
         """Return what models must have in common to be merged."""
         return {
+            "the class": type(self).__name__,
             **self._solve_with,
             "solver_": self.solver_,
             "forgetting": self._require_stream("merge").state.forgetting,
@@ -328,7 +347,7 @@ def _tracked(rows: ArraySource | SourceRows) -> Iterator[Block]:
     return track(rows, "read 1 of 1", rows.n_rows, lambda block: block.n_rows)
 
 
-def _warn_of_small_sketch(size: int, subspace_error: Float64Array) -> None:
+def warn_of_small_sketch(size: int, subspace_error: Float64Array) -> None:
     too_large = subspace_error > _LARGEST_SUBSPACE_ERROR
     if too_large.any():
         good = int(np.argmax(too_large))

@@ -292,9 +292,7 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         return rows, self._check_scores(y, "y") @ solution.y_loadings.T * solution.y_scale + solution.y_mean
 
     @contextmanager
-    def _rows(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool, in_one_read: bool
-    ) -> Iterator[ArraySource | SourceRows | CollectionRows]:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, in_one_read: bool) -> Iterator[Any]:
         if isinstance(X, Source):
             require_target(X, type(self).__name__, y, sample_weight)
             validate_source(self, X, reset=reset)

@@ -179,7 +179,7 @@ class _Fit:
             raise TypeError(f"{type(model).__name__} needs all rows in memory: pass them to its fit.")
         if self.classes is not None and not hasattr(model, "target"):
             raise ValueError(f"{type(model).__name__} does not learn labels: pass no classes.")
-        in_one_read = not isinstance(model, IncrementalPLS) or self.one_pass or model.solver in {"gram", "sketch"}
+        in_one_read = not isinstance(model, IncrementalPLS) or self.one_pass or model._in_one_read
         self.present = Checkpoint(clone(model), journal=None if in_one_read else Journal())
         if self.folder is not None:
             _require_nothing_else(model)

@@ -1,7 +1,7 @@
 """Every class that a model file may name, with all of its fields: a file that has anything else is refused.
 
 Symbols in shapes have one value in a model: m features, q columns of y, c components for each of these, k classes, s
-scores, L principal components, r the rank that is kept, w rows that wait.
+scores, L principal components, r the rank that is kept, w rows that wait, f folds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ..estimators import IncrementalPLS
+from ..estimators import IncrementalPLS, IncrementalPLSCV
+from ..estimators._cross_validation import CrossValidation
 from ..estimators._solution import Solution
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
 from ..online._base import Stream
@@ -27,7 +28,7 @@ from ..online.sgdpls import CrossCovarianceSVD, IncrementalSVD, MatrixGradient, 
 from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector
 from ..solvers import Factors, Journal
 from ..solvers.multipass import Sums
-from ..statistics import Buffered, Gram, Moments, Sketch
+from ..statistics import Buffered, Folds, Gram, Moments, Sketch
 from .kinds import (
     LARGEST_COMPONENTS,
     Count,
@@ -114,6 +115,11 @@ Record(
     # Of the rows in its buffer, only those that wait.
     take=lambda stream: stream.__getstate__(),
     build=from_state,
+)
+Record(
+    Folds,
+    {"streams": Several(OneOf("Buffered"), own="w")},
+    rules={"there are two folds or more": lambda its: len(its["streams"]) > 1},
 )
 Record(Sums, {"v": _solved("m"), "action": Numbers("m", anything=True), "square": Number(finite=False)})
 Record(
@@ -316,6 +322,15 @@ Record(
     },
 )
 Record(
+    CrossValidation,
+    {
+        "rmse": Numbers("f", "c", "q", anything=True),
+        "weight": Numbers("f", least=0),
+        "y_deviation": Numbers("q", least=0),
+        "y_unit": Numbers("q", least=0),
+    },
+)
+Record(
     SideBySide,
     {
         "factors": OneOf("Factors", s="q*c"),
@@ -391,6 +406,34 @@ Record(
         "there is a stream or a solution": lambda its: its["_stream"] is not None or its["_solved"] is not None,
         "the solver is that of the state": lambda its: its["solver_"] == _solver_of(its["_stream"]),
         "rows are counted once": lambda its: (its["_stream"] is None) == ("_n_rows" in its),
+        "a vector has one column": lambda its: not its["_y_is_vector"] or its["_n_targets"] == 1,
+    },
+)
+Record(
+    IncrementalPLSCV,
+    _FEATURES
+    | {
+        "_y_is_vector": Truth(),
+        "_n_targets": Count(1, size="q"),
+        "_solve_with": Entries(n_components=Count(1, LARGEST_COMPONENTS, size="c"), scale=Truth()),
+        "_stream": OneOf("Folds"),
+        "_solved": Maybe(OneOf("Solution")),
+        "_validated": Maybe(OneOf("CrossValidation")),
+        "_rule": Text("min", "one-se"),
+        "_dealt_by": Text(),
+        "solver_": Text("gram", "sketch"),
+    },
+    optional=_NO_NAMES,
+    parameters={},
+    rules={
+        "the solver is that of the states": lambda its: all(
+            its["solver_"] == _solver_of(stream) for stream in its["_stream"].fields["streams"]
+        ),
+        "every fold has errors": lambda its: (
+            its["_validated"] is None
+            or its["_validated"].fields["weight"].shape == (len(its["_stream"].fields["streams"]),)
+        ),
+        "models are solved and validated together": lambda its: (its["_solved"] is None) == (its["_validated"] is None),
         "a vector has one column": lambda its: not its["_y_is_vector"] or its["_n_targets"] == 1,
     },
 )
@@ -496,7 +539,7 @@ for _selector, _more in ((InfFS, {}), (InfFSU, {}), (InfFSS, {}), (ILFS, _FACTOR
         rules={"ranks are 1, 2, ...": _is_ranking, "the first features are kept": _keeps_the_first},
     )
 
-_WITH_VIP = ("IncrementalPLS", "CIPLS", "OLPLS")
+_WITH_VIP = ("IncrementalPLS", "IncrementalPLSCV", "CIPLS", "OLPLS")
 Record(FrozenEstimator, {}, parameters={"estimator": OneOf(*_WITH_VIP)})
 Record(
     VIPSelector,
@@ -505,6 +548,6 @@ Record(
 )
 
 MODEL = OneOf(
-    *("IncrementalPLS", "CIPLS", "CCIPCA", "IPLS", "OLPLS", "SGDPLS", "IncrementalLDA"),
+    *("IncrementalPLS", "IncrementalPLSCV", "CIPLS", "CCIPCA", "IPLS", "OLPLS", "SGDPLS", "IncrementalLDA"),
     *("InfFS", "InfFSU", "InfFSS", "ILFS", "VIPSelector"),
 )

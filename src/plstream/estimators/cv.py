@@ -1,0 +1,369 @@
+"""IncrementalPLSCV: the number of components chosen by cross-validation, in the one pass that the fit takes."""
+
+from __future__ import annotations
+
+from math import ceil, log2
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._warnings import warn_user
+from ..progress import track
+from ..sources import ArraySource, Source
+from ..statistics import Folds, Gram, Sketch
+from ..statistics.folds import merged
+from ._base import located_errors, unchanged_on_failure
+from ._cross_validation import CrossValidation
+from ._dealing import Dealing, folds_of_splits
+from ._solution import Solution
+from ._sources import SourceRows
+from ._streamed import warn_of_small_sketch
+from .incremental_pls import IncrementalPLS
+
+
+class IncrementalPLSCV(IncrementalPLS):
+    """IncrementalPLS with the number of components chosen by cross-validation, in one pass over the data.
+
+    Rows are dealt to folds as they come, and each fold keeps a streaming state of its own. A model of all folds but one
+    needs no other rows, for states can be merged, and its error on the fold that was held out needs no rows either: it
+    follows from the state of that fold. So the cross-validated errors of all numbers of components come from the same
+    single pass that the final model is made from, and in memory that does not depend on the number of rows. With the
+    solver "gram" they are exact: those of fitting and predicting again for each fold.
+
+    Once fitted, it is an :class:`IncrementalPLS` of all rows with the chosen number of components.
+
+    Parameters
+    ----------
+    max_components : int, default=10
+        The largest number of components to try. Where the data has fewer, errors of the others repeat the last one.
+    cv : int, splitter, iterable of splits, or array of int, default=5
+        Number of folds. For ``fit`` of arrays also one of scikit-learn's splitters, pairs of training and test rows, or
+        the number of the fold of each row; the test sets must be a partition of the rows.
+    rule : {"min", "one-se"}, default="min"
+        Which number of components is chosen: the one of the least error, or the least whose error is within a
+        standard error of that.
+    block_length : int, default=1
+        Rows that follow each other and stay together in a fold. For series in time, take many times as many as it takes
+        for what a row says of the next ones to fade.
+    scale : bool, default=True
+        Whether to divide each column of X and y by its standard deviation, which is that of the training rows in each
+        fold. Columns are always centred.
+    solver : {"auto", "gram", "sketch"}, default="auto"
+        How X is condensed; "auto" is "gram" for up to 2,048 features, and "sketch" for more. See Notes.
+    sketch_size : int, default=None
+        Rows that "sketch" keeps for each fold. By default 128, or 24 for each of ``max_components`` if that is more.
+    batch_size : int, default=None
+        Rows read at a time. By default as many as take 4 to 32 MiB.
+
+    Attributes
+    ----------
+    n_components_ : int
+        The number of components that was chosen.
+    best_score_ : float
+        Its cross-validated score.
+    cv_results_ : dict of str to ndarray
+        With an entry for each number of components in every array, and for y with two dimensions a column for each
+        response where it says so:
+
+        - ``n_components``: 1, 2, ..., ``max_components``.
+        - ``mean_test_score``: :math:`1 - PRESS / SS`, the sums over all rows of the squared errors and of the squared
+          deviations of y from its mean. Several responses are added up, each divided by its variance if ``scale``.
+        - ``split0_test_score``, ...: the same of one fold, relative to the variance of all rows. Folds that have no
+          rows have NaN.
+        - ``se_test_score``: standard error of the mean, from how the folds differ, each with its weight.
+        - ``mean_test_rmse``, ``split0_test_rmse``, ... (a column for each response): root mean squared errors in the
+          units of y, of all rows (RMSECV) and of one fold.
+        - ``q2`` (a column for each response): :math:`1 - PRESS / SS`.
+    coef_, x_weights_, vip_, ... : ndarray
+        All other attributes are those of :class:`IncrementalPLS`.
+
+    See Also
+    --------
+    IncrementalPLS : The same for a given number of components.
+    sklearn.model_selection.GridSearchCV : A fit for each fold and each number of components.
+
+    Notes
+    -----
+    Which fold a row is in depends on its number since the first call alone, and not on how rows are divided among
+    calls. Of every ``cv`` rows (or blocks of ``block_length`` rows) that follow each other, one goes to each fold, in
+    an order given by a hash (SplitMix64) of their numbers. Rows of weight zero are not counted. With ``groups``, rows
+    go to the fold of a hash of their group (SplitMix64 of a number, BLAKE2b of a text), so that no group is in two
+    folds: this takes many more groups than folds. ``merge`` adds the rows of a fold to those of the same fold; rows of
+    the other model stay in the folds that they had there.
+
+    Squared errors come from squares of y. Where the error is less than about 1e-7 of the standard deviation of y, its
+    digits are rounding errors, and numbers of components that differ only so count as equally good.
+
+    With the solver "sketch" the errors are approximate, as are the models: what a sketch lets go of a fold is missing
+    both where the fold trains models and where it is held out.
+
+    Memory and time of ``partial_fit`` are those of IncrementalPLS, but for ``cv`` states. The models of all folds are
+    solved when a result is first asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import IncrementalPLSCV
+    >>> rng = np.random.default_rng(0)
+    >>> factors = rng.normal(size=(500, 3)) * [3.0, 2.0, 1.0]
+    >>> X = factors @ rng.normal(size=(3, 50)) + 0.1 * rng.normal(size=(500, 50))
+    >>> y = factors.sum(axis=1) + 0.5 * rng.normal(size=500)
+    >>> model = IncrementalPLSCV(max_components=5)
+    >>> for start in range(0, 500, 100):
+    ...     model = model.partial_fit(X[start : start + 100], y[start : start + 100])
+    >>> model.n_components_
+    3
+    >>> model.cv_results_["mean_test_rmse"].round(3)
+    array([...])
+    >>> model.transform(X).shape
+    (500, 3)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_components": [Interval(Integral, 1, None, closed="left")],
+        "cv": ["cv_object", "array-like"],
+        "rule": [StrOptions({"min", "one-se"})],
+        "block_length": [Interval(Integral, 1, None, closed="left")],
+        "scale": ["boolean"],
+        "solver": [StrOptions({"auto", "gram", "sketch"})],
+        "sketch_size": [Interval(Integral, 2, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    forgetting = 1.0
+    _components_parameter = "max_components"
+    _in_one_read = True
+    _stream: Folds[Gram | Sketch] | None  # type: ignore[assignment]
+    _validated: CrossValidation | None
+
+    def __init__(
+        self,
+        max_components: int = 10,
+        *,
+        cv: Any = 5,
+        rule: str = "min",
+        block_length: int = 1,
+        scale: bool = True,
+        solver: str = "auto",
+        sketch_size: int | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        self.max_components = max_components
+        self.cv = cv
+        self.rule = rule
+        self.block_length = block_length
+        self.scale = scale
+        self.solver = solver
+        self.sketch_size = sketch_size
+        self.batch_size = batch_size
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None) -> Self:
+        """Fit the model to X and y, forgetting what it was before. The data is read once.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), or source
+            The rows. Files of any size are opened by :func:`plstream.open_source`.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            The responses. None if X is a source, which has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, in the models and in their errors.
+        groups : array-like of shape (n_samples,), default=None
+            Groups of rows, numbers or text, that stay together in a fold.
+        folds : array-like of shape (n_samples,), default=None
+            The folds of the rows, numbers from 0 to ``cv - 1``.
+
+        Returns
+        -------
+        self : IncrementalPLSCV
+        """
+        with unchanged_on_failure(self):
+            self._reset()
+            if self._number_of_folds is None:
+                dealing = self._dealing_of_splits(X, y, groups, folds)
+            else:
+                dealing = Dealing.of(self._number_of_folds, self.block_length, groups, folds)
+            self._learn_dealt(X, y, sample_weight, dealing)
+            stream = self._require_stream("fit")
+            if sum(fold.n_rows > 0 for fold in stream.streams) < 2:
+                raise ValueError(
+                    f"All rows (n_samples={stream.n_rows}) are in one fold, and cross-validation takes two at least: "
+                    "pass more rows, or other groups."
+                )
+            self._solution()
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None
+    ) -> Self:
+        """Add rows to the model. A call that fails leaves the model as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The new rows, one or more.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Their responses. None if X is a source, which has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights.
+        groups : array-like of shape (n_samples,), default=None
+            Their groups, in all calls or in none. A group may come in several calls.
+        folds : array-like of shape (n_samples,), default=None
+            Their folds, numbers from 0 to ``cv - 1``, in all calls or in none.
+
+        Returns
+        -------
+        self : IncrementalPLSCV
+        """
+        with unchanged_on_failure(self):
+            n_folds = self._number_of_folds
+            if n_folds is None and folds is not None and self.__sklearn_is_fitted__():
+                n_folds = len(self._require_stream("partial_fit").streams)
+            if n_folds is None:
+                raise ValueError(
+                    "Rows to come cannot be split beforehand: for partial_fit set cv to a number of folds."
+                )
+            self._learn_dealt(X, y, sample_weight, Dealing.of(n_folds, self.block_length, groups, folds))
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
+        """Return the bytes that ``partial_fit`` and solving take, at most, whatever the number of rows.
+
+        Parameters
+        ----------
+        n_features, n_targets : int
+            Number of columns of X and y.
+
+        Returns
+        -------
+        n_bytes : int
+            With all that is held for a moment only. The rows handed over, and copies of them, do not count.
+
+        Examples
+        --------
+        >>> from plstream import IncrementalPLS, IncrementalPLSCV
+        >>> IncrementalPLSCV().memory_usage(1000) // IncrementalPLS().memory_usage(1000)
+        10
+        """
+        n_folds = self._number_of_folds
+        if n_folds is None:
+            raise ValueError("How many folds a splitter makes depends on the rows: set cv to a number of folds.")
+        # Each fold with a copy, and what is merged of them.
+        n_states = n_folds + ceil(log2(n_folds)) + 2
+        return n_states * int(super().memory_usage(n_features, n_targets))
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """Scores and errors of all numbers of components."""
+        return self._cross_validation().results(y_is_vector=self._y_is_vector)
+
+    @property
+    def n_components_(self) -> int:
+        """The number of components that was chosen."""
+        return int(self._n_features_out)
+
+    @property
+    def best_score_(self) -> float:
+        """Its cross-validated score."""
+        return float(1.0 - self._cross_validation().errors[self.n_components_ - 1])
+
+    def _learn_dealt(self, X: Any, y: Any, sample_weight: Any, dealing: Dealing) -> None:
+        """Deal rows to the folds; without a state yet, begin one."""
+        first = not self.__sklearn_is_fitted__()
+        stream = None if first else self._require_stream("partial_fit")
+        self._validate_params()
+        with self._rows(X, y, sample_weight, reset=first, in_one_read=True) as rows:
+            if isinstance(rows, ArraySource):
+                dealing = dealing.present(rows.X, rows.weight)
+            elif dealing.given is not None:
+                raise ValueError(
+                    "groups and folds are not for sources: pass blocks of rows with theirs to partial_fit."
+                )
+            self._solve_with = {"n_components": self.max_components, "scale": self.scale}
+            if stream is None:
+                self._require_weight(rows.n_rows)
+                stream = Folds(self._new_stream(rows) for _ in range(dealing.n_folds))
+            else:
+                self._require_same_dealing(dealing)
+                stream = Folds(self._continued(fold) for fold in stream.streams)
+            with located_errors(rows):
+                _deal(stream, rows, dealing)
+        self._stream, self._solved, self._validated = stream, None, None
+        self._rule, self._dealt_by = self.rule, dealing.by
+        self.solver_ = self._streaming_solver(rows.n_columns)
+
+    def _require_same_dealing(self, dealing: Dealing) -> None:
+        n_folds = len(self._require_stream("partial_fit").streams)
+        if dealing.n_folds != n_folds:
+            raise ValueError(f"cv cannot change in mid-stream: set it back to {n_folds}.")
+        if dealing.by != self._dealt_by:
+            raise ValueError(f"Rows were dealt to folds by {self._dealt_by} before, and cannot be by {dealing.by} now.")
+
+    @property
+    def _number_of_folds(self) -> int | None:
+        """The number of folds, or None if it depends on the rows."""
+        if self.cv is None:
+            return 5
+        return int(self.cv) if isinstance(self.cv, Integral) else None
+
+    def _dealing_of_splits(self, X: Any, y: Any, groups: Any, folds: Any) -> Dealing:
+        if isinstance(X, Source):
+            raise ValueError("A source is read only once, and not split beforehand: set cv to a number of folds.")  # noqa: TRY004
+        if folds is not None:
+            raise ValueError("cv and folds both say which rows are in a fold: with folds, set cv to their number.")
+        given = folds_of_splits(self.cv, X, y, groups)
+        return Dealing(int(given.max(initial=0)) + 1, "folds", given=given)
+
+    def _solution(self) -> Solution:
+        """Return the solution for the rows seen so far, with the number of components chosen for them."""
+        check_is_fitted(self)
+        if self._solved is None:
+            folds = self._require_stream("solving").states()
+            total = merged(folds)
+            validated = CrossValidation.of(folds, total, **self._solve_with)
+            if validated.n_folds < 2:
+                warn_user("All rows so far are in one fold: until there are others, the model has one component.")
+            chosen = {**self._solve_with, "n_components": validated.choice(self._rule)}
+            solved = Solution.of(total, total, **chosen)
+            if isinstance(total, Sketch):
+                warn_of_small_sketch(total.size, solved.subspace_error)
+            self._validated, self._solved = validated, solved
+        return self._solved
+
+    def _cross_validation(self) -> CrossValidation:
+        self._solution()
+        assert self._validated is not None
+        return self._validated
+
+    def _require_rows(self, n_rows: int | None, n_columns: int) -> None:
+        # Components that there are not repeat the last error.
+        self._require_weight(n_rows)
+
+    def _require_stream(self, method: str) -> Folds[Gram | Sketch]:  # type: ignore[override]
+        check_is_fitted(self)
+        assert self._stream is not None
+        return self._stream
+
+    def _reset(self) -> None:
+        super()._reset()
+        for name in ("_validated", "_rule", "_dealt_by"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _kind(self) -> dict[str, Any]:
+        folds = {"cv": len(self._require_stream("merge").streams), "what rows are dealt to folds by": self._dealt_by}
+        return {**super()._kind(), **folds}
+
+
+def _deal(stream: Folds[Gram | Sketch], rows: ArraySource | SourceRows, dealing: Dealing) -> None:
+    """Let each row be taken in by the stream of its fold."""
+    start = 0
+    for block in track(rows, "read 1 of 1", rows.n_rows, lambda block: block.n_rows):
+        stream.update(block.X, block.Y, block.weight, dealing.folds(stream.n_rows, start, block.n_rows))
+        start += block.n_rows
