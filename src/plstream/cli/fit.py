@@ -80,13 +80,13 @@ def fit(
 ) -> None:
     """Fit a model to data of any size and write it to a file.
 
-    incremental-pls is exact: it reads the data once for each component and once more. With --one-pass,
-    and of what can be read only once, it is exact up to 2,048 features, and close to it with more. All other methods
-    learn in one pass.
+    incremental-pls, of numbers, and incremental-pls-classifier, of labels, are exact: they read the data once for each
+    component and once more. With --one-pass, and of what can be read only once, they are exact up to 2,048 features,
+    and close to it with more. All other methods learn in one pass.
 
     \b
     plstream fit spectra.csv --target moisture -c 5 -o moisture.plstream
-    plstream fit features.npy --target labels.npy --method cipls
+    plstream fit features.npy --target labels.npy --method incremental-pls-classifier -c 10
     plstream fit 'day*.parquet' --target y --exclude id,date --one-pass --memory 512MB
     plstream fit big.npy --target y.npy -c 10 --checkpoint big.checkpoint
     cat log.ndjson | plstream fit - --format ndjson --target y -c 3

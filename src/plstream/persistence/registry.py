@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ..estimators import IncrementalPLS, IncrementalPLSCV
+from .._types import Array
+from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV, _labels
 from ..estimators._cross_validation import CrossValidation
 from ..estimators._solution import Solution
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
@@ -44,7 +45,7 @@ from .kinds import (
     Text,
     Truth,
 )
-from .records import FirstParameters, OneOf, ParameterOr, Record, from_state
+from .records import FirstParameters, OneOf, ParameterOr, Record, Rule, from_state
 
 # Rows that a sketch may hold; memory is taken for them when a stream goes on.
 _LARGEST_SKETCH = 1 << 25
@@ -103,13 +104,16 @@ Record(
         "n_waiting": Count(size="w"),
         "_peaks": Several(Number(0), 2),
         "_X": Numbers("w", "m", types=("F64", "F32")),
-        "_Y": Numbers("w", "q"),
+        "_Y": Numbers("w", None),
         "_weight": Numbers("w", least=0),
     },
     rules={
         "fewer rows wait than make a block": lambda its: its["n_waiting"] < its["block_rows"],
         "blocks have 1024 rows, or those of the sketch": lambda its: (
             its["block_rows"] == its["state"].fields.get("size", 1024)
+        ),
+        "y has all responses, or classes by number": lambda its: _is_y(
+            its["_Y"], its["state"].fields["y_squares"].shape[0]
         ),
     },
     # Of the rows in its buffer, only those that wait.
@@ -121,6 +125,13 @@ Record(
     {"streams": Several(OneOf("Buffered"), own="w")},
     rules={"there are two folds or more": lambda its: len(its["streams"]) > 1},
 )
+
+
+def _is_y(Y: Array, n_targets: int) -> bool:
+    numbers = np.arange(n_targets)
+    return Y.shape[1] == n_targets or (Y.shape[1] == 1 and bool(np.isin(Y, numbers).all()))
+
+
 Record(Sums, {"v": _solved("m"), "action": Numbers("m", anything=True), "square": Number(finite=False)})
 Record(
     Journal,
@@ -319,7 +330,10 @@ Record(
         "y_total": Number(0, finite=False),
         "retained_variance": Number(finite=False),
         "subspace_error": Numbers("s", anything=True),
+        "weight": Number(0),
     },
+    # Files of the first version have none.
+    optional=frozenset({"weight"}),
 )
 Record(
     CrossValidation,
@@ -388,25 +402,28 @@ Record(
 _FEATURES: dict[str, Kind] = {"n_features_in_": Count(size="m"), "feature_names_in_": FeatureNames()}
 _NO_NAMES = frozenset({"feature_names_in_"})
 
+_STREAMED: dict[str, Kind] = {
+    **_FEATURES,
+    "_solve_with": Entries(n_components=Count(1, LARGEST_COMPONENTS, size="s"), scale=Truth()),
+    "_stream": Maybe(OneOf("Buffered")),
+    "_solved": Maybe(OneOf("Solution")),
+    "_n_rows": Count(),
+    "solver_": Text("multipass", "gram", "sketch"),
+}
+_STREAMED_RULES: dict[str, Rule] = {
+    "there is a stream or a solution": lambda its: its["_stream"] is not None or its["_solved"] is not None,
+    "the solver is that of the state": lambda its: its["solver_"] == _solver_of(its["_stream"]),
+    "rows are counted once": lambda its: (its["_stream"] is None) == ("_n_rows" in its),
+}
 Record(
     IncrementalPLS,
-    _FEATURES
-    | {
-        "_y_is_vector": Truth(),
-        "_n_targets": Count(1, size="q"),
-        "_solve_with": Entries(n_components=Count(1, LARGEST_COMPONENTS, size="s"), scale=Truth()),
-        "_stream": Maybe(OneOf("Buffered")),
-        "_solved": Maybe(OneOf("Solution")),
-        "_n_rows": Count(),
-        "solver_": Text("multipass", "gram", "sketch"),
-    },
+    _STREAMED | {"_y_is_vector": Truth(), "_n_targets": Count(1, size="q")},
     optional=_NO_NAMES | {"_n_rows"},
     parameters={},
-    rules={
-        "there is a stream or a solution": lambda its: its["_stream"] is not None or its["_solved"] is not None,
-        "the solver is that of the state": lambda its: its["solver_"] == _solver_of(its["_stream"]),
-        "rows are counted once": lambda its: (its["_stream"] is None) == ("_n_rows" in its),
+    rules=_STREAMED_RULES
+    | {
         "a vector has one column": lambda its: not its["_y_is_vector"] or its["_n_targets"] == 1,
+        "rows that wait have all responses": lambda its: _waiting_columns(its["_stream"]) in {None, its["_n_targets"]},
     },
 )
 Record(
@@ -437,6 +454,22 @@ Record(
         "a vector has one column": lambda its: not its["_y_is_vector"] or its["_n_targets"] == 1,
     },
 )
+Record(_labels.Labels, {"classes": Labels(), "kind": Text("truth values", "integers", "floats", "text")})
+Record(
+    IncrementalPLSClassifier,
+    _STREAMED | {"_labels": OneOf("Labels", k="q")},
+    optional=_NO_NAMES | {"_n_rows"},
+    parameters={},
+    rules=_STREAMED_RULES
+    | {
+        "rows that wait have classes by number": lambda its: _waiting_columns(its["_stream"]) in {None, 1},
+        "the weight of all rows is known": lambda its: its["_solved"] is None or "weight" in its["_solved"].fields,
+    },
+)
+
+
+def _waiting_columns(stream: Any) -> int | None:
+    return None if stream is None else int(stream.fields["_Y"].shape[1])
 
 
 def _solver_of(stream: Any) -> str:
@@ -539,7 +572,7 @@ for _selector, _more in ((InfFS, {}), (InfFSU, {}), (InfFSS, {}), (ILFS, _FACTOR
         rules={"ranks are 1, 2, ...": _is_ranking, "the first features are kept": _keeps_the_first},
     )
 
-_WITH_VIP = ("IncrementalPLS", "IncrementalPLSCV", "CIPLS", "OLPLS")
+_WITH_VIP = ("IncrementalPLS", "IncrementalPLSCV", "IncrementalPLSClassifier", "CIPLS", "OLPLS")
 Record(FrozenEstimator, {}, parameters={"estimator": OneOf(*_WITH_VIP)})
 Record(
     VIPSelector,
@@ -548,6 +581,7 @@ Record(
 )
 
 MODEL = OneOf(
-    *("IncrementalPLS", "IncrementalPLSCV", "CIPLS", "CCIPCA", "IPLS", "OLPLS", "SGDPLS", "IncrementalLDA"),
+    *("IncrementalPLS", "IncrementalPLSCV", "IncrementalPLSClassifier", "CIPLS", "CCIPCA", "IPLS", "OLPLS", "SGDPLS"),
+    "IncrementalLDA",
     *("InfFS", "InfFSU", "InfFSS", "ILFS", "VIPSelector"),
 )
