@@ -153,17 +153,22 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
     def _memory_usage(self, n_features: int, n_targets: int) -> int:
         if self.solver == "multipass":
             raise ValueError("solver='multipass' keeps no streaming state: use solver='auto', 'gram' or 'sketch'.")
+        return self._stream_bytes(n_features, n_targets)
+
+    def _stream_bytes(self, n_features: int, n_targets: int, n_folds: int = 1, n_merged: int = 0) -> int:
+        """Return the bytes that several streams take, with their states when they are solved, and others beside."""
+        n_states = 2 * n_folds + n_merged
         if self._streaming_solver(n_features) == "gram":
             # The matrix and the waiting rows are copied while they change, and the rows are centred.
             block_rows, small = _GRAM_BLOCK_ROWS, 0
-            n_rows = 2 * n_features + 4 * block_rows
+            n_rows = n_states * n_features + (n_folds + 3) * block_rows
         else:
             # Three times the rows left by a compression, before and after a change of units, and four blocks.
             block_rows = self._rows_in_sketch()
-            n_rows = 12 * block_rows
+            n_rows = (3 * n_states + n_folds + 5) * block_rows
             small = 6 * (3 * block_rows) ** 2
-        vectors = 4 * self._most_components + 12 * n_targets + 20
-        responses = 6 * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2
+        vectors = 4 * self._most_components + (6 * n_targets + 10) * n_states
+        responses = (n_folds + 5) * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2
         return 8 * (n_features * (n_rows + vectors) + responses + small)
 
     def _fit_rereading(self, source: LearntFrom, journal: Journal | None) -> None:

@@ -249,14 +249,13 @@ class IncrementalPLSCV(IncrementalPLS):
         --------
         >>> from plstream import IncrementalPLS, IncrementalPLSCV
         >>> IncrementalPLSCV().memory_usage(1000) // IncrementalPLS().memory_usage(1000)
-        10
+        3
         """
         n_folds = self._number_of_folds
         if n_folds is None:
             raise ValueError("How many folds a splitter makes depends on the rows: set cv to a number of folds.")
-        # Each fold with a copy, and what is merged of them.
-        n_states = n_folds + ceil(log2(n_folds)) + 2
-        return n_states * int(super().memory_usage(n_features, n_targets))
+        # Halves of the folds are merged, and halves of these.
+        return self._stream_bytes(n_features, n_targets, n_folds, ceil(log2(n_folds)) + 2)
 
     @property
     def cv_results_(self) -> dict[str, Any]:

@@ -6,7 +6,6 @@ it looks the same to the state however the rows came: the result is the same to 
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -89,9 +88,16 @@ class Buffered(Generic[State]):
         vars(self).update(vars(stream), _peaks=peaks if stream.n_waiting else (0.0, 0.0))
         return self
 
+    def branch(self) -> Self:
+        """Return a stream that goes on from here, while this one does not: free places in the buffer are shared."""
+        # Not copy.copy, which would copy the rows that wait.
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
     def copy(self) -> Self:
         """Return a stream of its own with the same content."""
-        twin = copy(self)
+        twin = self.branch()
         twin.state = self.state.copy()
         for name in ("_X", "_Y", "_weight"):
             rows = getattr(self, name)

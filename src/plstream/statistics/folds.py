@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
 from functools import reduce
 from typing import Any, Generic, Self
 
@@ -59,15 +58,14 @@ class Folds(Generic[State]):
         for fold in np.unique(folds):
             rows = np.flatnonzero(folds == fold)
             weight = None if sample_weight is None else sample_weight[rows]
-            # A stream copies what it changes, but for free places in its buffer: a shallow copy is enough to undo that.
-            streams[fold] = copy(streams[fold]).update(X[rows], Y[rows], weight)
+            streams[fold] = streams[fold].branch().update(X[rows], Y[rows], weight)
         self.streams = tuple(streams)
         return self
 
     def merge(self, other: Folds[State]) -> Self:
         """Add to each fold the rows of the same fold of another one, which is left as it is."""
         pairs = zip(self.streams, other.streams, strict=True)
-        self.streams = tuple(copy(mine).merge(theirs) for mine, theirs in pairs)
+        self.streams = tuple(mine.branch().merge(theirs) for mine, theirs in pairs)
         return self
 
     def copy(self) -> Self:
