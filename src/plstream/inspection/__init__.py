@@ -1,5 +1,6 @@
-"""Inspection: what was learnt or measured, on pages to be looked at."""
+"""Inspection: what was learnt or measured, on pages to be looked at, and whether new rows are like those before."""
 
+from .monitoring import Monitor
 from .report import Page, Section
 
-__all__ = ["Page", "Section"]
+__all__ = ["Monitor", "Page", "Section"]
