@@ -162,9 +162,7 @@ def _monitor(model: Any, rows: Any) -> tuple[Monitor | None, str]:
     return monitor, ""
 
 
-def _add(
-    found: Applied, model: Any, X: Rows, y: Array | None, first_row: int, random: np.random.Generator
-) -> None:
+def _add(found: Applied, model: Any, X: Rows, y: Array | None, first_row: int, random: np.random.Generator) -> None:
     """Take in a block."""
     n = X.shape[0]
     scores = np.asarray(model.transform(X), dtype=np.float64)[:, :N_COMPONENTS]
@@ -181,7 +179,7 @@ def _add(
         if found.score is None:
             found.labels = hasattr(model, "classes_") or (predicted is None and is_labels(y, None, "auto"))
             found.score = None if predicted is None else score_for(model, y)
-        if found.score is not None:
+        if found.score is not None and predicted is not None:
             found.score.add(y, predicted)
     if found.monitor is not None:
         checked = found.monitor.check(X)

@@ -14,6 +14,7 @@ from .applied import Applied
 from .interactive import View, label, numbers
 from .limits import t2_limit
 from .report import LIGHT_COLOURS
+from .thinning import extremes
 from .traits import Features
 
 # Points of all lines of a figure together: many times what a screen has pixels.
@@ -23,9 +24,11 @@ N_LINES = 10
 _N_SHOWN = 3
 # Features that are few enough to have their names on the axis.
 _FEW = 30
+_LONGEST_TICK = 16
 _MOST_CLASSES = 20
 _SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "triangle-down", "star")
 _OTHERS = "others"
+_SCALE = [[0, "--s0"], [0.5, "--s1"], [1, "--s2"]]
 # Share of the rows inside the ellipse of scores.
 ELLIPSE_LEVEL = 0.95
 # Beyond so many times the limit, the rest would be squeezed into a corner.
@@ -35,6 +38,11 @@ _LOGARITHMIC_BEYOND = 20.0
 def colour(i: int) -> str:
     """Return the colour of the i-th of several things."""
     return f"--c{i % len(LIGHT_COLOURS)}"
+
+
+def n_bins(n_lines: int) -> int:
+    """Return into how many bins features are divided, of which the extremes are drawn."""
+    return max(1, _POINTS // (2 * n_lines))
 
 
 def feature_view(
@@ -61,8 +69,8 @@ def feature_view(
         A level to compare with, and its name.
     """
     bars = len(features) <= _FEW and not features.are_numbers
-    n_bins = max(1, _POINTS // (2 * len(lines)))
-    data = [_line(features, values, key, i, n_bins, bars=bars) for i, (key, values) in enumerate(lines.items())]
+    bins = n_bins(len(lines))
+    data = [_line(features, values, key, i, bins, bars=bars) for i, (key, values) in enumerate(lines.items())]
     if marked is not None:
         at = np.flatnonzero(marked)
         at = at if len(at) <= _POINTS else at[np.argsort(-next(iter(lines.values()))[at])[:_POINTS]]
@@ -74,19 +82,21 @@ def feature_view(
     if bars:
         xaxis |= {
             "tickvals": list(range(len(features))),
-            "ticktext": [label(text if len(text) <= 16 else f"{text[:15]}…") for text in features.names],
+            "ticktext": [label(_short(text)) for text in features.names],
+            "tickangle": -45 if max(map(len, features.names)) > 3 else 0,
         }
     elif ends[0] > ends[1]:
         xaxis["autorange"] = "reversed"
     return View(name, data, {"xaxis": xaxis, "yaxis": {"title": name}, "showlegend": len(data) > 1})
 
 
-def _line(
-    features: Features, values: Float64Array, name: str, i: int, n_bins: int, *, bars: bool
-) -> dict[str, Any]:
-    from .thinning import extremes
+def _short(text: str) -> str:
+    """Return text that fits beside an axis."""
+    return text if len(text) <= _LONGEST_TICK else f"{text[: _LONGEST_TICK - 1]}…"
 
-    at = extremes(values, n_bins)
+
+def _line(features: Features, values: Float64Array, name: str, i: int, bins: int, *, bars: bool) -> dict[str, Any]:
+    at = extremes(values, bins)
     trace: dict[str, Any] = {
         "name": label(name),
         "x": numbers(features.positions[at]),
@@ -177,17 +187,17 @@ def _points(
         values = np.asarray(target, dtype=np.float64).reshape(len(target), -1)[:, 0]
         name = label(responses[0])
         bar = {"title": {"text": name, "side": "right"}, "thickness": 12, "outlinewidth": 0}
-        marker = {"color": numbers(values), "colorscale": "Viridis", "showscale": True, "colorbar": bar}
-        return [
-            _scatter(x, y, found.sample["row"], f"{hover}<br>{name} %{{marker.color:.4g}}", "rows", marker)
-        ]
+        marker = {"color": numbers(values), "colorscale": _SCALE, "showscale": True, "colorbar": bar}
+        # Not as part of the template, in which a name might stand for something else.
+        hover += "<br>%{meta} %{marker.color:.4g}"
+        return [_scatter(x, y, found.sample["row"], hover, "rows", marker) | {"meta": name, "showlegend": False}]
     labels, index = _labels(target)
     return [
         _scatter(
             x[index == i],
             y[index == i],
             found.sample["row"][index == i],
-            f"{hover}<br>{label(name)}",
+            f"{hover}<br>%{{fullData.name}}",
             name,
             {"color": "--faint" if name is _OTHERS else colour(i), "symbol": _SYMBOLS[i % len(_SYMBOLS)]},
         )
@@ -207,9 +217,7 @@ def _labels(target: Array) -> tuple[list[str], Array]:
     return [*(names[k] for k in common), _OTHERS], place[index]
 
 
-def _scatter(
-    x: Array, y: Array, rows: Array, hover: str, name: str, marker: Mapping[str, Any]
-) -> dict[str, Any]:
+def _scatter(x: Array, y: Array, rows: Array, hover: str, name: str, marker: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -249,7 +257,7 @@ def predicted_views(found: Applied, responses: Sequence[str]) -> list[View]:
 
 def confusion_view(names: Sequence[str], counts: Array) -> View:
     """Return how many rows of each label were given which label."""
-    shown = [label(name if len(name) <= 16 else f"{name[:15]}…") for name in names]
+    shown = [label(_short(name)) for name in names]
     # Shares of the rows of a label: else common ones would outshine the others.
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     positions = list(range(len(names)))
@@ -264,8 +272,7 @@ def confusion_view(names: Sequence[str], counts: Array) -> View:
         "customdata": [[[label(true), label(guess)] for guess in names] for true in names],
         "hovertemplate": "true %{customdata[0]}<br>predicted %{customdata[1]}<br>"
         "%{text} rows, %{z:.1%} of that label<extra></extra>",
-        "colorscale": "Blues",
-        "reversescale": False,
+        "colorscale": [[0, "--paper"], [1, "--c0"]],
         "zmin": 0,
         "zmax": 1,
         "showscale": False,
@@ -296,7 +303,7 @@ def t2_q_view(found: Applied) -> View:
         )
         if which.any()
     ]
-    layout = _axes("T2: far from the centre, within the model", "Q: far from the model", data) | {"showlegend": True}
+    layout = _axes("T2, within the model", "Q, distance to the model", data) | {"showlegend": True}
     for axis, values, line in (("xaxis", t2, t2_line), ("yaxis", q, q_line)):
         if values.min() > 0 and values.max() > _LOGARITHMIC_BEYOND * line > 0:
             layout[axis] = layout[axis] | {"type": "log", "dtick": 1, "exponentformat": "power"}

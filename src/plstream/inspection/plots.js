@@ -5,7 +5,7 @@
   const touch = matchMedia("(pointer: coarse)").matches;
   const config = {
     responsive: true, displaylogo: false, displayModeBar: touch ? false : "hover", doubleClick: "reset",
-    modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
   };
   const figures = [...document.querySelectorAll(".plot")].map(place => ({
     place, shown: 0, views: JSON.parse(document.getElementById(place.dataset.views).textContent),
@@ -14,8 +14,10 @@
   // Colours are names of the style sheet's variables, such as --ink.
   const colour = name => getComputedStyle(root).getPropertyValue(name).trim();
   const coloured = (value, key = "") => {
-    if (typeof value === "string") return /color$/.test(key) && value.startsWith("--") ? colour(value) : value;
-    if (Array.isArray(value)) return value.some(part => typeof part === "object") ? value.map(part => coloured(part, key)) : value;
+    if (typeof value === "string") return /color(scale)?$/.test(key) && value.startsWith("--") ? colour(value) : value;
+    if (Array.isArray(value)) {
+      return key === "colorscale" || typeof value[0] === "object" ? value.map(part => coloured(part, key)) : value;
+    }
     if (value === null || typeof value !== "object") return value;
     return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, coloured(part, name)]));
   };
@@ -25,7 +27,7 @@
     title: {text: given?.title ?? "", standoff: 8},
   });
   const layout = (given, width) => coloured({
-    margin: {l: 8, r: 8, t: 8, b: 8}, hovermode: "closest", dragmode: touch ? false : "zoom",
+    margin: {l: 8, r: 8, t: touch ? 8 : 34, b: 8}, hovermode: "closest", dragmode: touch ? false : "zoom",
     paper_bgcolor: "--paper", plot_bgcolor: "--paper",
     font: {family: "system-ui, sans-serif", size: 13, color: "--ink"},
     hoverlabel: {bgcolor: "--shade", bordercolor: "--faint", font: {color: "--ink"}, align: "left", namelength: -1},

@@ -23,8 +23,11 @@ INK, PAPER, FAINT, GRID = "#1b1f24", "#ffffff", "#5c6670", "#d7dce1"
 _FOLLOWING = {INK: "var(--ink)", PAPER: "var(--paper)", FAINT: "var(--faint)", GRID: "var(--grid)"}
 _DARK = {INK: "#e6e9ec", PAPER: "#16191d", FAINT: "#a3adb7", GRID: "#363c43"}
 # Colours that plots tell things apart by: the variables --c0, --c1 and so on.
-LIGHT_COLOURS = "#0460bd #c27600 #0b8f91 #9f480a #614cff #726440 #2b8cbd #8b8348 #1d7168 #b8336a".split()
-DARK_COLOURS = "#5aa9ff #f0a63c #34c9cb #e08a50 #a194ff #c0b083 #7cc8f0 #d3cb8a #56b8ac #f08ab4".split()
+LIGHT_COLOURS = ("#0460bd", "#c27600", "#0b8f91", "#9f480a", "#614cff", "#726440", "#2b8cbd", "#8b8348", "#b8336a")
+DARK_COLOURS = ("#5aa9ff", "#f0a63c", "#34c9cb", "#e08a50", "#a194ff", "#c0b083", "#7cc8f0", "#d3cb8a", "#f08ab4")
+# Low, middle and high values: --s0, --s1 and --s2.
+LIGHT_SCALE = ("#d98200", "#c2405f", "#3b1470")
+DARK_SCALE = ("#9168d0", "#e2637d", "#ffd27a")
 
 Verdict = Literal["yes", "partly", "no", "open"]
 _MARKS: dict[Verdict, str] = {"yes": "✓", "partly": "◐", "no": "✗", "open": "?"}
@@ -32,7 +35,7 @@ _MARKS: dict[Verdict, str] = {"yes": "✓", "partly": "◐", "no": "✗", "open"
 # What a figure may consist of. Anything else could run, load or hide something.
 _ELEMENTS = {"svg", "g", "defs", "path", "use", "text", "tspan", "clipPath", "rect", "circle", "line", "polyline"}
 _DROPPED = {"metadata", "style", "title", "desc"}
-_ALLOWED = "default-src 'none'; style-src 'unsafe-inline'"
+_ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 class Section:
@@ -348,15 +351,15 @@ def _style() -> str:
     dark = "; ".join(f"{name[4:-1]}: {_DARK[colour]}" for colour, name in _FOLLOWING.items())
     return (
         f"\n:root {{ {light}; --yes: #17703a; --partly: #8a5a00; --no: #b3261e; --open: #5c6670; --shade: #f3f5f7; "
-        f"{_numbered(LIGHT_COLOURS)} }}\n"
+        f"{_numbered('c', LIGHT_COLOURS)}; {_numbered('s', LIGHT_SCALE)} }}\n"
         f"@media screen and (prefers-color-scheme: dark) {{ :root:not(.printed) {{ {dark}; "
         f"--yes: #63c98b; --partly: #e0b04e; --no: #ff9389; --open: #a3adb7; --shade: #1f2429; "
-        f"{_numbered(DARK_COLOURS)} }} }}\n" + _CSS
+        f"{_numbered('c', DARK_COLOURS)}; {_numbered('s', DARK_SCALE)} }} }}\n" + _CSS
     )
 
 
-def _numbered(colours: Iterable[str]) -> str:
-    return "; ".join(f"--c{i}: {colour}" for i, colour in enumerate(colours))
+def _numbered(letter: str, colours: Iterable[str]) -> str:
+    return "; ".join(f"--{letter}{i}: {colour}" for i, colour in enumerate(colours))
 
 
 _CSS = """
@@ -416,8 +419,8 @@ footer { color: var(--faint); font-size: .85rem; padding-top: 2rem; padding-bott
 :focus-visible { outline: 2px solid var(--faint); outline-offset: 2px }
 @media (max-width: 30rem) { body { font-size: 16px } h1 { font-size: 1.5rem } h2 { font-size: 1.25rem }
   th:first-child { min-width: 7.5rem } .plot { height: 22rem } }
-@media print { body { font-size: 10pt } main { max-width: none } nav, .choice { display: none } .wide { overflow: visible }
-  table { font-size: 7.5pt } th, td { padding: .15rem .35rem } figure, tr { break-inside: avoid }
-  h2, h3 { break-after: avoid }
+@media print { body { font-size: 10pt } main { max-width: none } nav, .choice { display: none }
+  .wide { overflow: visible } table { font-size: 7.5pt } th, td { padding: .15rem .35rem }
+  figure, tr { break-inside: avoid } h2, h3 { break-after: avoid }
   h2 { margin-top: 1.5rem } svg { max-width: 12cm !important } }
 """

@@ -69,6 +69,14 @@ class Accuracy:
         for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
             self.confusions[true[pair // len(guessed)].item(), guessed[pair % len(guessed)].item()] += count
 
+    @property
+    def totals(self) -> Counter[Any]:
+        """How many rows there are of each true label, that of most rows first."""
+        totals: Counter[Any] = Counter()
+        for (true, _), count in self.confusions.items():
+            totals[true] += count
+        return Counter(dict(totals.most_common()))
+
     def error(self) -> float:
         """Return the share of wrong labels."""
         return 1.0 - self.n_right / self.n_rows

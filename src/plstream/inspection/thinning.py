@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,5 +71,5 @@ def extremes(values: Float64Array, n_bins: int) -> NDArray[np.intp]:
     if n <= 2 * n_bins:
         return np.arange(n)
     edges = np.linspace(0, n, n_bins + 1).astype(np.intp)
-    bins = [(start, values[start:end]) for start, end in zip(edges[:-1], edges[1:], strict=True)]
+    bins = [(start, values[start:end]) for start, end in pairwise(edges)]
     return np.unique([start + at for start, part in bins for at in (np.argmin(part), np.argmax(part))])

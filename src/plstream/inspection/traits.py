@@ -12,6 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 from .._types import Array, Float64Array
 
 
+def counted(n: int, thing: str) -> str:
+    """Return how many things there are, in words that agree.
+
+    Examples
+    --------
+    >>> from plstream.inspection.traits import counted
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
 @dataclass(frozen=True)
 class Features:
     """The features of a model: names, and where they are on an axis.
