@@ -115,7 +115,7 @@ class Monitor:
     >>> model = IncrementalPLS(n_components=3).partial_fit(X[:1000], y[:1000])
     >>> monitor = Monitor(model)
     >>> float(monitor.check(X[1000:]).q_alarm.mean())
-    0.015
+    0.011
     >>> fault = X[1000:1001].copy()
     >>> fault[0, 7] += 2
     >>> monitor.check(fault).alarm
@@ -218,11 +218,13 @@ class Monitor:
     def contributions(self, X: Any, statistic: str = "q") -> Float64Array:
         r"""Return the part that each feature has in T2 or Q of every row.
 
-        For Q these are the squares :math:`e_j^2` of the residuals. For T2 they are the squares of :math:`B s`, where
-        :math:`s = L^{-1} (t - \bar t)` are the scores scaled to a covariance of one, :math:`S_t = L L^T`, and B has
-        orthonormal columns that are nearest to the directions :math:`R L^{-T}` of these: the complete decomposition
-        of Alcala and Qin. Neither has negative entries, and both sum to the statistic. A fault in one feature spreads
-        to those correlated with it, in T2 more than in Q.
+        For Q these are the squares :math:`e_j^2` of the residuals. For T2 they are
+
+        .. math::
+            (z - P \bar t)_j \, (R S_t^{-1} (t - \bar t))_j ,
+
+        how far the feature is off, times how much T2 depends on it: the partial decomposition of Alcala and Qin. Both
+        sum to the statistic. Those of T2 are negative for features that bring the row nearer to the mean.
 
         Parameters
         ----------
@@ -236,14 +238,15 @@ class Monitor:
         contributions : ndarray of shape (n_samples, n_features)
             Their columns are ``feature_names_``.
         """
-        if statistic == "q":
-            return by_blocks(self.model, X, lambda rows: np.concatenate([e**2 for _, e in self._residuals(rows)]))
-        if statistic != "t2":
+        if statistic not in {"t2", "q"}:
             raise ValueError(f"statistic must be 't2' or 'q', not {statistic!r}.")
-        known = self._known()
-        left, _, right = linalg.svd(self._rotations @ known.whitening, full_matrices=False)
-        to_features = (left @ right).T
-        return by_blocks(self.model, X, lambda rows: np.square(known.scaled(self._scores_and_q(rows)[0]) @ to_features))
+        part = self._parts_of_q if statistic == "q" else self._parts_of_t2
+
+        def parts(rows: Rows) -> Float64Array:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return _finite(part(rows), rows)
+
+        return by_blocks(self.model, X, parts)
 
     @property
     def t2_limit_(self) -> float:
@@ -279,14 +282,22 @@ class Monitor:
             scores = z @ rotations
             yield scores, np.subtract(z, scores @ loadings, out=z)
 
+    def _parts_of_q(self, rows: Rows) -> Float64Array:
+        return np.concatenate([e**2 for _, e in self._residuals(rows)])
+
+    def _parts_of_t2(self, rows: Rows) -> Float64Array:
+        known, P = self._known(), self._solution.x_loadings[:, : self._solution.n_components]
+        directions = (self._rotations @ known.whitening).T
+        parts = []
+        for scores, e in self._residuals(rows):
+            parts.append((e + (scores - known.mean) @ P.T) * (known.scaled(scores) @ directions))
+        return np.concatenate(parts)
+
     def _scores_and_q(self, rows: Rows) -> tuple[Float64Array, Float64Array]:
         with np.errstate(over="ignore", invalid="ignore"):
             parts = [(scores, np.einsum("ij,ij->i", e, e)) for scores, e in self._residuals(rows)]
         scores, q = (np.concatenate(part) for part in zip(*parts, strict=True))
-        if not np.isfinite(q).all():
-            require_finite("X", rows)
-            raise ValueError("X has values so far from the model that Q overflows float64: scale the features.")
-        return scores, q
+        return scores, _finite(q, rows)
 
     def _statistics(self, X: Any) -> Float64Array:
         """Return T2 and Q of every row, from one read."""
@@ -340,3 +351,11 @@ class Monitor:
             residuals = residuals.scaled((1 + share) / (1 - share))
         whitening = linalg.solve_triangular(root, np.eye(c), lower=True).T
         return _Normal(reference.x_mean[:c], whitening, float(n), residuals)
+
+
+def _finite(result: Float64Array, rows: Rows) -> Float64Array:
+    """Return a result; raise ValueError if it is not finite."""
+    if not np.isfinite(result).all():
+        require_finite("X", rows)
+        raise ValueError("X has values so far from the model that their squares overflow float64: scale the features.")
+    return result
