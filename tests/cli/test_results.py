@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score, root_mean_squared_error
 
 import plstream
 from plstream import CIPLS, IncrementalPLS, InfFSS, VIPSelector, load, open_source, save
-from plstream.cli.scores import Regression
+from plstream.inspection.scores import Regression
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Inspection: what was learnt or measured, on pages to be looked at, and whether new rows are like those before."""
 
+from .model_page import model_report
 from .monitoring import Monitor
 from .report import Page, Section
 
-__all__ = ["Monitor", "Page", "Section"]
+__all__ = ["Monitor", "Page", "Section", "model_report"]

@@ -1,0 +1,160 @@
+"""What a fitted model has, whatever its kind: the same names for what methods call differently, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._types import Array, Float64Array
+
+
+def counted(n: int, thing: str) -> str:
+    """Return how many things there are, in words that agree.
+
+    Examples
+    --------
+    >>> from plstream.inspection.traits import counted
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
+@dataclass(frozen=True)
+class Features:
+    """The features of a model: names, and where they are on an axis.
+
+    Names that are all numbers in order, such as wavelengths, are places on the axis.
+
+    Examples
+    --------
+    >>> from plstream.inspection.traits import Features
+    >>> Features(("1100", "1102.5")).positions.tolist(), Features(("a", "b")).positions.tolist()
+    ([1100.0, 1102.5], [0.0, 1.0])
+    """
+
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def _numbers(self) -> Float64Array | None:
+        try:
+            found = np.array([float(name) for name in self.names])
+        except ValueError:
+            return None
+        steps = np.diff(found)
+        in_order = len(steps) > 0 and bool(np.isfinite(found).all() and (np.all(steps > 0) or np.all(steps < 0)))
+        return found if in_order else None
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether the names are numbers in order."""
+        return self._numbers is not None
+
+    @property
+    def positions(self) -> Float64Array:
+        """Where they are on an axis."""
+        return np.arange(len(self.names), dtype=np.float64) if self._numbers is None else self._numbers
+
+
+class Traits:
+    """What a fitted model has.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model of this package.
+
+    Attributes
+    ----------
+    kind : str
+        Name of its class.
+    features : Features
+        Its features.
+    n_rows : int or None
+        Rows that it was made from.
+    n_components, n_asked : int or None
+        Components that it has, and those asked for.
+    weights, loadings : ndarray of shape (n_features, n_components), or None
+        Weights (or directions of another kind), and loadings of X.
+    coefficients : ndarray of shape (n_responses, n_features), or None
+        Coefficients.
+    scale : ndarray of shape (n_features,), or None
+        What features are divided by.
+    importance : ndarray of shape (n_features,), or None
+        VIP, or what a selector ranks features by.
+    kept : ndarray of shape (n_features,), or None
+        Which features a selector keeps.
+    classes : ndarray, or None
+        Labels that it predicts.
+    """
+
+    def __init__(self, model: Any) -> None:
+        if not hasattr(model, "get_params"):
+            raise TypeError(f"A report is of a fitted model, not of {type(model).__name__}.")
+        check_is_fitted(model)
+        self.model = model
+        self.kind = type(model).__name__
+        m: int = model.n_features_in_
+        names = getattr(model, "feature_names_in_", None)
+        self.features = Features(tuple(f"x{i}" for i in range(m)) if names is None else tuple(map(str, names)))
+        self.n_rows: int | None = getattr(model, "n_samples_seen_", None)
+        self.weights = self._first_of("x_weights_", "scalings_")
+        if self.weights is None and (components := self._first_of("components_")) is not None:
+            self.weights = components.T
+        self.loadings = self._first_of("x_loadings_")
+        self.coefficients = self._first_of("coef_")
+        self.scale = self._first_of("x_scale_")
+        self.importance = self._first_of("vip_", "scores_")
+        self.kept = self._first_of("support_")
+        self.classes = self._first_of("classes_")
+        self.n_components: int | None = getattr(model, "n_components_", None)
+        self.n_asked = self.n_components if self.weights is None else self.weights.shape[1]
+
+    def _first_of(self, *names: str) -> Array | None:
+        return next((np.asarray(getattr(self.model, name)) for name in names if hasattr(self.model, name)), None)
+
+    @property
+    def is_selector(self) -> bool:
+        """Whether it keeps features, and has no scores."""
+        return self.kept is not None
+
+    @property
+    def importance_name(self) -> str:
+        """What the importance is called."""
+        return "VIP" if hasattr(self.model, "vip_") or self.kind == "VIPSelector" else "Score"
+
+    def responses(self, target_names: list[str] | None = None) -> list[str]:
+        """Return names of what is predicted, one for each row of the coefficients."""
+        n = 1 if self.coefficients is None else len(self.coefficients)
+        if self.classes is not None:
+            # Of two classes, the second is what the only response stands for.
+            return [str(name) for name in (self.classes if n == len(self.classes) else self.classes[-n:])]
+        if target_names is not None and len(target_names) == n:
+            return list(target_names)
+        return ["y"] if n == 1 else [f"y{k}" for k in range(n)]
+
+    @property
+    def unused(self) -> int:
+        """Features that have no part in the model, as they did not vary with anything in the rows it was made from."""
+        if self.weights is None or not self.n_components:
+            return 0
+        return int(np.count_nonzero(~self.weights.any(axis=1)))
+
+    @property
+    def strength(self) -> Float64Array:
+        """What features are ranked by, if they have no importance."""
+        for matrix in (self.importance, self.coefficients, self.weights):
+            if matrix is not None:
+                rows = matrix if matrix.ndim == 1 else (matrix if matrix is self.coefficients else matrix.T)
+                if rows.ndim == 1:
+                    return np.asarray(rows, dtype=np.float64)
+                scale = self.scale if matrix is self.coefficients and self.scale is not None else 1.0
+                return np.asarray(np.abs(rows * scale).max(axis=0), dtype=np.float64)
+        return np.zeros(len(self.features))
