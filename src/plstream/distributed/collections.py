@@ -58,7 +58,7 @@ class Layout(NamedTuple):
 
 
 class Collection:
-    """X, y and the weights of rows, in the same blocks.
+    """X, y and what else there is of each row, in the same blocks.
 
     Parameters
     ----------
@@ -66,41 +66,40 @@ class Collection:
         The rows.
     y : the same, or an array beside X with known chunks
         The responses or labels.
-    sample_weight : the same, a number, or None
-        Weights of the rows.
+    **columns : the same, a number for all rows, or None
+        What else there is of each row, such as its weight.
 
     Attributes
     ----------
+    names : list of str
+        The names of the columns that are not None.
     blocks : RemoteBlocks
-        The blocks, each of X, y and the weights, of which the last may be None.
+        The blocks, each of X, y and the columns.
     """
 
     name = "X"
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:
+    def __init__(self, X: Any, y: Any, **columns: Any) -> None:
         if y is None:
             raise ValueError("y is None, and a Dask collection has no responses of its own: pass them as y.")
         self._X = X = in_whole_rows(X)
         n_rows = _known_rows(X)
         self._y = y = _like(y, X, n_rows, "y")
-        columns = [X, y]
-        constant = sample_weight is None or np.ndim(sample_weight) == 0
-        if not constant:
-            columns.append(_like(sample_weight, X, n_rows, "sample_weight"))
-        graph: Graph = {}
-        keys: list[list[Key]] = []
-        for column in columns:
-            tasks, names = graph_of(column)
-            graph.update(tasks)
-            keys.append(names)
-        if constant:
-            weight = f"weight-{uuid4().hex}"
-            graph[weight] = sample_weight
-            keys.append([weight] * len(keys[0]))
-        if not keys[0]:
+        self.names = [name for name, column in columns.items() if column is not None]
+        graph, keys = graph_of(X)
+        blocks = [keys]
+        if not keys:
             raise ValueError("X has no blocks: pass at least one.")
+        for name, column in [("y", y), *((name, columns[name]) for name in self.names)]:
+            if is_collection(column) or np.ndim(column):
+                tasks, keys = graph_of(_like(column, X, n_rows, name))
+            else:
+                keys = [f"{name}-{uuid4().hex}"] * len(blocks[0])
+                tasks = {keys[0]: column}
+            graph.update(tasks)
+            blocks.append(keys)
         self.blocks = RemoteBlocks(
-            graph, list(zip(*keys, strict=True)), n_rows=n_rows, row_bytes=_row_bytes(X, _n_targets(y))
+            graph, list(zip(*blocks, strict=True)), n_rows=n_rows, row_bytes=_row_bytes(X, _n_targets(y))
         )
 
     @property
@@ -216,7 +215,7 @@ def _row_bytes(X: Any, n_targets: int | None) -> int:
 
 
 def _layout_of_block(block: LoadedBlock) -> Layout:
-    X, y, _ = block.parts
+    X, y = block.parts[:2]
     return Layout(int(X.shape[1]), _names(X), 1 if np.ndim(y) == 1 else int(np.shape(y)[1]), np.ndim(y) == 1)
 
 

@@ -107,4 +107,7 @@ class _OneByOne:
     merge: Merge[Any]
 
     def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
-        return merged((self.make_state(block.parts[0]) for block in blocks), self.merge)
+        return merged(map(self._state_of, blocks), self.merge)
+
+    def _state_of(self, block: LoadedBlock) -> Any:
+        return self.make_state(block.parts[0])

@@ -48,19 +48,19 @@ class Workers:
         import dask
         import dask.threaded
         from dask.base import get_scheduler
+        from dask.system import CPU_COUNT
 
         get = get_scheduler() or dask.threaded.get
         client = getattr(get, "__self__", None)
         if client is not None:
-            workers = client.scheduler_info(n_workers=-1)["workers"].values()
-            memory = min((worker["memory_limit"] or 0 for worker in workers), default=0)
-            threads = max((worker["nthreads"] for worker in workers), default=1)
-            return cls(get, client, max(1, len(workers)), threads, memory or None, keeps=True)
-        module = getattr(get, "__module__", "")
-        from dask.system import CPU_COUNT
-
+            threads_of = client.nthreads()
+            limits = [worker["memory_limit"] or 0 for worker in client.scheduler_info()["workers"].values()]
+            most = max(threads_of.values(), default=1)
+            return cls(get, client, max(1, len(threads_of)), most, min(limits, default=0) or None, keeps=True)
         threads = 1 if get is dask.get else int(dask.config.get("num_workers", None) or CPU_COUNT)
-        return cls(get, None, 1, threads, available_bytes(), keeps=module != "dask.multiprocessing")
+        # From other processes the blocks would come here.
+        keeps = getattr(get, "__module__", "") != "dask.multiprocessing"
+        return cls(get, None, 1, threads, available_bytes(), keeps)
 
     @property
     def usable(self) -> int | None:

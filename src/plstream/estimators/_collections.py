@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,17 +29,25 @@ from ..solvers.multipass import Part
 from ..sources import ArraySource, Block
 from ..sources.blocks import SMALL_BYTES
 from ..statistics.moments import aged
-from ._base import unchanged_on_failure, validate_rows, validate_training_rows
+from ._base import located_errors, unchanged_on_failure, validate_rows, validate_training_rows
 
 __all__ = ["CollectionRows", "apply_lazily", "is_collection", "learn_collection"]
 
 Model = TypeVar("Model", bound=BaseEstimator)
 
+_NO_ROWS = "X has no rows, or none with a positive weight: pass at least one."
 _SMALLER = "use smaller chunks or fewer threads a worker"
 
 
 def learn_collection(
-    model: Model, X: Any, y: Any, sample_weight: Any = None, *, reset: bool = False, **params: Any
+    model: Model,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    reset: bool = False,
+    classes: Any = None,
+    **columns: Any,
 ) -> Model:
     """Let a model learn from a Dask collection in one read, by ``partial_fit`` and ``merge`` on the workers.
 
@@ -51,26 +59,30 @@ def learn_collection(
         See :class:`plstream.distributed.Collection`.
     reset : bool, default=False
         Whether to forget what the model has learnt before.
-    **params : dict
-        What else ``partial_fit`` takes, the same for all blocks. Classifiers get all labels as ``classes`` unless they
-        are given.
+    classes : array-like of shape (n_classes,), default=None
+        All labels, for a classifier. By default they are looked for in a read of their own.
+    **columns : Dask collections
+        What else ``partial_fit`` takes of each row, such as ``groups``.
 
     Returns
     -------
     model : estimator
     """
-    collection = Collection(X, y, sample_weight)
+    collection = Collection(X, y, sample_weight=sample_weight, **columns)
     fresh: Any = clone(model)
     goes_on = not reset and _is_fitted(model)
-    if is_classifier(model) and params.get("classes") is None:
-        params["classes"] = model.classes_ if goes_on else _labels(collection)
+    params = {}
+    if is_classifier(model):
+        known = model.classes_ if goes_on and classes is None else classes
+        params["classes"] = _labels(collection) if known is None else known
     _require_room(fresh, collection, params.get("classes"))
     first_rows = None
     if hasattr(fresh, "_begin_at"):
         first_rows = _first_rows(collection) + (model.n_samples_seen_ if goes_on else 0)
-    learned = collection.blocks.reduce(_Learning(fresh, params, first_rows), _followed_by, "read 1 of 1")
+    learning = _Learning(collection.names, fresh, params, first_rows)
+    learned = collection.blocks.reduce(learning, _followed_by, "read 1 of 1")
     if learned is None:
-        raise ValueError("X has no rows with a positive weight: pass at least one.")
+        raise ValueError(_NO_ROWS)
     with unchanged_on_failure(model):
         after = _followed_by(model, learned) if goes_on else learned
         vars(model).update(vars(after))
@@ -94,7 +106,7 @@ class CollectionRows:
     compiled = False
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:
-        self.collection = Collection(X, y, sample_weight)
+        self.collection = Collection(X, y, sample_weight=sample_weight)
         self.n_columns, self.feature_names, self.n_targets, self.target_is_vector = self.collection.layout
         self.name = self.collection.name
         self.n_rows: int | None = None
@@ -107,9 +119,10 @@ class CollectionRows:
         blocks = self.collection.blocks
         blocks.hold_if_few(self.n_rows if blocks.n_rows is None else sum(blocks.n_rows))
         features = _Features.of(self.n_columns, self.feature_names)
-        counted = blocks.reduce(_Reading(work, forgetting, features), _Merging(forgetting), label)
+        reading = _Reading(self.collection.names, work, forgetting, features)
+        counted = blocks.reduce(reading, _Merging(forgetting), label)
         if counted is None:
-            raise ValueError("X has no rows with a positive weight: pass at least one.")
+            raise ValueError(_NO_ROWS)
         part: Part
         part, self.n_rows = counted
         return part
@@ -159,33 +172,49 @@ class _Applied:
         return self.function(validate_rows(self.features, X, reset=False)) if _num_samples(X) else self.nothing
 
 
-def _present(block: LoadedBlock) -> bool:
-    """Return whether a block has a row with weight; raise ValueError unless its parts are of one length."""
-    X, y, weight = block.parts
-    n = _num_samples(X)
-    for name, column in (("y", y), ("sample_weight", weight)):
-        if column is not None and np.ndim(column) and _num_samples(column) != n:
-            raise ValueError(f"X has {n} rows and {name} has {_num_samples(column)}: cut both at the same rows.")
-    return bool(n) and (weight is None or bool(np.any(np.asarray(weight))))
+@dataclass(frozen=True)
+class _Fold:
+    """What blocks, of X, y and named columns, come to."""
+
+    names: list[str]
+
+    def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
+        total = None
+        for block in blocks:
+            X, y, *others = block.parts
+            columns = dict(zip(self.names, others, strict=True))
+            if self._n_present(X, y, columns):
+                total = self._add(total, block.number, X, y, columns)
+            # Before the next one is made.
+            del block, X, y, others, columns
+        return total
+
+    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+        """Return the total with a block that has rows."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _n_present(X: Any, y: Any, columns: dict[str, Any]) -> int:
+        """Return the number of rows that have a weight; raise ValueError unless all columns have one entry a row."""
+        n = _num_samples(X)
+        for name, column in (("y", y), *columns.items()):
+            if np.ndim(column) and _num_samples(column) != n:
+                raise ValueError(f"X has {n} rows and {name} has {_num_samples(column)}: cut both at the same rows.")
+        weight = columns.get("sample_weight")
+        return n if weight is None else int(np.count_nonzero(np.broadcast_to(np.asarray(weight), n)))
 
 
 @dataclass(frozen=True)
-class _Learning:
+class _Learning(_Fold):
     """Makes a model of blocks."""
 
     model: Any
-    params: dict[str, Any] = field(default_factory=dict)
-    first_rows: Array | None = None
+    params: dict[str, Any]
+    first_rows: Array | None
 
-    def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
-        model = None
-        for block in blocks:
-            if _present(block):
-                if model is None:
-                    model = self._begun(block.number)
-                self._learn(model, *block.parts)
-            del block
-        return model
+    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+        model = self._begun(number) if total is None else total
+        return model.partial_fit(X, y, **columns, **self.params)
 
     def _begun(self, number: int) -> Any:
         model = clone(self.model)
@@ -193,35 +222,42 @@ class _Learning:
             model._begin_at(int(self.first_rows[number]))
         return model
 
-    def _learn(self, model: Any, X: Any, y: Any, weight: Any) -> None:
-        params = self.params if weight is None else {**self.params, "sample_weight": weight}
-        model.partial_fit(X, y, **params)
+
+@dataclass(frozen=True)
+class _Labels(_Fold):
+    """Finds all labels."""
+
+    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+        labels = np.unique(np.asarray(y))
+        return labels if total is None else np.union1d(total, labels)
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _RowCounts(_Fold):
+    """Counts the rows of each block that have a weight."""
+
+    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+        return {**(total or {}), number: self._n_present(X, y, columns)}
+
+
+@dataclass(frozen=True)
+class _Reading(_Fold):
     """Adds up what the work on each block comes to, and counts rows; the weights are as seen from the last of them."""
 
     work: Callable[[Block], Any]
     forgetting: float
     features: _Features
 
-    def __call__(self, blocks: Iterator[LoadedBlock]) -> tuple[Any, int] | None:
-        total: tuple[Any, int] | None = None
+    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+        rows, target, weight = validate_training_rows(self.features, X, y, columns.get("sample_weight"), reset=False)
         merge = _Merging(self.forgetting)
-        for block in blocks:
-            if _present(block):
-                for part in self._parts(*block.parts):
-                    total = part if total is None else merge(total, part)
-            del block
+        source = ArraySource(rows, target.reshape(len(target), -1), weight)
+        with located_errors(source):
+            for block in source:
+                present = block._replace(weight=aged(block.weight, self.forgetting, block.n_rows)).present()
+                part = self.work(present), block.n_rows
+                total = part if total is None else merge(total, part)
         return total
-
-    def _parts(self, X: Any, y: Any, weight: Any) -> Iterator[tuple[Any, int]]:
-        rows, target, weight = validate_training_rows(self.features, X, y, weight, reset=False)
-        for block in ArraySource(rows, target.reshape(len(target), -1), weight):
-            n_rows = block.n_rows
-            present = block._replace(weight=aged(block.weight, self.forgetting, n_rows)).present()
-            yield self.work(present), n_rows
 
 
 @dataclass(frozen=True)
@@ -264,29 +300,16 @@ def _require_room(model: Any, collection: Collection, classes: Any) -> None:
 
 def _labels(collection: Collection) -> Array:
     """Return all labels of y."""
-    labels = collection.blocks.reduce(_unique_labels, np.union1d, "labels")
+    labels = collection.blocks.reduce(_Labels(collection.names), np.union1d, "labels")
     if labels is None:
-        raise ValueError("X has no rows with a positive weight: pass at least one.")
+        raise ValueError(_NO_ROWS)
     return np.asarray(labels)
 
 
-def _unique_labels(blocks: Iterator[LoadedBlock]) -> Any:
-    found = None
-    for block in blocks:
-        if _present(block):
-            labels = np.unique(np.asarray(block.parts[1]))
-            found = labels if found is None else np.union1d(found, labels)
-        del block
-    return found
-
-
 def _first_rows(collection: Collection) -> Array:
-    """Return the number of the first row of each block, from a read of all blocks if their sizes are not known."""
+    """Return how many rows with a weight come before each block, from a read of their own if that is not known."""
     n_rows = collection.blocks.n_rows
-    if n_rows is None:
-        n_rows = collection.blocks.reduce(_count_rows, list.__add__, "rows counted")
-    return np.cumsum([0, *(n_rows or [])])
-
-
-def _count_rows(blocks: Iterator[LoadedBlock]) -> list[int]:
-    return [_num_samples(block.parts[0]) for block in blocks]
+    if n_rows is None or "sample_weight" in collection.names:
+        counts = collection.blocks.reduce(_RowCounts(collection.names), dict.__or__, "rows counted") or {}
+        n_rows = [counts.get(number, 0) for number in range(max(counts, default=0) + 1)]
+    return np.cumsum([0, *n_rows])

@@ -73,8 +73,8 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
             Use the first components only.
 

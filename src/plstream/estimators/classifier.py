@@ -276,8 +276,8 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
             Use the first components only. The result is that of a model fitted with so many.
 
@@ -294,8 +294,8 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
             Use the first components only.
 
@@ -314,8 +314,8 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
             Use the first components only.
 
@@ -332,8 +332,8 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
             Use the first components only.
 

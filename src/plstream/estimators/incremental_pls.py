@@ -151,12 +151,13 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), or source
+        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
             The rows. Arrays and memory maps of more than 32 MiB are read block by block, and neither copied nor
-            converted as a whole. Files of any size are opened by :func:`plstream.open_source`.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            converted as a whole. Files of any size are opened by :func:`plstream.open_source`. Dask arrays, dataframes
+            and lists of delayed blocks are read by Dask's workers, and no block of them comes to this process.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
             The responses. None if X is a source, which has them.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Weights of the rows.
 
         Returns
@@ -171,11 +172,11 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The new rows, one or more.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
             Their responses. None if X is a source, which has them.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Their weights.
 
         Returns
@@ -234,8 +235,8 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
             Use the first components only. The result is that of a model fitted with so many.
 

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Float64Array
 from ..estimators import IncrementalPLS
+from ..estimators._collections import apply_lazily, is_collection
 from ..estimators._solution import Solved
 from ..solvers import column_lengths, importance
 from ..sources import Source
@@ -268,6 +269,24 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         model = self.estimator_ if hasattr(self, "estimator_") else self._fresh_model()
         self.estimator_ = self._taught(model, "partial_fit", X, y, params)
         return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the columns of X that are kept.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or Dask collection
+            The rows.
+
+        Returns
+        -------
+        kept : array or sparse matrix of shape (n_samples, n_selected_features)
+            A Dask array of such if X is a Dask array or dataframe.
+        """
+        if not is_collection(X):
+            return super().transform(X)
+        support = self.support_
+        return apply_lazily(self, X, lambda rows: rows[:, support])
 
     @property
     def scores_(self) -> Float64Array:
