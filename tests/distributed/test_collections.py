@@ -116,6 +116,15 @@ def test_partial_fit_goes_on(solver):
     assert_same(first, IncrementalPLS(3, solver=solver).partial_fit(X, y, WEIGHT))
 
 
+def test_parameters_set_anew_in_mid_stream():
+    model = IncrementalPLS(2, solver="gram").partial_fit(X[:90], y[:90]).set_params(n_components=3)
+    assert_same(model.partial_fit(array(X[90:]), array(y[90:])), IncrementalPLS(3, solver="gram").fit(X, y))
+    before = vars(model.set_params(forgetting=0.9)).copy()
+    with pytest.raises(ValueError, match="forgetting cannot change"):
+        model.partial_fit(array(X), array(y))
+    assert vars(model) == before
+
+
 def test_blocks_kept_in_memory_or_made_again(monkeypatch):
     made = []
 
@@ -142,6 +151,12 @@ def test_shared_work():
     centred = array(X) - array(X).mean(axis=0)
     assert_same(IncrementalPLS(3).fit(centred, array(y)), IncrementalPLS(3).fit(X, y))
     assert_same(IncrementalPLS(3).fit(array(X).persist(), array(y)), IncrementalPLS(3).fit(X, y))
+
+
+def test_processes():
+    with dask.config.set(scheduler="processes", num_workers=1):
+        model = IncrementalPLS(3, solver="gram").fit(array(X), array(y))
+    assert_same(model, IncrementalPLS(3, solver="gram").fit(X, y))
 
 
 def test_hostile_numbers():

@@ -53,6 +53,7 @@ class RemoteBlocks:
         self._units: Sequence[Unit | HeldUnit] = units
         self._sizes = [unit.size for unit in units]
         self._largest_block = row_bytes * max(n_rows or [0])
+        self._needed = 0
         # What is in the workers' memory already is not kept there twice.
         self._decided = any(is_future(graph[keys[0]]) for keys in blocks)
 
@@ -74,8 +75,7 @@ class RemoteBlocks:
 
     def first(self, look: Callable[[LoadedBlock], Any]) -> Any:
         """Return what ``look`` finds in the first block."""
-        first = self._units[:1]
-        graph, keys = self._folded(_First(look), "look", first)
+        graph, keys = self._folded(_First(look), "look", self._units[:1])
         return self._compute(graph, keys[0], [], "a first look")
 
     def require_room(self, work: int, state: int, advice: str) -> None:
@@ -87,12 +87,12 @@ class RemoteBlocks:
         usable = self.workers.usable
         threads = self.workers.threads
         waiting = 2 * threads + ceil(log2(max(1, len(self._units))))
-        needed = threads * (2 * self._largest_block + work) + waiting * state
-        if usable is not None and needed > usable:
+        self._needed = threads * (2 * self._largest_block + work) + waiting * state
+        if usable is not None and self._needed > usable:
             raise MemoryError(
-                f"A worker with {threads} thread(s) needs about {in_words(needed)}: for each of them two chunks of up "
-                f"to {in_words(self._largest_block)} and {in_words(work)} to work on one, and {waiting} states of "
-                f"{in_words(state)}; it may take {in_words(usable)}: {advice}."
+                f"A worker with {threads} thread(s) needs about {in_words(self._needed)}: for each of them two chunks "
+                f"of up to {in_words(self._largest_block)} and {in_words(work)} to work on one, and {waiting} states "
+                f"of {in_words(state)}; it may take {in_words(usable)}: {advice}."
             )
 
     def hold_if_few(self, n_rows: int | None) -> None:
@@ -100,7 +100,7 @@ class RemoteBlocks:
         if self._decided or n_rows is None:
             return
         self._decided = True
-        if not self.row_bytes or not self.workers.can_hold(n_rows * self.row_bytes):
+        if not self.row_bytes or not self.workers.can_hold(n_rows * self.row_bytes, self._needed):
             return
         graph, keys = self._folded(_hold, "hold")
         self._shared = dict(zip(keys, self.workers.keep(graph, keys), strict=True))

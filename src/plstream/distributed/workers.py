@@ -67,16 +67,20 @@ class Workers:
         """Bytes that work on one worker may take."""
         return None if self.memory is None else int(_USABLE_SHARE * self.memory)
 
-    def can_hold(self, n_bytes: int) -> bool:
-        """Return whether blocks of this size can be kept in memory, all workers' together."""
-        return self.keeps and self.memory is not None and n_bytes <= _HELD_SHARE * self.memory * self.n_workers
+    def can_hold(self, n_bytes: int, needed: int) -> bool:
+        """Return whether blocks of this size, all workers' together, can stay in memory beside what work needs."""
+        if not self.keeps or self.memory is None or n_bytes > _HELD_SHARE * self.memory * self.n_workers:
+            return False
+        return needed + n_bytes / self.n_workers <= _USABLE_SHARE * self.memory
 
     def compute(self, graph: Graph, key: Key, parts: Mapping[Key, int], label: str, total: int, unit: str) -> Any:
         """Return the value of a key; progress hears of the size of each part as it is done."""
         tell = counting(label, total, unit)
         if self.client is None:
+            from dask.optimization import cull
+
             with nullcontext() if tell is None else _callback(parts, tell):
-                return self.get(graph, key)
+                return self.get(cull(graph, [key])[0], key)
         if tell is None:
             return self.client.get(graph, key)
         from distributed import as_completed

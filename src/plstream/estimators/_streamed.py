@@ -135,6 +135,9 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
             stream = None if first else self._require_stream("partial_fit")
             self._validate_params()
             if is_collection(X):
+                if stream is not None:
+                    self._solve_with = {"n_components": self.n_components, "scale": self.scale}
+                    self._stream = self._continued(stream)
                 return learn_collection(self, X, y, sample_weight, **targets)
             with self._rows(X, y, sample_weight, reset=first, in_one_read=True, **targets) as rows:
                 self._solve_with = {"n_components": self.n_components, "scale": self.scale}
