@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC
+from collections.abc import Sequence
 from functools import cached_property
 from math import isnan
 from typing import Any, NamedTuple
@@ -16,8 +18,11 @@ from .remote import RemoteBlocks
 
 
 def is_collection(X: Any) -> bool:
-    """Return whether X is Dask's: an array, a dataframe, or a list of delayed blocks. Dask is not imported for it."""
-    return _is_of_dask(X) or are_delayed(X)
+    """Return whether X is Dask's: an array, a dataframe, a list of delayed blocks, or files that workers are to read.
+
+    Dask is not imported for it.
+    """
+    return isinstance(X, Remote) or _is_of_dask(X) or are_delayed(X)
 
 
 def are_delayed(blocks: Any) -> bool:
@@ -27,6 +32,16 @@ def are_delayed(blocks: Any) -> bool:
 
 def _is_of_dask(X: Any) -> bool:
     return hasattr(type(X), "__dask_graph__")
+
+
+def collection_of(X: Any, y: Any, **columns: Any) -> Remote:
+    """Return rows in blocks, with what else there is of them."""
+    if not isinstance(X, Remote):
+        return Collection(X, y, **columns)
+    for name, column in {"y": y, **columns}.items():
+        if column is not None:
+            raise ValueError(f"{name} is not for files that workers read, which have a target: pass no {name}.")
+    return X
 
 
 def is_frame(X: Any) -> bool:
@@ -57,7 +72,28 @@ class Layout(NamedTuple):
     target_is_vector: bool
 
 
-class Collection:
+class Remote(ABC):
+    """Rows that are where Dask's workers are.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    names : sequence of str
+        Names of what there is of each row beside X and y.
+    layout : Layout
+        What is known of the columns.
+    blocks : RemoteBlocks
+        The blocks, each of X, y and the columns.
+    """
+
+    name: str
+    names: Sequence[str]
+    layout: Layout
+    blocks: RemoteBlocks
+
+
+class Collection(Remote):
     """X, y and what else there is of each row, in the same blocks.
 
     Parameters
@@ -68,13 +104,6 @@ class Collection:
         The responses or labels.
     **columns : the same, a number for all rows, or None
         What else there is of each row, such as its weight.
-
-    Attributes
-    ----------
-    names : list of str
-        The names of the columns that are not None.
-    blocks : RemoteBlocks
-        The blocks, each of X, y and the columns.
     """
 
     name = "X"
@@ -102,28 +131,8 @@ class Collection:
             graph, list(zip(*blocks, strict=True)), n_rows=n_rows, row_bytes=_row_bytes(X, _n_targets(y))
         )
 
-    @property
-    def n_columns(self) -> int:
-        """Number of features."""
-        return self.layout.n_columns
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """Names of the features, if all have names that are text."""
-        return self.layout.feature_names
-
-    @property
-    def n_targets(self) -> int:
-        """Number of columns of y."""
-        return self.layout.n_targets
-
-    @property
-    def target_is_vector(self) -> bool:
-        """Whether y has one dimension."""
-        return self.layout.target_is_vector
-
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> Layout:  # type: ignore[override]
         """What is known of the columns; delayed blocks do not tell, so the first of them is looked at where it is."""
         if are_delayed(self._X):
             return self.blocks.first(_layout_of_block)  # type: ignore[no-any-return]

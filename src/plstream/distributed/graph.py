@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
-from ..sources import DataError
+import numpy as np
+
+from ..sources import DataError, Source
 from ..sources.blocks import LARGEST_BLOCK_BYTES
 
 Key: TypeAlias = Any
@@ -30,6 +32,28 @@ class LoadedBlock(NamedTuple):
     def where(self) -> str:
         """What messages call it."""
         return f"block {self.number}" + ("" if self.first_row is None else f" (rows from {self.first_row} on)")
+
+
+class Rows:
+    """Rows of files, in something that Dask does not look into."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+
+def rows_of(block: LoadedBlock) -> tuple[Any, ...]:
+    """Return X, y and columns of a block, whichever kind it is; of files, X is a source."""
+    first = block.parts[0]
+    return (first.source, None) if isinstance(first, Rows) else block.parts
+
+
+def rows_in_memory(block: LoadedBlock) -> tuple[Any, ...]:
+    """Return X, y and columns of a block in memory."""
+    X = rows_of(block)[0]
+    if not isinstance(X, Source):
+        return block.parts
+    pieces = list(X.blocks())
+    return tuple(np.concatenate(column) for column in zip(*pieces, strict=True))
 
 
 @dataclass(frozen=True)
@@ -122,6 +146,9 @@ def run_unit(unit: Unit | HeldUnit, fold: Any, values: Sequence[Any]) -> Any:
     with single_threaded_blas():
         try:
             return fold(located(unit.load(values), seen))
+        except DataError:
+            # It is known where in a file.
+            raise
         except ValueError as error:
             if not seen:
                 raise

@@ -8,7 +8,19 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from ..memory import in_words
-from .graph import Graph, Held, HeldUnit, Key, LoadedBlock, Unit, is_future, recipes_of, run_unit, units_of
+from .graph import (
+    Graph,
+    Held,
+    HeldUnit,
+    Key,
+    LoadedBlock,
+    Unit,
+    is_future,
+    recipes_of,
+    rows_in_memory,
+    run_unit,
+    units_of,
+)
 from .workers import Workers
 
 State = TypeVar("State")
@@ -34,6 +46,8 @@ class RemoteBlocks:
         Rows of each block, if they are known.
     row_bytes : int
         Bytes of a row.
+    block_bytes : int, optional
+        Bytes of a block that are in memory at a time. By default all of it.
     """
 
     def __init__(
@@ -43,6 +57,7 @@ class RemoteBlocks:
         *,
         n_rows: Sequence[int] | None = None,
         row_bytes: int = 0,
+        block_bytes: int | None = None,
     ) -> None:
         self.workers = Workers.current()
         self.n_rows = n_rows
@@ -52,7 +67,7 @@ class RemoteBlocks:
         units = units_of(recipes, wanted, row_bytes)
         self._units: Sequence[Unit | HeldUnit] = units
         self._sizes = [unit.size for unit in units]
-        self._largest_block = row_bytes * max(n_rows or [0])
+        self._largest_block = row_bytes * max(n_rows or [0]) if block_bytes is None else block_bytes
         self._needed = 0
         # What is in the workers' memory already is not kept there twice.
         self._decided = any(is_future(graph[keys[0]]) for keys in blocks)
@@ -143,4 +158,4 @@ def _merged(merge: Merge[State], first: State | None, second: State | None) -> S
 
 
 def _hold(blocks: Iterator[LoadedBlock]) -> Held:
-    return Held(list(blocks))
+    return Held([block._replace(parts=rows_in_memory(block)) for block in blocks])

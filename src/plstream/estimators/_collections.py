@@ -14,8 +14,8 @@ An estimator with ``partial_fit`` and ``merge`` needs no more than, in ``fit`` a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from copy import deepcopy
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -24,14 +24,14 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from .._types import Array, Rows
-from ..distributed import Collection, LoadedBlock, is_collection, lazily
+from ..distributed import LoadedBlock, Remote, collection_of, is_collection, lazily, rows_of
 from ..solvers.multipass import Part
-from ..sources import ArraySource, Block
+from ..sources import Block, Source
 from ..sources.blocks import SMALL_BYTES
 from ..statistics.moments import aged
-from ._base import located_errors, unchanged_on_failure, validate_rows, validate_training_rows
+from ._base import located_errors, unchanged_on_failure, validate_rows
 
-__all__ = ["CollectionRows", "apply_lazily", "is_collection", "learn_collection"]
+__all__ = ["CollectionRows", "apply_lazily", "is_collection", "label_counts", "learn_collection"]
 
 Model = TypeVar("Model", bound=BaseEstimator)
 
@@ -68,13 +68,13 @@ def learn_collection(
     -------
     model : estimator
     """
-    collection = Collection(X, y, sample_weight=sample_weight, **columns)
+    collection = collection_of(X, y, sample_weight=sample_weight, **columns)
     fresh: Any = clone(model)
     goes_on = not reset and _is_fitted(model)
     params = {}
     if is_classifier(model):
         known = model.classes_ if goes_on and classes is None else classes
-        params["classes"] = _labels(collection) if known is None else known
+        params["classes"] = label_counts(collection)[0] if known is None else known
     _require_room(fresh, collection, params.get("classes"))
     first_rows = None
     if hasattr(fresh, "_begin_at"):
@@ -97,7 +97,7 @@ class CollectionRows:
     Parameters
     ----------
     model : estimator
-        The model to fit.
+        The model to fit. On the workers, its ``_rows`` makes blocks of numbers of what is in the blocks here.
     X, y, sample_weight : Dask collections
         See :class:`plstream.distributed.Collection`.
     """
@@ -105,8 +105,9 @@ class CollectionRows:
     dense = False
     compiled = False
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any = None) -> None:
-        self.collection = Collection(X, y, sample_weight=sample_weight)
+    def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
+        self.model = model
+        self.collection = collection_of(X, y, sample_weight=sample_weight)
         self.n_columns, self.feature_names, self.n_targets, self.target_is_vector = self.collection.layout
         self.name = self.collection.name
         self.n_rows: int | None = None
@@ -118,8 +119,8 @@ class CollectionRows:
         """Return the merged parts of all blocks in one read."""
         blocks = self.collection.blocks
         blocks.hold_if_few(self.n_rows if blocks.n_rows is None else sum(blocks.n_rows))
-        features = _Features.of(self.n_columns, self.feature_names)
-        reading = _Reading(self.collection.names, work, forgetting, features)
+        # Nothing has been learnt yet: this is small.
+        reading = _Reading(self.collection.names, work, forgetting, copy(self.model))
         counted = blocks.reduce(reading, _Merging(forgetting), label)
         if counted is None:
             raise ValueError(_NO_ROWS)
@@ -133,6 +134,8 @@ class CollectionRows:
 
 def apply_lazily(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Any:
     """Return ``function`` of the rows of a Dask collection, to be computed when it is needed."""
+    if isinstance(X, Remote):
+        raise TypeError("OnWorkers is for fit and partial_fit: pass the source itself.")
     known: Any = estimator
     m = known.n_features_in_
     if hasattr(X, "_meta_nonempty"):
@@ -176,12 +179,12 @@ class _Applied:
 class _Fold:
     """What blocks, of X, y and named columns, come to."""
 
-    names: list[str]
+    names: Sequence[str]
 
     def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
         total = None
         for block in blocks:
-            X, y, *others = block.parts
+            X, y, *others = rows_of(block)
             columns = dict(zip(self.names, others, strict=True))
             if self._n_present(X, y, columns):
                 total = self._add(total, block.number, X, y, columns)
@@ -196,7 +199,7 @@ class _Fold:
     @staticmethod
     def _n_present(X: Any, y: Any, columns: dict[str, Any]) -> int:
         """Return the number of rows that have a weight; raise ValueError unless all columns have one entry a row."""
-        n = _num_samples(X)
+        n = X.count() if isinstance(X, Source) else _num_samples(X)
         for name, column in (("y", y), *columns.items()):
             if np.ndim(column) and _num_samples(column) != n:
                 raise ValueError(f"X has {n} rows and {name} has {_num_samples(column)}: cut both at the same rows.")
@@ -224,12 +227,22 @@ class _Learning(_Fold):
 
 
 @dataclass(frozen=True)
-class _Labels(_Fold):
-    """Finds all labels."""
+class _LabelCounts(_Fold):
+    """Finds all labels, and the weight of the rows of each."""
 
     def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
-        labels = np.unique(np.asarray(y))
-        return labels if total is None else np.union1d(total, labels)
+        if isinstance(X, Source):
+            counted = X.label_counts()
+        else:
+            labels, where = np.unique(np.asarray(y), return_inverse=True)
+            weight = np.broadcast_to(columns.get("sample_weight", 1.0), len(where))
+            counted = labels, np.bincount(where.ravel(), weight)
+        return counted if total is None else _added_counts(total, counted)
+
+
+def _added_counts(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    labels, where = np.unique(np.concatenate([first[0], second[0]]), return_inverse=True)
+    return labels, np.bincount(where, np.concatenate([first[1], second[1]]))
 
 
 @dataclass(frozen=True)
@@ -246,14 +259,12 @@ class _Reading(_Fold):
 
     work: Callable[[Block], Any]
     forgetting: float
-    features: _Features
+    model: Any
 
     def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
-        rows, target, weight = validate_training_rows(self.features, X, y, columns.get("sample_weight"), reset=False)
-        merge = _Merging(self.forgetting)
-        source = ArraySource(rows, target.reshape(len(target), -1), weight)
-        with located_errors(source):
-            for block in source:
+        merge, weight = _Merging(self.forgetting), columns.get("sample_weight")
+        with self.model._rows(X, y, weight, reset=False, in_one_read=True) as rows, located_errors(rows):
+            for block in rows:
                 present = block._replace(weight=aged(block.weight, self.forgetting, block.n_rows)).present()
                 part = self.work(present), block.n_rows
                 total = part if total is None else merge(total, part)
@@ -289,24 +300,25 @@ def _is_fitted(model: Any) -> bool:
     return True
 
 
-def _require_room(model: Any, collection: Collection, classes: Any) -> None:
+def _require_room(model: Any, collection: Remote, classes: Any) -> None:
     """Raise MemoryError unless the workers have room for blocks and states, as far as it is known what they take."""
     if not hasattr(model, "memory_usage"):
         return
-    n_targets = collection.n_targets if classes is None else len(classes)
-    work = model.memory_usage(collection.n_columns, n_targets)
+    n_targets = collection.layout.n_targets if classes is None else len(classes)
+    work = model.memory_usage(collection.layout.n_columns, n_targets)
     collection.blocks.require_room(work, work // 3, f"{_SMALLER}, or solver='sketch'")
 
 
-def _labels(collection: Collection) -> Array:
-    """Return all labels of y."""
-    labels = collection.blocks.reduce(_Labels(collection.names), np.union1d, "labels")
-    if labels is None:
+def label_counts(collection: Remote) -> tuple[Array, Array]:
+    """Return all labels of y, in ascending order, and the weight of the rows of each, from a read of their own."""
+    counted = collection.blocks.reduce(_LabelCounts(collection.names), _added_counts, "labels")
+    if counted is None:
         raise ValueError(_NO_ROWS)
-    return np.asarray(labels)
+    labels, counts = counted
+    return labels, counts
 
 
-def _first_rows(collection: Collection) -> Array:
+def _first_rows(collection: Remote) -> Array:
     """Return how many rows with a weight come before each block, from a read of their own if that is not known."""
     n_rows = collection.blocks.n_rows
     if n_rows is None or "sample_weight" in collection.names:

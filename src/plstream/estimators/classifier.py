@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .._types import Array, Float64Array
 from ..sources import ArraySource, Source
 from ._base import validate_rows, validate_weight
+from ._collections import CollectionRows, is_collection, label_counts
 from ._decision import Decision, by_lda, by_response
 from ._labels import Labels, as_classes, as_labels
 from ._projection import centred_product
@@ -286,7 +288,8 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
         labels : ndarray of shape (n_samples,)
             Labels.
         """
-        labels: Array = self.classes_[self._decide(X, n_components, "largest")]
+        classes = self.classes_
+        labels: Array = self._decide(X, n_components, "largest", then=lambda numbers: classes[numbers])
         return labels
 
     def decision_function(self, X: Any, n_components: int | None = None) -> Float64Array:
@@ -306,8 +309,8 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
             is the same for all classes; for "regression" the predicted responses. For two classes, that of the second
             less that of the first.
         """
-        values: Float64Array = self._decide(X, n_components, "values")
-        return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
+        values: Float64Array = self._decide(X, n_components, "values", then=_against_the_first)
+        return values
 
     def predict_log_proba(self, X: Any, n_components: int | None = None) -> Float64Array:
         """Return the logarithms of the probabilities of the classes.
@@ -344,7 +347,8 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
             sum to one: negative ones count as zero, and the others are divided by their sum. These rank the classes,
             but are not to be trusted as probabilities.
         """
-        return np.exp(self.predict_log_proba(X, n_components))
+        probabilities: Float64Array = self._decide(X, n_components, "log_probabilities", then=np.exp)
+        return probabilities
 
     @property
     def classes_(self) -> Array:
@@ -372,11 +376,13 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
             raise ValueError("priors must be probabilities: zero or more, with a sum of one.")
         return priors
 
-    def _decide(self, X: Any, n_components: int | None, what: str) -> Any:
-        """Return what a method of the decision makes of the scores of X."""
+    def _decide(
+        self, X: Any, n_components: int | None, what: str, then: Callable[[Any], Any] = lambda result: result
+    ) -> Any:
+        """Return what a method of the decision makes of the scores of X, and a function of that."""
         solution, k = self._solution(), self._components_to_use(n_components)
         projection, method = solution.projection(k), getattr(self._decision(k), what)
-        return by_blocks(self, X, lambda rows: method(centred_product(rows, solution.x_mean, projection)))
+        return by_blocks(self, X, lambda rows: then(method(centred_product(rows, solution.x_mean, projection))))
 
     def _decision(self, n_components: int) -> Decision:
         """Return how scores become classes: parameters that say so may have been set after the fit."""
@@ -390,12 +396,15 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
     @contextmanager
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool, in_one_read: bool, classes: Any = None
-    ) -> Iterator[ArraySource | SourceRows]:
+    ) -> Iterator[Any]:
         if isinstance(X, Source):
             require_target(X, type(self).__name__, y, sample_weight)
             validate_source(self, X, reset=reset)
             with self._rows_of_source(X, classes, reset=reset, in_one_read=in_one_read) as source_rows:
                 yield source_rows
+            return
+        if is_collection(X):
+            yield self._rows_on_workers(X, y, sample_weight)
             return
         rows = validate_rows(self, X, reset=reset)
         labels = as_labels(y, type(self).__name__, first=reset and classes is None)
@@ -430,6 +439,21 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
                 self._set_labels(labels, classes, reset=reset)
             vars(rows).update(self._of_classes(counts))
             yield rows
+
+    def _rows_on_workers(self, X: Any, y: Any, sample_weight: Any) -> CollectionRows:
+        """Return rows that are elsewhere, to be read again and again."""
+        rows = CollectionRows(self, X, y, sample_weight)
+        validate_source(self, rows, reset=True)
+        values, counts = label_counts(rows.collection)
+        labels = as_labels(values, type(self).__name__, first=True)
+        self._set_labels(labels, None, reset=True)
+        classes = self._labels.classes
+        rows.n_targets = len(classes)
+        weights = self._weights_of_classes(np.bincount(self._positions(labels), counts, len(classes)))
+        # What is balanced in all blocks together need not be so in any of them.
+        rows.model = copy(self)
+        rows.model.class_weight = None if weights is None else dict(zip(classes.tolist(), weights, strict=True))
+        return rows
 
     def _set_labels(self, labels: Array, classes: Any, *, reset: bool) -> None:
         """Decide at the first call which classes there are."""
@@ -473,6 +497,11 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
 
     def _kind(self) -> dict[str, Any]:
         return {**super()._kind(), "the type of labels": self._labels.kind}
+
+
+def _against_the_first(values: Float64Array) -> Float64Array:
+    """Return the values for the second of two classes less those for the first, or all values of more."""
+    return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
 
 def _with_classes(stream: Stream, present: Array, classes: Array) -> Stream:

@@ -12,7 +12,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
 
-from .._types import Array, Float64Array, FloatArray
+from .._types import Array, Float64Array, FloatArray, Rows
 from ..sources import ArraySource, Source
 from ._base import validate_training_rows
 from ._collections import CollectionRows, is_collection
@@ -246,10 +246,14 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
             With as many dimensions as the y of the fit.
         """
         solution, k = self._solution(), self._components_to_use(n_components)
-        coefficients = solution.coefficients(k).T
-        prediction = by_blocks(self, X, lambda rows: centred_product(rows, solution.x_mean, coefficients))
-        prediction += solution.y_mean
-        return prediction[:, 0] if self._y_is_vector else prediction
+        coefficients, is_vector = solution.coefficients(k).T, self._y_is_vector
+
+        def responses(rows: Rows) -> FloatArray:
+            prediction = centred_product(rows, solution.x_mean, coefficients)
+            prediction += solution.y_mean
+            return prediction[:, 0] if is_vector else prediction
+
+        return by_blocks(self, X, responses)
 
     def transform_y(self, y: Any) -> Float64Array:
         """Return the scores of y.
@@ -303,7 +307,7 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
                 yield source_rows
             return
         if is_collection(X):
-            remote = CollectionRows(X, y, sample_weight)
+            remote = CollectionRows(self, X, y, sample_weight)
             validate_source(self, remote, reset=reset)
             self._set_targets(remote.n_targets, is_vector=remote.target_is_vector, reset=reset)
             yield remote
