@@ -70,6 +70,14 @@ def fit(
             help="Folder for checkpoints: after a kill the same command goes on from there.",
         ),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="ADDRESS",
+            help="Read the files on Dask's workers: local, local:N for N processes, or tcp://HOST:PORT of a scheduler.",
+        ),
+    ] = None,
     every_rows: Annotated[
         int | None, typer.Option("--every-rows", min=1, help="Rows from one checkpoint to the next.")
     ] = None,
@@ -89,9 +97,11 @@ def fit(
     plstream fit features.npy --target labels.npy --method incremental-pls-classifier -c 10
     plstream fit 'day*.parquet' --target y --exclude id,date --one-pass --memory 512MB
     plstream fit big.npy --target y.npy -c 10 --checkpoint big.checkpoint
+    plstream fit 'year/*.parquet' --target y --cluster tcp://scheduler:8786
     cat log.ndjson | plstream fit - --format ndjson --target y -c 3
     """
     from ..persistence import load, save
+    from .cluster import fit_on_workers, require_for_cluster, workers_of
     from .errors import FAILED, tell
     from .fitting import Stopped, fit_source, signals_to_stop
     from .output import require_free
@@ -122,6 +132,13 @@ def fit(
         "solver": solver,
     }
     model = new_model(method, n_components=components, **parameters)
+    if cluster is not None:
+        require_for_cluster(method, source, memory=memory, checkpoint=checkpoint)
+        with shown(), workers_of(cluster):
+            fit_on_workers(model, source, one_pass=in_one_pass, classes=labels)
+        save(model, output, overwrite=force)
+        typer.echo(f"{output}: {summary(model)}")
+        return
     plan_memory(model, source, one_pass=in_one_pass, classes=labels, memory=allowed)
     error = RunningError()
     written = False
