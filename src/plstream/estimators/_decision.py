@@ -29,8 +29,11 @@ from scipy.special import log_softmax
 from .._types import Float64Array
 from ._solution import Solution
 
-# Share of the variance in a direction that is within classes, at the least.
+# Share of the variance in a direction that is within classes, at the least; and if a sketch has lost some of X, at least
+# this much of the share that is lost. Errors were up to that where classes lie far apart, and without it such models
+# with too small a sketch mistook one row in five.
 _LEAST_WITHIN = 1e-9
+_LEAST_WITHIN_OF_LOST = 0.03
 # Numbers for classes that are held at a time, where only the largest is of interest.
 _ENTRIES_AT_A_TIME = 1 << 20
 
@@ -94,7 +97,8 @@ def by_lda(solution: Solution, n_components: int, priors: Float64Array) -> Decis
     D = solution.y_lengths[:, :n_components] * solution.y_scale[:, None] / roots
     left, s, right = np.linalg.svd(D, full_matrices=False)
     # A sketch does not know all of the scatter, so what is left of it within classes may be too little, or negative.
-    within = np.maximum(1.0 - s**2, _LEAST_WITHIN)
+    least = max(_LEAST_WITHIN, _LEAST_WITHIN_OF_LOST * (1.0 - solution.retained_variance))
+    within = np.maximum(1.0 - s**2, least)
     deviations = np.sqrt(solution.factors.score_squares[:n_components])
     inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
     directions = solution.weight / roots * ((left * (s / within)) @ right)
