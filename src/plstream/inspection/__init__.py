@@ -1,6 +1,7 @@
 """Inspection: what was learnt or measured, on pages to be looked at, and whether new rows are like those before."""
 
+from .drift import DriftTracker
 from .monitoring import Monitor
 from .report import Page, Section
 
-__all__ = ["Monitor", "Page", "Section"]
+__all__ = ["DriftTracker", "Monitor", "Page", "Section"]
