@@ -15,7 +15,8 @@ from sklearn.utils import check_consistent_length
 from .._types import Array, Float64Array, Rows
 from ..estimators._base import validate_rows
 from ..estimators._sources import require_alone, validate_source
-from ..online._targets import as_target, is_labels
+from ..estimators._labels import as_target
+from ..online._targets import is_labels
 from ..progress import track
 from ..sources import DataError, Source
 from ..sources.blocks import default_block_rows
