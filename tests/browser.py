@@ -5,6 +5,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from base64 import b64decode
 from html import escape
@@ -15,6 +16,12 @@ import pytest
 _VOID = {"meta", "br", "hr", "img", "link", "input"}
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu")
+# Other descriptors first, in case that these two are among them.
+_WITH_PIPES = """import os, sys
+read, write = (os.dup(os.dup(int(number))) for number in sys.argv[1:3])
+os.dup2(read, 3)
+os.dup2(write, 4)
+os.execv(sys.argv[3], sys.argv[3:])"""
 _MEASURE = """<script>onload = () => document.body.setAttribute("data-seen", JSON.stringify(
   [...document.querySelectorAll("iframe")].map(frame => {
     const page = frame.contentDocument
@@ -53,12 +60,17 @@ class Reader(HTMLParser):
         return [value for _, key, value in self.attributes if key == name]
 
 
-def check_page(html):
-    """Check that a page is sound, and that it is all there is; return what was read."""
+def check_page(html, scripts=()):
+    """Check that a page is sound, and that it and these scripts are all there is; return what was read."""
+    for script in scripts:
+        assert html.count(f"<script>{script}</script>") == 1
+        html = html.replace(f"<script>{script}</script>", "")
     page = Reader(html)
     ids = page.values("id")
     assert len(ids) == len(set(ids))
-    assert not {"script", "iframe", "link", "img", "object", "embed", "base"} & {*page.tags}
+    # All others are data, which does not run.
+    assert page.tags.count("script") == page.attributes.count(("script", "type", "application/json"))
+    assert not {"iframe", "link", "img", "object", "embed", "base"} & {*page.tags}
     assert all(value[0] == "#" and value[1:] in ids for value in page.values("href"))
     assert {*page.values("aria-labelledby")} <= {*ids}
     assert not page.values("src")
@@ -113,7 +125,7 @@ class Tab:
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
         # The protocol is spoken over the file descriptors 3 and 4.
-        command = ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "sh", browser, *_OPTIONS]
+        command = [sys.executable, "-c", _WITH_PIPES, str(to_browser), str(from_browser), browser, *_OPTIONS]
         command += ["--remote-debugging-pipe", f"--user-data-dir={folder / 'profile'}", "about:blank"]
         self._process = subprocess.Popen(  # noqa: S603
             command, pass_fds=(to_browser, from_browser), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -202,6 +214,13 @@ class Tab:
         self.point_at(x, y)
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def press(self, key):
+        """Press and release a key."""
+        code = {"Enter": 13, "ArrowDown": 40}[key]
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
 
     def picture(self, path, *, whole=False):
         """Write a picture of what is seen, or of the whole page."""

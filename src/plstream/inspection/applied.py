@@ -20,8 +20,7 @@ from ..online._targets import is_labels
 from ..progress import track
 from ..sources import DataError, Source
 from ..sources.blocks import default_block_rows
-from ..statistics import Gram
-from ..statistics.moments import Moments
+from ..statistics import Gram, Moments
 from .monitoring import Monitor
 from .scores import Score, score_for
 from .thinning import KeptRows
@@ -30,6 +29,7 @@ from .thinning import KeptRows
 N_DRAWN = 2000
 N_NAMED = 10
 N_COMPONENTS = 4
+_N_CAUSES = 3
 
 
 @dataclass
@@ -52,7 +52,9 @@ class Applied:
         A sample of rows: their number ``row``, ``scores``, and as far as there are such ``y``, ``predicted``, ``t2``
         and ``q``.
     unusual : dict of str to ndarray
-        The rows that are furthest beyond the limits of T2 and Q, with their features ``X`` as well.
+        The rows that are furthest beyond the limits of T2 and Q, the furthest first, with their features ``X`` as well.
+    causes : list
+        For each of these, the features with the largest part in what is beyond the limit, and their shares.
     moments : Gram
         Means and covariances of the scores.
     features : Moments
@@ -77,6 +79,7 @@ class Applied:
     n_t2_alarms: int = 0
     n_q_alarms: int = 0
     n_alarms: int = 0
+    causes: list[list[tuple[int, float]]] = field(default_factory=list)
     _drawn: KeptRows = field(default_factory=lambda: KeptRows(N_DRAWN))
     _named: KeptRows = field(default_factory=lambda: KeptRows(N_NAMED))
 
@@ -129,6 +132,7 @@ def apply_model(model: Any, X: Any, y: Any = None) -> Applied:
         first_row = getattr(X, "first_row", 0)
         for block, block_y in _blocks(rows, target):
             _add(found, model, block, block_y, first_row, random)
+        found.causes = _causes(found)
     if not found.n_rows:
         raise DataError(f"{found.name} has no rows.")
     return found
@@ -194,6 +198,19 @@ def _add(found: Applied, model: Any, X: Rows, y: Array | None, first_row: int, r
         found._named.add(-excess[most], rest | {"excess": excess[most], "X": _dense(X[most])})
     found._drawn.add(random.random(n), columns)
     found.n_rows += n
+
+
+def _causes(found: Applied) -> list[list[tuple[int, float]]]:
+    monitor, rows = found.monitor, found.unusual
+    if monitor is None or not rows:
+        return []
+    by_q = _share(rows["q"], monitor.q_limit_) >= _share(rows["t2"], monitor.t2_limit_)
+    causes = []
+    for X, is_q in zip(rows["X"], by_q, strict=True):
+        parts = monitor.contributions(X[None], "q" if is_q else "t2")[0]
+        most = np.argsort(-parts, kind="stable")[:_N_CAUSES]
+        causes.append([(int(k), float(parts[k] / parts.sum())) for k in most if parts[k] > 0])
+    return causes
 
 
 def _share(values: Float64Array, limit: float) -> Float64Array:

@@ -354,10 +354,7 @@ def _unusual(section: Section, found: Applied) -> None:
     rows = []
     for i in np.flatnonzero(unusual["excess"] > 1):
         t2, q = float(unusual["t2"][i]), float(unusual["q"][i])
-        statistic = "q" if q / (monitor.q_limit_ or 1.0) >= t2 / (monitor.t2_limit_ or 1.0) else "t2"
-        parts = monitor.contributions(unusual["X"][i : i + 1], statistic)[0]
-        most = [k for k in np.argsort(-parts, kind="stable")[:3] if parts[k] > 0]
-        shares = ", ".join(f"{names[k]} ({parts[k] / parts.sum():.0%})" for k in most)
+        shares = ", ".join(f"{names[k]} ({share:.0%})" for k, share in found.causes[i])
         beyond = [
             name for name, is_beyond in (("T2", t2 > monitor.t2_limit_), ("Q", q > monitor.q_limit_)) if is_beyond
         ]
