@@ -104,7 +104,6 @@ def fit(
     from .cluster import fit_on_workers, require_for_cluster, workers_of
     from .errors import FAILED, tell
     from .fitting import Stopped, fit_source, signals_to_stop
-    from .output import require_free
     from .plan import plan_memory
     from .progress import RunningError, is_shown, shown
     from .summary import summary
@@ -113,13 +112,7 @@ def fit(
     require_options(method, scale=scale, forgetting=forgetting, sketch_size=sketch_size, classes=labels)
     if not target and method is not Method.ccipca:
         raise ValueError("Say what is to be learnt with --target: a column by name or number, or a file.")
-    if str(output) == "-":
-        raise ValueError("A model is not for standard output: name a file with -o.")
-    if checkpoint is None and every_rows is not None:
-        raise ValueError("--every-rows is for checkpoints: pass --checkpoint DIR as well.")
-    if output.exists() and not force and checkpoint is not None and any(checkpoint.glob("checkpoint-*.plstream")):
-        raise ValueError(f"{output} exists already, and so do checkpoints: pass --force to go on from there.")
-    require_free(output, force=force)
+    _require_place(output, checkpoint, every_rows, force=force)
     source = open_data(data, target, columns, exclude, data_format, header, delimiter)
     in_one_pass = one_pass or not source.rereadable or not reads_again(method)
     if sketch_size is not None and not in_one_pass:
@@ -173,3 +166,16 @@ def fit(
             tell(f"plstream: interrupted{then and f'{then}, with --force'}.")
             model = load(output)
     typer.echo(f"{output}: {summary(model)}")
+
+
+def _require_place(output: Path, checkpoint: Path | None, every_rows: int | None, *, force: bool) -> None:
+    """Raise ValueError unless the model, and checkpoints if there are to be any, can be written."""
+    from .output import require_free
+
+    if str(output) == "-":
+        raise ValueError("A model is not for standard output: name a file with -o.")
+    if checkpoint is None and every_rows is not None:
+        raise ValueError("--every-rows is for checkpoints: pass --checkpoint DIR as well.")
+    if output.exists() and not force and checkpoint is not None and any(checkpoint.glob("checkpoint-*.plstream")):
+        raise ValueError(f"{output} exists already, and so do checkpoints: pass --force to go on from there.")
+    require_free(output, force=force)

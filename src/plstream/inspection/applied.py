@@ -14,8 +14,8 @@ from sklearn.utils import check_consistent_length
 
 from .._types import Array, Float64Array, Rows
 from ..estimators._base import validate_rows
-from ..estimators._sources import require_alone, validate_source
 from ..estimators._labels import as_target
+from ..estimators._sources import require_alone, validate_source
 from ..online._targets import is_labels
 from ..progress import track
 from ..sources import DataError, Source
