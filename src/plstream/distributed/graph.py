@@ -47,13 +47,13 @@ def rows_of(block: LoadedBlock) -> tuple[Any, ...]:
     return (first.source, None) if isinstance(first, Rows) else block.parts
 
 
-def rows_in_memory(block: LoadedBlock) -> tuple[Any, ...]:
-    """Return X, y and columns of a block in memory."""
-    X = rows_of(block)[0]
-    if not isinstance(X, Source):
-        return block.parts
-    pieces = list(X.blocks())
-    return tuple(np.concatenate(column) for column in zip(*pieces, strict=True))
+def in_memory(block: LoadedBlock) -> LoadedBlock:
+    """Return a block of which nothing has to be read from files any more."""
+    rows = block.parts[0]
+    if not isinstance(rows, Rows):
+        return block
+    X, y = (np.concatenate(column) for column in zip(*rows.source.blocks(), strict=True))
+    return block._replace(parts=(Rows(rows.source.part((X, y), rows.source.first_row)),))
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from .graph import (
     Key,
     LoadedBlock,
     Unit,
+    in_memory,
     is_future,
     recipes_of,
-    rows_in_memory,
     run_unit,
     units_of,
 )
@@ -158,4 +158,4 @@ def _merged(merge: Merge[State], first: State | None, second: State | None) -> S
 
 
 def _hold(blocks: Iterator[LoadedBlock]) -> Held:
-    return Held([block._replace(parts=rows_in_memory(block)) for block in blocks])
+    return Held([in_memory(block) for block in blocks])

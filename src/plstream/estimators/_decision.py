@@ -30,8 +30,8 @@ from .._types import Float64Array
 from ._solution import Solution
 
 # Share of the variance in a direction that is within classes, at the least; and if a sketch has lost some of X, at
-# least this much of the share that is lost. Errors were up to that where classes lie far apart, and without it such models
-# with too small a sketch mistook one row in five.
+# least this much of the share that is lost. Errors were up to that where classes lie far apart, and without it such
+# models with too small a sketch mistook one row in five.
 _LEAST_WITHIN = 1e-9
 _LEAST_WITHIN_OF_LOST = 0.03
 # Numbers for classes that are held at a time, where only the largest is of interest.

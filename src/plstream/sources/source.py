@@ -171,11 +171,9 @@ class Source:
 
     def label_counts(self) -> tuple[Array, NDArray[np.int64]]:
         """Return the values of the target, in ascending order, and how often they are there."""
-        table, nothing = self._target_table or self._table, np.empty(0, np.intp)
         found: Array | None = None
         counts = np.empty(0, np.int64)
-        for _, y in table.read(nothing, self._targets, 0, 1 << 16):
-            assert y is not None
+        for y in self._target_pieces():
             values, n = np.unique(y, return_counts=True)
             both = values if found is None else np.concatenate([found, values])
             found, where = np.unique(both, return_inverse=True)
@@ -228,6 +226,13 @@ class Source:
         """Read all rows, and raise DataError for the first number that is not finite."""
         for _ in self._read(0):
             pass
+
+    def _target_pieces(self, start: int = 0) -> Iterator[Array]:
+        """Read the target alone."""
+        table, nothing = self._target_table or self._table, np.empty(0, np.intp)
+        for _, y in table.read(nothing, self._targets, start, 1 << 16):
+            assert y is not None
+            yield y
 
     def _is_mapped(self) -> bool:
         return all(table.mapped() is not None for table in self._tables) and _are_neighbours(self._features)
@@ -293,6 +298,21 @@ class _Part(Source):
         """Yield the block."""
         yield self._piece
 
+    def count(self) -> int:
+        """Return the rows of the block."""
+        return self.n_rows
+
+    def mapped(self) -> None:
+        """Return nothing: the block is in memory."""
+
+    def _target_pieces(self, start: int = 0) -> Iterator[Array]:
+        assert self._piece[1] is not None
+        yield self._piece[1][start:]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # It is read again where it is needed.
+        return _range_elsewhere(self, self.first_row, self.first_row + self.n_rows)
+
 
 class _Range(Source):
     """Some rows of a source, with all else that is known of the whole."""
@@ -326,10 +346,6 @@ class _Range(Source):
         rows = slice(self._start, self._stop)
         return X[rows], None if y is None else y[rows]
 
-    def labels(self) -> Array:
-        """Return the values of the target that there are in these rows."""
-        return np.unique(np.concatenate([y for _, y in self._read(0) if y is not None]))
-
     def fingerprint(self) -> str:
         """Return a short text that changes with the files or the choice of rows."""
         return f"{self._whole.fingerprint()}-{self._start}-{self._stop}"
@@ -343,11 +359,23 @@ class _Range(Source):
             if left <= 0:
                 return
 
+    def _target_pieces(self, start: int = 0) -> Iterator[Array]:
+        left = self.n_rows - start
+        for y in self._whole._target_pieces(self._start + start):
+            yield y[:left]
+            left -= len(y)
+            if left <= 0:
+                return
+
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.reopen is None:
-            raise DataError(f"{self.name} is not a file, which another process could open.")
-        whole = self._whole
-        return _reopened, (self.reopen, whole.block_rows, whole.fingerprint(), self._start, self._stop)
+        return _range_elsewhere(self, self._start, self._stop)
+
+
+def _range_elsewhere(source: Source, start: int, stop: int) -> tuple[Any, ...]:
+    """Return what it takes to have some rows of the same files in another process."""
+    if source.reopen is None:
+        raise DataError(f"{source.name} is not a file, which another process could open.")
+    return _reopened, (source.reopen, source.block_rows, Source.fingerprint(source), start, stop)
 
 
 def _reopened(reopen: Callable[[], Source], block_rows: int, fingerprint: str, start: int, stop: int) -> Source:
