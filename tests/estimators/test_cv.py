@@ -307,6 +307,32 @@ def test_one_standard_error():
     assert model.n_components_ == np.argmax(within) + 1 < least.n_components_ == np.argmin(mean) + 1
 
 
+@scales
+@pytest.mark.parametrize("q", [1, 3])
+def test_predictions_of_rows_held_out(scale, q):
+    X, y = regression_data(67, 9, q)
+    model = model_of(X, y, [20], max_components=5, cv=4, scale=scale, block_length=3)
+    for c in range(1, 6):
+        predicted = model.predict_held_out(X, n_components=c)
+        assert predicted.shape == y.shape
+        rmse = np.sqrt(np.mean((predicted - y) ** 2, axis=0))
+        np.testing.assert_allclose(model.cv_results_["mean_test_rmse"][c - 1], rmse, rtol=1e-9)
+    np.testing.assert_array_equal(model.predict_held_out(X), model.predict_held_out(X, model.n_components_))
+    source = open_source(X, y, batch_size=10)
+    np.testing.assert_allclose(model.predict_held_out(source), model.predict_held_out(X), rtol=1e-9)
+    folds = np.arange(67) % 4
+    given = IncrementalPLSCV(5, cv=4, scale=scale).fit(X, y, folds=folds)
+    if q == 1:
+        theirs = cross_val_predict(PLSRegression(3, scale=scale), X, y, cv=PredefinedSplit(folds))
+        assert relative_error(given.predict_held_out(X[::-1], 3, folds=folds[::-1]), theirs[::-1]) < 1e-9
+    with pytest.raises(ValueError, match="by folds before"):
+        given.predict_held_out(X)
+    with pytest.raises(ValueError, match="inconsistent"):
+        given.predict_held_out(X, folds=folds[1:])
+    with pytest.raises(ValueError, match="from 1 to the model's 5"):
+        given.predict_held_out(X, 6, folds=folds)
+
+
 def test_is_the_chosen_model_of_all_rows():
     X, y = regression_data(90, 12)
     model = IncrementalPLSCV(8).fit(X, y)

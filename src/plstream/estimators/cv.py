@@ -6,20 +6,23 @@ from math import ceil, log2
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._types import Float64Array, Rows
 from .._warnings import warn_user
 from ..progress import track
 from ..sources import ArraySource, Source
 from ..statistics import Folds, Gram, Sketch
-from ..statistics.folds import merged
+from ..statistics.folds import all_but_one, merged
 from ._base import located_errors, unchanged_on_failure
 from ._cross_validation import CrossValidation
 from ._dealing import Dealing, folds_of_splits
+from ._projection import centred_product
 from ._solution import Solution
-from ._sources import SourceRows
+from ._sources import SourceRows, by_blocks
 from .incremental_pls import IncrementalPLS, _warn_of_small_sketch
 
 
@@ -255,6 +258,54 @@ class IncrementalPLSCV(IncrementalPLS):
             raise ValueError("How many folds a splitter makes depends on the rows: set cv to a number of folds.")
         # Halves of the folds are merged, and halves of these.
         return self._stream_bytes(n_features, n_targets, n_folds, ceil(log2(n_folds)) + 2)
+
+    def predict_held_out(
+        self, X: Any, n_components: int | None = None, *, groups: Any = None, folds: Any = None
+    ) -> Float64Array:
+        """Predict rows that the model was made from, each by the model of all folds but its own.
+
+        This is what scikit-learn's ``cross_val_predict`` returns, from one more read of the rows and no further fits.
+        Any score can be computed from it, such as the accuracy for labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows, in the order in which they came since the first call, without those of weight zero; with
+            ``groups`` or ``folds`` in any order. After ``merge``, rows are known by those alone.
+        n_components : int, default=None
+            Components of the models, up to ``max_components``. By default ``n_components_``.
+        groups, folds : array-like of shape (n_samples,), default=None
+            Groups or folds of the rows, as in ``partial_fit``.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Values as ``predict`` returns them.
+        """
+        stream = self._require_stream("predict_held_out")
+        k = self._components_to_use(n_components, self._solve_with["n_components"])
+        dealing = Dealing.of(len(stream.streams), self.block_length, groups, folds)
+        self._require_same_dealing(dealing)
+        if dealing.given is not None:
+            dealing = dealing.present(X, None)
+        solve_with = {"n_components": k, "scale": self._solve_with["scale"], "quiet": True}
+        models = [Solution.of(others, others, **solve_with) for others in all_but_one(stream.states())]
+        start = 0
+
+        def predict(rows: Rows) -> Float64Array:
+            nonlocal start
+            n_rows = rows.shape[0]
+            numbers = dealing.folds(start, start, n_rows)
+            start += n_rows
+            prediction = np.empty((n_rows, self._n_targets))
+            for fold in np.unique(numbers):
+                chosen, model = np.flatnonzero(numbers == fold), models[fold]
+                product = centred_product(rows[chosen], model.x_mean, model.coefficients(None).T)
+                prediction[chosen] = product + model.y_mean
+            return prediction
+
+        prediction = by_blocks(self, X, predict)
+        return prediction[:, 0] if self._y_is_vector else prediction
 
     @property
     def cv_results_(self) -> dict[str, Any]:
