@@ -48,6 +48,8 @@ CASES = [
     Case(IncrementalPLSCV(3)),
     Case(IncrementalPLSCV(4, cv=3, rule="one-se", block_length=7, scale=False), "values"),
     Case(IncrementalPLSCV(2, cv=2, solver="sketch", sketch_size=6)),
+    Case(IncrementalPLSCV(2), "two"),
+    Case(IncrementalPLSCV(2, target="labels"), "many"),
     *(
         Case(CIPLS(variant=v), t)
         for v in ("normalized", "paper", "released")

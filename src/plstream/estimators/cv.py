@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._types import Float64Array, Rows
+from .._types import Array, Float64Array, Rows
 from .._warnings import warn_user
 from ..progress import track
 from ..sources import ArraySource, Source
@@ -20,10 +21,13 @@ from ..statistics.folds import all_but_one, merged
 from ._base import located_errors, unchanged_on_failure
 from ._cross_validation import CrossValidation
 from ._dealing import Dealing, folds_of_splits
+from ._labels import as_labels, classes_of, is_text, one_hot
 from ._projection import centred_product
 from ._solution import Solution
 from ._sources import SourceRows, by_blocks
 from .incremental_pls import IncrementalPLS, _warn_of_small_sketch
+
+_NOT_FOR_SOURCES = "groups and folds are not for sources: pass blocks of rows with theirs."
 
 
 class IncrementalPLSCV(IncrementalPLS):
@@ -55,6 +59,9 @@ class IncrementalPLSCV(IncrementalPLS):
         fold. Columns are always centred.
     solver : {"auto", "gram", "sketch"}, default="auto"
         How X is condensed; "auto" is "gram" for up to 2,048 features, and "sketch" for more. See Notes.
+    target : {"auto", "values", "labels"}, default="auto"
+        What y holds. "auto" takes text for labels, and numbers for values. Labels become one response a class, one
+        where a row is of the class and zero elsewhere. ``predict`` returns the class of the largest prediction.
     sketch_size : int, default=None
         Rows that "sketch" keeps for each fold. By default 128, or 24 for each of ``max_components`` if that is more.
     batch_size : int, default=None
@@ -79,6 +86,8 @@ class IncrementalPLSCV(IncrementalPLS):
         - ``mean_test_rmse``, ``split0_test_rmse``, ... (a column for each response): root mean squared errors in the
           units of y, of all rows (RMSECV) and of one fold.
         - ``q2`` (a column for each response): :math:`1 - PRESS / SS`.
+    classes_ : ndarray of shape (n_classes,)
+        The labels in ascending order, if y holds labels.
     coef_, x_weights_, vip_, ... : ndarray
         All other attributes are those of :class:`IncrementalPLS`.
 
@@ -98,6 +107,10 @@ class IncrementalPLSCV(IncrementalPLS):
 
     Squared errors come from squares of y. Where the error is less than about 1e-7 of the standard deviation of y, its
     digits are rounding errors, and numbers of components that differ only so count as equally good.
+
+    For labels the errors are those of the responses, and not of the classes that they stand for: a prediction that is
+    far on the right side of its class counts as an error, too. The accuracy takes one more read of the rows, by
+    ``predict_held_out``.
 
     With the solver "sketch" the errors are approximate, as are the models: what a sketch lets go of a fold is missing
     both where the fold trains models and where it is held out.
@@ -131,6 +144,7 @@ class IncrementalPLSCV(IncrementalPLS):
         "block_length": [Interval(Integral, 1, None, closed="left")],
         "scale": ["boolean"],
         "solver": [StrOptions({"auto", "gram", "sketch"})],
+        "target": [StrOptions({"auto", "values", "labels"})],
         "sketch_size": [Interval(Integral, 2, None, closed="left"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -150,6 +164,7 @@ class IncrementalPLSCV(IncrementalPLS):
         block_length: int = 1,
         scale: bool = True,
         solver: str = "auto",
+        target: str = "auto",
         sketch_size: int | None = None,
         batch_size: int | None = None,
     ) -> None:
@@ -159,6 +174,7 @@ class IncrementalPLSCV(IncrementalPLS):
         self.block_length = block_length
         self.scale = scale
         self.solver = solver
+        self.target = target
         self.sketch_size = sketch_size
         self.batch_size = batch_size
 
@@ -201,7 +217,14 @@ class IncrementalPLSCV(IncrementalPLS):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        classes: Any = None,
+        groups: Any = None,
+        folds: Any = None,
     ) -> Self:
         """Add rows to the model. A call that fails leaves the model as it was.
 
@@ -213,6 +236,8 @@ class IncrementalPLSCV(IncrementalPLS):
             Their responses. None if X is a source, which has them.
         sample_weight : array-like of shape (n_samples,), default=None
             Their weights.
+        classes : array-like, default=None
+            All labels that will ever come, in the first call. By default those of its rows.
         groups : array-like of shape (n_samples,), default=None
             Their groups, in all calls or in none. A group may come in several calls.
         folds : array-like of shape (n_samples,), default=None
@@ -230,7 +255,7 @@ class IncrementalPLSCV(IncrementalPLS):
                 raise ValueError(
                     "Rows to come cannot be split beforehand: for partial_fit set cv to a number of folds."
                 )
-            self._learn(X, y, sample_weight, Dealing.of(n_folds, self.block_length, groups, folds))
+            self._learn(X, y, sample_weight, Dealing.of(n_folds, self.block_length, groups, folds), classes)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -261,7 +286,7 @@ class IncrementalPLSCV(IncrementalPLS):
 
     def predict_held_out(
         self, X: Any, n_components: int | None = None, *, groups: Any = None, folds: Any = None
-    ) -> Float64Array:
+    ) -> Array:
         """Predict rows that the model was made from, each by the model of all folds but its own.
 
         This is what scikit-learn's ``cross_val_predict`` returns, from one more read of the rows and no further fits.
@@ -280,13 +305,15 @@ class IncrementalPLSCV(IncrementalPLS):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Values as ``predict`` returns them.
+            Values or labels as ``predict`` returns them.
         """
         stream = self._require_stream("predict_held_out")
         k = self._components_to_use(n_components, self._solve_with["n_components"])
         dealing = Dealing.of(len(stream.streams), self.block_length, groups, folds)
         self._require_same_dealing(dealing)
         if dealing.given is not None:
+            if isinstance(X, Source):
+                raise ValueError(_NOT_FOR_SOURCES)
             dealing = dealing.present(X, None)
         solve_with = {"n_components": k, "scale": self._solve_with["scale"], "quiet": True}
         models = [Solution.of(others, others, **solve_with) for others in all_but_one(stream.states())]
@@ -305,7 +332,43 @@ class IncrementalPLSCV(IncrementalPLS):
             return prediction
 
         prediction = by_blocks(self, X, predict)
-        return prediction[:, 0] if self._y_is_vector else prediction
+        return self._as_labels(prediction[:, 0] if self._y_is_vector else prediction)
+
+    def predict(self, X: Any, n_components: int | None = None) -> Array:
+        """Predict the responses of X, or its labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+        n_components : int, default=None
+            Use the first components only.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            With as many dimensions as the y of the fit.
+        """
+        return self._as_labels(super().predict(X, n_components))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination of predictions, or the accuracy for labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            What they are to be predicted as.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+        """
+        scored = accuracy_score if hasattr(self, "classes_") else r2_score
+        return float(scored(y, self.predict(X), sample_weight=sample_weight))
 
     @property
     def cv_results_(self) -> dict[str, Any]:
@@ -322,18 +385,17 @@ class IncrementalPLSCV(IncrementalPLS):
         """Its cross-validated score."""
         return float(1.0 - self._cross_validation().errors[self.n_components_ - 1])
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, dealing: Dealing) -> None:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, dealing: Dealing, classes: Any = None) -> None:
         """Deal rows to the folds; without a state yet, begin one."""
         first = not self.__sklearn_is_fitted__()
         stream = None if first else self._require_stream("partial_fit")
         self._validate_params()
+        y = self._responses(X, y, classes, first=first)
         with self._rows(X, y, sample_weight, reset=first, in_one_read=True) as rows:
             if isinstance(rows, ArraySource):
                 dealing = dealing.present(rows.X, rows.weight)
             elif dealing.given is not None:
-                raise ValueError(
-                    "groups and folds are not for sources: pass blocks of rows with theirs to partial_fit."
-                )
+                raise ValueError(_NOT_FOR_SOURCES)
             self._solve_with = {"n_components": self.max_components, "scale": self.scale}
             if stream is None:
                 self._require_weight(rows.n_rows)
@@ -346,6 +408,24 @@ class IncrementalPLSCV(IncrementalPLS):
         self._stream, self._solved, self._validated = stream, None, None
         self._rule, self._dealt_by = self.rule, dealing.by
         self.solver_ = self._streaming_solver(rows.n_columns)
+
+    def _responses(self, X: Any, y: Any, classes: Any, *, first: bool) -> Any:
+        """Return values as they are, and labels as one column a class."""
+        if first:
+            if self.target == "values" or (self.target == "auto" and classes is None and not is_text(y)):
+                return y
+            if isinstance(X, Source):
+                raise ValueError(
+                    "Labels of a source cannot be learnt: pass blocks of rows to partial_fit with classes."
+                )
+            self.classes_ = classes_of(as_labels(y if classes is None else classes))
+        if not hasattr(self, "classes_"):
+            return y
+        return one_hot(as_labels(y), self.classes_)
+
+    def _as_labels(self, prediction: Array) -> Array:
+        labels: Array = self.classes_[prediction.argmax(axis=1)] if hasattr(self, "classes_") else prediction
+        return labels
 
     def _require_same_dealing(self, dealing: Dealing) -> None:
         n_folds = len(self._require_stream("partial_fit").streams)
@@ -401,13 +481,14 @@ class IncrementalPLSCV(IncrementalPLS):
 
     def _reset(self) -> None:
         super()._reset()
-        for name in ("_validated", "_rule", "_dealt_by"):
+        for name in ("_validated", "_rule", "_dealt_by", "classes_"):
             if hasattr(self, name):
                 delattr(self, name)
 
     def _kind(self) -> dict[str, Any]:
         folds = {"cv": len(self._require_stream("merge").streams), "what rows are dealt to folds by": self._dealt_by}
-        return {**super()._kind(), **folds}
+        classes = {"classes_": getattr(self, "classes_", np.empty(0)).tolist()}
+        return {**super()._kind(), **folds, **classes}
 
 
 def _deal(stream: Folds[Gram | Sketch], rows: ArraySource | SourceRows, dealing: Dealing) -> None:

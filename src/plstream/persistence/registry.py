@@ -421,14 +421,16 @@ Record(
         "_validated": Maybe(OneOf("CrossValidation")),
         "_rule": Text("min", "one-se"),
         "_dealt_by": Text(),
+        "classes_": Labels(),
         "solver_": Text("gram", "sketch"),
     },
-    optional=_NO_NAMES,
+    optional=_NO_NAMES | {"classes_"},
     parameters={},
     rules={
         "the solver is that of the states": lambda its: all(
             its["solver_"] == _solver_of(stream) for stream in its["_stream"].fields["streams"]
         ),
+        "there is one column for each class": lambda its: len(its.get("classes_", ())) in {0, its["_n_targets"]},
         "every fold has errors": lambda its: (
             its["_validated"] is None
             or its["_validated"].fields["weight"].shape == (len(its["_stream"].fields["streams"]),)
