@@ -1,8 +1,10 @@
 """IncrementalPLSCV: the errors of fitting again for every fold and number of components, from one pass."""
 
+import re
 import tracemalloc
 import warnings
 from hashlib import blake2b
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -661,3 +663,10 @@ MERGES = {
 )
 def test_streaming(estimator, check):
     check(estimator)
+
+
+def test_the_guide_runs():
+    page = (Path(__file__).parents[2] / "docs" / "choosing_components.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(blocks) == 4
+    exec("\n".join(blocks), {})  # noqa: S102
