@@ -604,6 +604,8 @@ def test_labels_are_one_response_a_class():
         assert_same_table(IncrementalPLSCV(6).fit(X, text).cv_results_, expected.cv_results_)
     with pytest.raises(ValueError, match="Label none is not among"):
         model.partial_fit(X[:1], np.array(["none"]))
+    with pytest.raises(ValueError, match="classes differ"):
+        model.partial_fit(X[:1], y[:1], classes=names[:2])
     with pytest.raises(ValueError, match="classes_ is"):
         model.merge(IncrementalPLSCV(6).partial_fit(X, np.where(y == "low", "other", y)))
     with pytest.raises(ValueError, match="only one class"):
@@ -623,6 +625,19 @@ def test_a_sketch_of_all_directions_is_exact():
     expected = IncrementalPLSCV(6).fit(X, y)
     model = IncrementalPLSCV(6, solver="sketch", sketch_size=12).fit(X, y)
     assert_same_table(model.cv_results_, expected.cv_results_, rtol=1e-8)
+
+
+@scales
+def test_a_sketch_of_spectra_is_close_up_to_the_best(scale):
+    data = real_data("spectra/tecator.npz")
+    X, y = data["X"], data["Y_water_fat_protein"][:, 1]
+    expected = IncrementalPLSCV(20, scale=scale).fit(X, y)
+    model = IncrementalPLSCV(20, scale=scale, solver="sketch", sketch_size=40).fit(X, y)
+    best = expected.n_components_
+    errors, exact = (each.cv_results_["mean_test_rmse"][:best] for each in (model, expected))
+    assert model.retained_variance_ < 1.0
+    assert relative_error(errors, exact) < 1e-4
+    assert model.n_components_ == best
 
 
 @pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")

@@ -115,6 +115,8 @@ class IncrementalPLSCV(IncrementalPLS):
     With the solver "sketch" the errors are approximate, as are the models: what a sketch lets go of a fold is missing
     both where the fold trains models and where it is held out.
 
+    A model file cannot hold a splitter: before :func:`plstream.save`, set ``cv`` to the number of folds.
+
     Memory and time of ``partial_fit`` are those of IncrementalPLS, but for ``cv`` states. The models of all folds are
     solved when a result is first asked for.
 
@@ -256,6 +258,22 @@ class IncrementalPLSCV(IncrementalPLS):
                     "Rows to come cannot be split beforehand: for partial_fit set cv to a number of folds."
                 )
             self._learn(X, y, sample_weight, Dealing.of(n_folds, self.block_length, groups, folds), classes)
+        return self
+
+    def merge(self, other: IncrementalPLS) -> Self:
+        """Add to each fold of this model the rows of the same fold of another one, which is left as it is.
+
+        Parameters
+        ----------
+        other : IncrementalPLSCV
+            A model of other rows, with the same parameters and features.
+
+        Returns
+        -------
+        self : IncrementalPLSCV
+        """
+        super().merge(other)
+        self._validated = None
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -419,9 +437,12 @@ class IncrementalPLSCV(IncrementalPLS):
                     "Labels of a source cannot be learnt: pass blocks of rows to partial_fit with classes."
                 )
             self.classes_ = classes_of(as_labels(y if classes is None else classes))
-        if not hasattr(self, "classes_"):
+        known = getattr(self, "classes_", None)
+        if classes is not None and (known is None or not np.array_equal(classes_of(as_labels(classes)), known)):
+            raise ValueError("classes differ from those of the first call: pass them once, or the same every time.")
+        if known is None:
             return y
-        return one_hot(as_labels(y), self.classes_)
+        return one_hot(as_labels(y), known)
 
     def _as_labels(self, prediction: Array) -> Array:
         labels: Array = self.classes_[prediction.argmax(axis=1)] if hasattr(self, "classes_") else prediction

@@ -435,6 +435,10 @@ Record(
             its["_validated"] is None
             or its["_validated"].fields["weight"].shape == (len(its["_stream"].fields["streams"]),)
         ),
+        "as many components are chosen as were tried, or fewer": lambda its: (
+            its["_solved"] is None
+            or its["_solved"].fields["subspace_error"].shape[0] <= its["_solve_with"]["n_components"]
+        ),
         "models are solved and validated together": lambda its: (its["_solved"] is None) == (its["_validated"] is None),
         "a vector has one column": lambda its: not its["_y_is_vector"] or its["_n_targets"] == 1,
     },
