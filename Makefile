@@ -72,6 +72,7 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/online_accuracy.py
 	$(BIN)/python benchmarks/selection.py
 	$(BIN)/python benchmarks/sources.py
+	$(BIN)/python benchmarks/cross_validation.py
 
 docs: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --group docs

@@ -1,8 +1,10 @@
 """IncrementalPLSCV: the errors of fitting again for every fold and number of components, from one pass."""
 
+import re
 import tracemalloc
 import warnings
 from hashlib import blake2b
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -307,6 +309,32 @@ def test_one_standard_error():
     assert model.n_components_ == np.argmax(within) + 1 < least.n_components_ == np.argmin(mean) + 1
 
 
+@scales
+@pytest.mark.parametrize("q", [1, 3])
+def test_predictions_of_rows_held_out(scale, q):
+    X, y = regression_data(67, 9, q)
+    model = model_of(X, y, [20], max_components=5, cv=4, scale=scale, block_length=3)
+    for c in range(1, 6):
+        predicted = model.predict_held_out(X, n_components=c)
+        assert predicted.shape == y.shape
+        rmse = np.sqrt(np.mean((predicted - y) ** 2, axis=0))
+        np.testing.assert_allclose(model.cv_results_["mean_test_rmse"][c - 1], rmse, rtol=1e-9)
+    np.testing.assert_array_equal(model.predict_held_out(X), model.predict_held_out(X, model.n_components_))
+    source = open_source(X, y, batch_size=10)
+    np.testing.assert_allclose(model.predict_held_out(source), model.predict_held_out(X), rtol=1e-9)
+    folds = np.arange(67) % 4
+    given = IncrementalPLSCV(5, cv=4, scale=scale).fit(X, y, folds=folds)
+    if q == 1:
+        theirs = cross_val_predict(PLSRegression(3, scale=scale), X, y, cv=PredefinedSplit(folds))
+        assert relative_error(given.predict_held_out(X[::-1], 3, folds=folds[::-1]), theirs[::-1]) < 1e-9
+    with pytest.raises(ValueError, match="by folds before"):
+        given.predict_held_out(X)
+    with pytest.raises(ValueError, match="inconsistent"):
+        given.predict_held_out(X, folds=folds[1:])
+    with pytest.raises(ValueError, match="from 1 to the model's 5"):
+        given.predict_held_out(X, 6, folds=folds)
+
+
 def test_is_the_chosen_model_of_all_rows():
     X, y = regression_data(90, 12)
     model = IncrementalPLSCV(8).fit(X, y)
@@ -552,6 +580,43 @@ def test_merge_needs_the_same_folds():
         IncrementalPLS(2).partial_fit(X, y).merge(model)
 
 
+# Labels.
+
+
+def test_labels_are_one_response_a_class():
+    X, values = regression_data(150, 8, noise=0.1)
+    names = np.array(["low", "middle", "top"])
+    y = names[np.digitize(values, np.quantile(values, [0.3, 0.7]))]
+    Y = (y[:, None] == names).astype(float)
+    expected = IncrementalPLSCV(6).fit(X, Y)
+    model = IncrementalPLSCV(6).partial_fit(X[:1], y[:1], classes=names[::-1]).partial_fit(X[1:], y[1:])
+    assert_same_table(model.cv_results_, expected.cv_results_)
+    assert model.classes_.tolist() == names.tolist()
+    np.testing.assert_array_equal(model.predict(X), names[expected.predict(X).argmax(axis=1)])
+    held_out = model.predict_held_out(X)
+    np.testing.assert_array_equal(held_out, names[expected.predict_held_out(X).argmax(axis=1)])
+    assert np.mean(y == held_out) > 0.7
+    assert model.score(X, y) == np.mean(y == model.predict(X))
+    numbers = IncrementalPLSCV(6, target="labels").fit(X, np.searchsorted(names, y))
+    assert_same_table(numbers.cv_results_, expected.cv_results_)
+    assert numbers.predict(X).dtype.kind == "i"
+    for text in (y.astype(object), y.tolist(), y.astype("S")):
+        assert_same_table(IncrementalPLSCV(6).fit(X, text).cv_results_, expected.cv_results_)
+    with pytest.raises(ValueError, match="Label none is not among"):
+        model.partial_fit(X[:1], np.array(["none"]))
+    with pytest.raises(ValueError, match="classes differ"):
+        model.partial_fit(X[:1], y[:1], classes=names[:2])
+    with pytest.raises(ValueError, match="classes_ is"):
+        model.merge(IncrementalPLSCV(6).partial_fit(X, np.where(y == "low", "other", y)))
+    with pytest.raises(ValueError, match="only one class"):
+        IncrementalPLSCV().partial_fit(X[:5], np.full(5, "low"))
+    with pytest.raises(ValueError, match="one dimension"):
+        IncrementalPLSCV(target="labels").fit(X, Y)
+    with pytest.raises(ValueError, match="Labels of a source"):
+        IncrementalPLSCV(target="labels").fit(open_source(X, np.searchsorted(names, y)))
+    assert not hasattr(model.fit(X, values), "classes_")
+
+
 # The sketch.
 
 
@@ -560,6 +625,19 @@ def test_a_sketch_of_all_directions_is_exact():
     expected = IncrementalPLSCV(6).fit(X, y)
     model = IncrementalPLSCV(6, solver="sketch", sketch_size=12).fit(X, y)
     assert_same_table(model.cv_results_, expected.cv_results_, rtol=1e-8)
+
+
+@scales
+def test_a_sketch_of_spectra_is_close_up_to_the_best(scale):
+    data = real_data("spectra/tecator.npz")
+    X, y = data["X"], data["Y_water_fat_protein"][:, 1]
+    expected = IncrementalPLSCV(20, scale=scale).fit(X, y)
+    model = IncrementalPLSCV(20, scale=scale, solver="sketch", sketch_size=40).fit(X, y)
+    best = expected.n_components_
+    errors, exact = (each.cv_results_["mean_test_rmse"][:best] for each in (model, expected))
+    assert model.retained_variance_ < 1.0
+    assert relative_error(errors, exact) < 1e-4
+    assert model.n_components_ == best
 
 
 @pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")
@@ -600,3 +678,10 @@ MERGES = {
 )
 def test_streaming(estimator, check):
     check(estimator)
+
+
+def test_the_guide_runs():
+    page = (Path(__file__).parents[2] / "docs" / "choosing_components.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(blocks) == 4
+    exec("\n".join(blocks), {})  # noqa: S102

@@ -49,6 +49,8 @@ CASES = [
     Case(IncrementalPLSCV(3)),
     Case(IncrementalPLSCV(4, cv=3, rule="one-se", block_length=7, scale=False), "values"),
     Case(IncrementalPLSCV(2, cv=2, solver="sketch", sketch_size=6)),
+    Case(IncrementalPLSCV(2), "two"),
+    Case(IncrementalPLSCV(2, target="labels"), "many"),
     Case(IncrementalPLSClassifier(), "many", streams=False),
     Case(IncrementalPLSClassifier(3, solver="gram", priors=[0.1, 0.2, 0.3, 0.4]), "many"),
     Case(IncrementalPLSClassifier(solver="gram", class_weight={"no": 2.0, "yes": np.float32(0.5)}), "two"),

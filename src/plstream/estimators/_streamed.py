@@ -315,10 +315,10 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
             "n_features_in_": self.n_features_in_,
         }
 
-    def _components_to_use(self, n_components: Any) -> int:
-        most = self._n_features_out
+    def _components_to_use(self, n_components: Any, most: int | None = None) -> int:
+        most = self._n_features_out if most is None else most
         if n_components is None:
-            return most
+            return self._n_features_out
         if not (isinstance(n_components, Integral) and n_components in range(1, most + 1)):
             given = n_components if isinstance(n_components, Real | str) else f"a {type(n_components).__name__}"
             raise ValueError(f"n_components must be a whole number from 1 to the model's {most}, not {given}.")

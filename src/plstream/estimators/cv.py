@@ -6,22 +6,29 @@ from math import ceil, log2
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import _fit_context
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._types import Array, Float64Array, Rows
 from .._warnings import warn_user
 from ..progress import track
 from ..sources import ArraySource, Source
 from ..statistics import Folds, Gram, Sketch
-from ..statistics.folds import merged
+from ..statistics.folds import all_but_one, merged
 from ._base import located_errors, unchanged_on_failure
 from ._cross_validation import CrossValidation
 from ._dealing import Dealing, folds_of_splits
+from ._one_hot import as_labels, classes_of, is_text, one_hot
+from ._projection import centred_product
 from ._solution import Solution
-from ._sources import SourceRows
+from ._sources import SourceRows, by_blocks
 from ._streamed import warn_of_small_sketch
 from .incremental_pls import IncrementalPLS
+
+_NOT_FOR_SOURCES = "groups and folds are not for sources: pass blocks of rows with theirs."
 
 
 class IncrementalPLSCV(IncrementalPLS):
@@ -53,6 +60,9 @@ class IncrementalPLSCV(IncrementalPLS):
         fold. Columns are always centred.
     solver : {"auto", "gram", "sketch"}, default="auto"
         How X is condensed; "auto" is "gram" for up to 2,048 features, and "sketch" for more. See Notes.
+    target : {"auto", "values", "labels"}, default="auto"
+        What y holds. "auto" takes text for labels, and numbers for values. Labels become one response a class, one
+        where a row is of the class and zero elsewhere. ``predict`` returns the class of the largest prediction.
     sketch_size : int, default=None
         Rows that "sketch" keeps for each fold. By default 128, or 24 for each of ``max_components`` if that is more.
     batch_size : int, default=None
@@ -77,6 +87,8 @@ class IncrementalPLSCV(IncrementalPLS):
         - ``mean_test_rmse``, ``split0_test_rmse``, ... (a column for each response): root mean squared errors in the
           units of y, of all rows (RMSECV) and of one fold.
         - ``q2`` (a column for each response): :math:`1 - PRESS / SS`.
+    classes_ : ndarray of shape (n_classes,)
+        The labels in ascending order, if y holds labels.
     coef_, x_weights_, vip_, ... : ndarray
         All other attributes are those of :class:`IncrementalPLS`.
 
@@ -97,8 +109,14 @@ class IncrementalPLSCV(IncrementalPLS):
     Squared errors come from squares of y. Where the error is less than about 1e-7 of the standard deviation of y, its
     digits are rounding errors, and numbers of components that differ only so count as equally good.
 
+    For labels the errors are those of the responses, and not of the classes that they stand for: a prediction that is
+    far on the right side of its class counts as an error, too. The accuracy takes one more read of the rows, by
+    ``predict_held_out``.
+
     With the solver "sketch" the errors are approximate, as are the models: what a sketch lets go of a fold is missing
     both where the fold trains models and where it is held out.
+
+    A model file cannot hold a splitter: before :func:`plstream.save`, set ``cv`` to the number of folds.
 
     Memory and time of ``partial_fit`` are those of IncrementalPLS, but for ``cv`` states. The models of all folds are
     solved when a result is first asked for.
@@ -129,6 +147,7 @@ class IncrementalPLSCV(IncrementalPLS):
         "block_length": [Interval(Integral, 1, None, closed="left")],
         "scale": ["boolean"],
         "solver": [StrOptions({"auto", "gram", "sketch"})],
+        "target": [StrOptions({"auto", "values", "labels"})],
         "sketch_size": [Interval(Integral, 2, None, closed="left"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -148,6 +167,7 @@ class IncrementalPLSCV(IncrementalPLS):
         block_length: int = 1,
         scale: bool = True,
         solver: str = "auto",
+        target: str = "auto",
         sketch_size: int | None = None,
         batch_size: int | None = None,
     ) -> None:
@@ -157,6 +177,7 @@ class IncrementalPLSCV(IncrementalPLS):
         self.block_length = block_length
         self.scale = scale
         self.solver = solver
+        self.target = target
         self.sketch_size = sketch_size
         self.batch_size = batch_size
 
@@ -199,7 +220,14 @@ class IncrementalPLSCV(IncrementalPLS):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        classes: Any = None,
+        groups: Any = None,
+        folds: Any = None,
     ) -> Self:
         """Add rows to the model. A call that fails leaves the model as it was.
 
@@ -211,6 +239,8 @@ class IncrementalPLSCV(IncrementalPLS):
             Their responses. None if X is a source, which has them.
         sample_weight : array-like of shape (n_samples,), default=None
             Their weights.
+        classes : array-like, default=None
+            All labels that will ever come, in the first call. By default those of its rows.
         groups : array-like of shape (n_samples,), default=None
             Their groups, in all calls or in none. A group may come in several calls.
         folds : array-like of shape (n_samples,), default=None
@@ -228,7 +258,23 @@ class IncrementalPLSCV(IncrementalPLS):
                 raise ValueError(
                     "Rows to come cannot be split beforehand: for partial_fit set cv to a number of folds."
                 )
-            self._learn_dealt(X, y, sample_weight, Dealing.of(n_folds, self.block_length, groups, folds))
+            self._learn_dealt(X, y, sample_weight, Dealing.of(n_folds, self.block_length, groups, folds), classes)
+        return self
+
+    def merge(self, other: IncrementalPLS) -> Self:
+        """Add to each fold of this model the rows of the same fold of another one, which is left as it is.
+
+        Parameters
+        ----------
+        other : IncrementalPLSCV
+            A model of other rows, with the same parameters and features.
+
+        Returns
+        -------
+        self : IncrementalPLSCV
+        """
+        super().merge(other)
+        self._validated = None
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -257,6 +303,92 @@ class IncrementalPLSCV(IncrementalPLS):
         # Halves of the folds are merged, and halves of these.
         return self._stream_bytes(n_features, n_targets, n_folds, ceil(log2(n_folds)) + 2)
 
+    def predict_held_out(
+        self, X: Any, n_components: int | None = None, *, groups: Any = None, folds: Any = None
+    ) -> Array:
+        """Predict rows that the model was made from, each by the model of all folds but its own.
+
+        This is what scikit-learn's ``cross_val_predict`` returns, from one more read of the rows and no further fits.
+        Any score can be computed from it, such as the accuracy for labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows, in the order in which they came since the first call, without those of weight zero; with
+            ``groups`` or ``folds`` in any order. After ``merge``, rows are known by those alone.
+        n_components : int, default=None
+            Components of the models, up to ``max_components``. By default ``n_components_``.
+        groups, folds : array-like of shape (n_samples,), default=None
+            Groups or folds of the rows, as in ``partial_fit``.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Values or labels as ``predict`` returns them.
+        """
+        stream = self._require_stream("predict_held_out")
+        k = self._components_to_use(n_components, self._solve_with["n_components"])
+        dealing = Dealing.of(len(stream.streams), self.block_length, groups, folds)
+        self._require_same_dealing(dealing)
+        if dealing.given is not None:
+            if isinstance(X, Source):
+                raise ValueError(_NOT_FOR_SOURCES)
+            dealing = dealing.present(X, None)
+        solve_with = {"n_components": k, "scale": self._solve_with["scale"], "quiet": True}
+        models = [Solution.of(others, others, **solve_with) for others in all_but_one(stream.states())]
+        start = 0
+
+        def predict(rows: Rows) -> Float64Array:
+            nonlocal start
+            n_rows = rows.shape[0]
+            numbers = dealing.folds(start, start, n_rows)
+            start += n_rows
+            prediction = np.empty((n_rows, self._n_targets))
+            for fold in np.unique(numbers):
+                chosen, model = np.flatnonzero(numbers == fold), models[fold]
+                product = centred_product(rows[chosen], model.x_mean, model.coefficients(None).T)
+                prediction[chosen] = product + model.y_mean
+            return prediction
+
+        prediction = by_blocks(self, X, predict)
+        return self._as_labels(prediction[:, 0] if self._y_is_vector else prediction)
+
+    def predict(self, X: Any, n_components: int | None = None) -> Array:
+        """Predict the responses of X, or its labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+        n_components : int, default=None
+            Use the first components only.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            With as many dimensions as the y of the fit.
+        """
+        return self._as_labels(super().predict(X, n_components))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination of predictions, or the accuracy for labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            What they are to be predicted as.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+        """
+        scored = accuracy_score if hasattr(self, "classes_") else r2_score
+        return float(scored(y, self.predict(X), sample_weight=sample_weight))
+
     @property
     def cv_results_(self) -> dict[str, Any]:
         """Scores and errors of all numbers of components."""
@@ -272,18 +404,17 @@ class IncrementalPLSCV(IncrementalPLS):
         """Its cross-validated score."""
         return float(1.0 - self._cross_validation().errors[self.n_components_ - 1])
 
-    def _learn_dealt(self, X: Any, y: Any, sample_weight: Any, dealing: Dealing) -> None:
+    def _learn_dealt(self, X: Any, y: Any, sample_weight: Any, dealing: Dealing, classes: Any = None) -> None:
         """Deal rows to the folds; without a state yet, begin one."""
         first = not self.__sklearn_is_fitted__()
         stream = None if first else self._require_stream("partial_fit")
         self._validate_params()
+        y = self._responses(X, y, classes, first=first)
         with self._rows(X, y, sample_weight, reset=first, in_one_read=True) as rows:
             if isinstance(rows, ArraySource):
                 dealing = dealing.present(rows.X, rows.weight)
             elif dealing.given is not None:
-                raise ValueError(
-                    "groups and folds are not for sources: pass blocks of rows with theirs to partial_fit."
-                )
+                raise ValueError(_NOT_FOR_SOURCES)
             self._solve_with = {"n_components": self.max_components, "scale": self.scale}
             if stream is None:
                 self._require_weight(rows.n_rows)
@@ -296,6 +427,27 @@ class IncrementalPLSCV(IncrementalPLS):
         self._stream, self._solved, self._validated = stream, None, None
         self._rule, self._dealt_by = self.rule, dealing.by
         self.solver_ = self._streaming_solver(rows.n_columns)
+
+    def _responses(self, X: Any, y: Any, classes: Any, *, first: bool) -> Any:
+        """Return values as they are, and labels as one column a class."""
+        if first:
+            if self.target == "values" or (self.target == "auto" and classes is None and not is_text(y)):
+                return y
+            if isinstance(X, Source):
+                raise ValueError(
+                    "Labels of a source cannot be learnt: pass blocks of rows to partial_fit with classes."
+                )
+            self.classes_ = classes_of(as_labels(y if classes is None else classes))
+        known = getattr(self, "classes_", None)
+        if classes is not None and (known is None or not np.array_equal(classes_of(as_labels(classes)), known)):
+            raise ValueError("classes differ from those of the first call: pass them once, or the same every time.")
+        if known is None:
+            return y
+        return one_hot(as_labels(y), known)
+
+    def _as_labels(self, prediction: Array) -> Array:
+        labels: Array = self.classes_[prediction.argmax(axis=1)] if hasattr(self, "classes_") else prediction
+        return labels
 
     def _require_same_dealing(self, dealing: Dealing) -> None:
         n_folds = len(self._require_stream("partial_fit").streams)
@@ -351,13 +503,14 @@ class IncrementalPLSCV(IncrementalPLS):
 
     def _reset(self) -> None:
         super()._reset()
-        for name in ("_validated", "_rule", "_dealt_by"):
+        for name in ("_validated", "_rule", "_dealt_by", "classes_"):
             if hasattr(self, name):
                 delattr(self, name)
 
     def _kind(self) -> dict[str, Any]:
         folds = {"cv": len(self._require_stream("merge").streams), "what rows are dealt to folds by": self._dealt_by}
-        return {**super()._kind(), **folds}
+        classes = {"classes_": getattr(self, "classes_", np.empty(0)).tolist()}
+        return {**super()._kind(), **folds, **classes}
 
 
 def _deal(stream: Folds[Gram | Sketch], rows: ArraySource | SourceRows, dealing: Dealing) -> None:

@@ -128,7 +128,7 @@ def _add_predict(graph: _Graph, model: Any) -> None:
         if is_vector:
             values = graph.node("Squeeze", values, graph.constant("axis", np.array([1])))
         graph.output("prediction", values, np.dtype(np.float64), [None] if is_vector else [None, len(solution.y_mean)])
-    elif len(classes) > 2:
+    elif len(solution.y_mean) > 1:
         graph.labels(classes, graph.node("ArgMax", values, axis=1, keepdims=0))
     else:
         values = graph.node("Squeeze", values, graph.constant("axis", np.array([1])))

@@ -438,17 +438,23 @@ Record(
         "_validated": Maybe(OneOf("CrossValidation")),
         "_rule": Text("min", "one-se"),
         "_dealt_by": Text(),
+        "classes_": Labels(),
         "solver_": Text("gram", "sketch"),
     },
-    optional=_NO_NAMES,
+    optional=_NO_NAMES | {"classes_"},
     parameters={},
     rules={
         "the solver is that of the states": lambda its: all(
             its["solver_"] == _solver_of(stream) for stream in its["_stream"].fields["streams"]
         ),
+        "there is one column for each class": lambda its: len(its.get("classes_", ())) in {0, its["_n_targets"]},
         "every fold has errors": lambda its: (
             its["_validated"] is None
             or its["_validated"].fields["weight"].shape == (len(its["_stream"].fields["streams"]),)
+        ),
+        "as many components are chosen as were tried, or fewer": lambda its: (
+            its["_solved"] is None
+            or its["_solved"].fields["subspace_error"].shape[0] <= its["_solve_with"]["n_components"]
         ),
         "models are solved and validated together": lambda its: (its["_solved"] is None) == (its["_validated"] is None),
         "a vector has one column": lambda its: not its["_y_is_vector"] or its["_n_targets"] == 1,
