@@ -44,6 +44,38 @@ def assert_equal_states(state, expected, *, rtol=1e-12):
 @states
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("offset", [0.0, 1e8])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_numbers_of_classes_are_ones_and_zeros(State, weighted, offset, kind):
+    X, _ = regression_data(90, 7)
+    X = np.round(X * 8) / 8 + offset
+    classes = np.random.default_rng(0).integers(0, 5, 90)
+    classes[classes == 2] = 3
+    weight = np.linspace(0.01, 3, 90) if weighted else None
+    state = State(7, 5)
+    for rows in (slice(0, 1), slice(1, 2), slice(2, 50), slice(50, 90)):
+        state.update(kind(X)[rows], classes[rows, None].astype(float), None if weight is None else weight[rows])
+    expected = by_definition(X, np.eye(5)[classes], weight)
+    assert_equal_states(state, expected)
+    assert not state.cross[:, 2].any()
+    # Without the class that has no rows, and with it again.
+    others = State(7, 4)
+    others.update(X, (classes - (classes > 2))[:, None].astype(float), weight)
+    assert_equal_states(others.add_class(2), expected)
+
+
+@states
+def test_one_class_alone_has_no_covariance(State):
+    X, _ = regression_data(50, 7)
+    weight = np.random.default_rng(0).uniform(size=50)
+    state = State(7, 3).update(X[:30], np.ones((30, 1)), weight[:30]).update(X[30:], np.ones((20, 1)), weight[30:])
+    assert not state.cross.any()
+    assert not state.y_squares.any()
+    np.testing.assert_array_equal(state.y_mean, [0, 1, 0])
+
+
+@states
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e8])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, np.asfortranarray, np.float32])
 def test_update_in_blocks(State, weighted, offset, kind):
     X, Y = regression_data(90, 7, 2)

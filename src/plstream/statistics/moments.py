@@ -251,6 +251,9 @@ def _finite_moments(block: Block, add_x: Callable[[Moments, Block, Rows], None])
     state.typical_weight = float(weight @ (weight / state.weight))
     with np.errstate(over="ignore", invalid="ignore"):
         add_x(state, block, _add_y(state, block, weight))
+    if block.n_classes:
+        # If all rows are of one class, its sum is that of all rows, which are centred: nothing but rounding errors.
+        state.cross[:, state.y_squares == 0] = 0.0
     if not (np.isfinite(state.x_squares).all() and np.isfinite(state.y_squares).all()):
         require_finite("X", block.X)
         require_finite("y", block.Y)
@@ -268,7 +271,7 @@ def _add_y(state: Moments, block: Block, weight: Float64Array) -> Rows:
         state.y_squares = _weighted_squares(y, block.weight)
         return y
     weights = np.bincount(block.classes, weight, block.n_classes)
-    state.y_offset = weights / state.weight
+    state.y_offset = weights / weights.sum()
     state.y_squares = weights * (1.0 - state.y_offset)
     shape = block.n_rows, block.n_classes
     return sparse.csr_array((np.ones(block.n_rows), block.classes, np.arange(block.n_rows + 1)), shape=shape)
