@@ -11,11 +11,12 @@ with that of the rows, S, the loadings and the variances of the scores.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from .._types import Float64Array, Rows
-from ..estimators._solution import Solution
+from ..estimators._solution import Solution, SolvedAttributes
 from ..sources.blocks import dense_tiles
 from ..statistics import Gram, Moments, Sketch
 from .limits import Traces
@@ -37,6 +38,15 @@ def residuals_of(solution: Solution, rows: Rows) -> Iterator[tuple[Float64Array,
 def divisor_of(state: Moments) -> float:
     """Return what sums of squares are divided by for variances: n - 1, for weights what is as unbiased."""
     return max(state.weight - state.typical_weight, 1e-300)
+
+
+def score_variances(model: Any) -> tuple[Float64Array, float] | None:
+    """Return the variances of a model's scores, and of how many rows, or None if it has no streaming state."""
+    stream = getattr(model, "_stream", None)
+    if stream is None or not isinstance(model, SolvedAttributes):
+        return None
+    state, solution = stream.current(), model._solution()  # type: ignore[attr-defined]
+    return solution.factors.score_squares[: solution.n_components] / divisor_of(state), state.effective_rows
 
 
 def residual_traces(solution: Solution, state: Gram | Sketch, *, cube: bool = True) -> Traces:
