@@ -15,9 +15,6 @@ from .plots import (
 )
 from .report import Page, Section
 
-<<<<<<< HEAD
-__all__ = ["DriftTracker", "Monitor", "Page", "Section", "model_report"]
-=======
 __all__ = [
     "CoefficientsDisplay",
     "CrossValidationDisplay",
@@ -31,5 +28,5 @@ __all__ = [
     "ScoresDisplay",
     "Section",
     "VIPDisplay",
+    "model_report",
 ]
->>>>>>> 75154f7212bba27952e971423cc9f29f5102e29c
