@@ -153,5 +153,6 @@ class Traits:
         if self.importance is not None:
             return np.asarray(self.importance, dtype=np.float64)
         if self.coefficients is not None:
-            return np.abs(self.coefficients * (1.0 if self.scale is None else self.scale)).max(axis=0)
-        return np.zeros(len(self.features)) if self.weights is None else np.abs(self.weights).max(axis=1)
+            scaled = self.coefficients if self.scale is None else self.coefficients * self.scale
+            return np.asarray(np.abs(scaled).max(axis=0))
+        return np.zeros(len(self.features)) if self.weights is None else np.asarray(np.abs(self.weights).max(axis=1))
