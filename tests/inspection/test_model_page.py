@@ -311,6 +311,9 @@ def test_cross_validation_is_drawn():
     assert line["error_y"]["array"] == [0.1, 0.05, None]
     assert (chosen["x"], chosen["y"]) == ([2], [0.875])
     assert ["2", "0.875", "1", "2"] in rows_of(page)
+    assert "The most components tried." not in text_of(page)
+    page = model_report(Validated(3).fit(*make_data()))
+    assert caution(page, "The most components tried.")[0] == "partly"
 
 
 def cautions_of(page):
@@ -506,7 +509,7 @@ def test_only_known_scripts_may_run():
 
 
 PLACE = """(() => {
-  const plot = [...document.querySelectorAll('.plot')].find(plot => plot.getAttribute('aria-label').includes(%s))
+  const plot = [...document.querySelectorAll('.drawing')].find(plot => plot.getAttribute('aria-label').includes(%s))
   plot.scrollIntoView({block: 'center'})
   const {x, y} = plot.getBoundingClientRect(), {xaxis, yaxis} = plot._fullLayout, trace = plot._fullData[%d]
   return [x + xaxis._offset + xaxis.d2p(trace.x[%d]), y + yaxis._offset + yaxis.d2p(trace.y[%d])]
@@ -551,7 +554,9 @@ def test_in_a_browser_on_a_desk(page_file, tmp_path):
         tab.wait_for("document.querySelector('html.drawn') !== null")
         assert tab.run("document.documentElement.scrollWidth <= innerWidth")
         # Points say which row they are, and features have their names as they are.
-        measured, rows = tab.run("(({x, customdata}) => [x, customdata])(document.querySelector('.plot')._fullData[0])")
+        measured, rows = tab.run(
+            "(({x, customdata}) => [x, customdata])(document.querySelector('.drawing')._fullData[0])"
+        )
         last = int(np.argmax(measured))
         assert f"row {rows[last]}measured {measured[last]:.4g}" in hover(tab, "Predicted against", 0, last)
         assert "</script><img src=x onerror=document.title='ran'>" in hover(tab, "VIP of all", 0, 0)
@@ -559,18 +564,18 @@ def test_in_a_browser_on_a_desk(page_file, tmp_path):
         tab.wait_for(f"!{HOVERED}")
         assert "<b>&amp;</b>" in hover(tab, "VIP of all", 0, 1)
         # A click on a name in the legend hides the line.
-        legend = "[...document.querySelectorAll('.plot')].at(-1)"
+        legend = "[...document.querySelectorAll('.drawing')].at(-1)"
         assert tab.run(f"{legend}._fullData[1].visible") is True
         tab.click(*middle(tab, f"{legend}.querySelectorAll('.legendtoggle')[1]"))
         tab.wait_for(f"{legend}._fullData[1].visible === 'legendonly'")
         # Another view, chosen with the keyboard.
         tab.run("document.querySelectorAll('select')[0].focus()")
         before = tab.run(
-            "[...document.querySelectorAll('.plot')].find(p => p.ariaLabel.includes('Scores')).textContent"
+            "[...document.querySelectorAll('.drawing')].find(p => p.ariaLabel.includes('Scores')).textContent"
         )
         tab.press("ArrowDown")
         tab.wait_for(
-            "[...document.querySelectorAll('.plot')].find(p => p.ariaLabel.includes('Scores')).textContent !== "
+            "[...document.querySelectorAll('.drawing')].find(p => p.ariaLabel.includes('Scores')).textContent !== "
             + json.dumps(before)
         )
         # What is folded opens by a click, and by the keyboard.
@@ -580,7 +585,7 @@ def test_in_a_browser_on_a_desk(page_file, tmp_path):
         tab.press("Enter")
         tab.wait_for("!document.querySelectorAll('details')[0].open")
         # Figures follow the colours of the page, and are light on paper.
-        paper = "document.querySelector('.plot')._fullLayout.paper_bgcolor"
+        paper = "document.querySelector('.drawing')._fullLayout.paper_bgcolor"
         assert tab.run(paper) == "#ffffff"
         tab.prefer(dark=True)
         tab.wait_for(f"{paper} === '#16191d'")
@@ -603,7 +608,7 @@ def test_in_a_browser_on_a_phone(page_file, tmp_path):
         # Only tables are wider, and scroll in their frames.
         beyond = "e => e.getBoundingClientRect().right > 361 && !e.closest('.wide, svg')"
         assert tab.run(f"[...document.querySelectorAll('main *')].filter({beyond}).length") == 0
-        assert tab.run("document.querySelector('.plot')._fullLayout.dragmode") is False
+        assert tab.run("document.querySelector('.drawing')._fullLayout.dragmode") is False
         assert tab.messages == []
 
 

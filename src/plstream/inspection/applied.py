@@ -209,7 +209,9 @@ def _causes(found: Applied) -> list[list[tuple[int, float]]]:
     for X, is_q in zip(rows["X"], by_q, strict=True):
         parts = monitor.contributions(X[None], "q" if is_q else "t2")[0]
         most = np.argsort(-parts, kind="stable")[:_N_CAUSES]
-        causes.append([(int(k), float(parts[k] / parts.sum())) for k in most if parts[k] > 0])
+        # Parts of T2 may be negative, and then the others sum to more than it.
+        total = np.abs(parts).sum()
+        causes.append([(int(k), float(parts[k] / total)) for k in most if parts[k] > 0])
     return causes
 
 

@@ -30,7 +30,7 @@ _N_NAMED = 3
 def cautions(traits: Traits, found: Applied | None, responses: list[str]) -> list[Caution]:
     """Return what was looked at: problems first, then what is to be kept in mind, then what is fine."""
     order = {"no": 0, "partly": 1, "open": 2, "yes": 3}
-    all_of_them = [*_rows(traits), *_rank(traits), *_sketch(traits), *_unused(traits)]
+    all_of_them = [*_rows(traits), *_rank(traits), *_validation(traits), *_sketch(traits), *_unused(traits)]
     if found is not None:
         all_of_them += [*_predictions(found, responses), *_labels(traits, found), *_alarms(found)]
         all_of_them += [*_drift(traits, found), *_constant(traits, found)]
@@ -61,6 +61,16 @@ def _rank(traits: Traits) -> Iterator[Caution]:
         )
     elif not traits.is_selector:
         yield "yes", "Components.", f"The rows have all that were asked for, {n}."
+
+
+def _validation(traits: Traits) -> Iterator[Caution]:
+    results = getattr(traits.model, "cv_results_", None)
+    if results is not None and len(results["n_components"]) > 1 and traits.n_components == max(results["n_components"]):
+        yield (
+            "partly",
+            "The most components tried.",
+            f"Cross-validation has chosen {traits.n_components} components, the most that it tried: try more.",
+        )
 
 
 def _sketch(traits: Traits) -> Iterator[Caution]:

@@ -306,7 +306,7 @@ def t2_q_view(found: Applied) -> View:
     layout = _axes("T2, within the model", "Q, distance to the model", data) | {"showlegend": True}
     for axis, values, line in (("xaxis", t2, t2_line), ("yaxis", q, q_line)):
         if values.min() > 0 and values.max() > _LOGARITHMIC_BEYOND * line > 0:
-            layout[axis] = layout[axis] | {"type": "log", "dtick": 1, "exponentformat": "power"}
+            layout[axis] = layout[axis] | {"type": "log", "dtick": 1}
     low_t2, high_t2 = _span(t2, t2_line)
     low_q, high_q = _span(q, q_line)
     data += [

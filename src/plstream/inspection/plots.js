@@ -7,7 +7,7 @@
     responsive: true, displaylogo: false, displayModeBar: touch ? false : "hover", doubleClick: "reset",
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
   };
-  const figures = [...document.querySelectorAll(".plot")].map(place => ({
+  const figures = [...document.querySelectorAll(".drawing")].map(place => ({
     place, shown: 0, views: JSON.parse(document.getElementById(place.dataset.views).textContent),
   }));
 
@@ -23,7 +23,7 @@
   };
 
   const axis = given => ({
-    gridcolor: "--grid", zerolinecolor: "--grid", linecolor: "--faint", automargin: true, ...given,
+    gridcolor: "--grid", zerolinecolor: "--grid", linecolor: "--faint", automargin: true, exponentformat: "power", ...given,
     title: {text: given?.title ?? "", standoff: 8},
   });
   const layout = (given, width) => coloured({

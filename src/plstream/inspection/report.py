@@ -141,7 +141,7 @@ class Section:
         words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         return self._add(
             f"<figure>{_choice(views, name)}"
-            f"<div class='plot' id='{name}' role='img' aria-label='{escape(description)}' data-views='{data}'></div>"
+            f"<div class='drawing' id='{name}' role='img' aria-label='{escape(description)}' data-views='{data}'></div>"
             f"<noscript><p class='note'>This figure is drawn by a script of this page: allow it to run.</p></noscript>"
             f"<script type='application/json' id='{data}'>{as_json(views)}</script>{words}</figure>"
         )
@@ -407,8 +407,8 @@ thead th { border-bottom: 2px solid var(--faint); font-weight: 600; vertical-ali
 thead th:first-child { font-weight: 600 }
 .strong th:first-child, .strong td { font-weight: 700 }
 figure { margin: 1.2rem 0 }
-svg { display: block; width: 100%; height: auto; stroke-linejoin: round }
-.plot { width: 100%; height: 27rem; overflow: hidden }
+figure > svg { display: block; width: 100%; height: auto; stroke-linejoin: round }
+.drawing { width: 100%; height: 27rem; overflow: hidden }
 .choice { margin: 0 0 .3rem; font-size: .88rem; color: var(--faint) }
 select { font: inherit; color: var(--ink); background: var(--shade); border: 1px solid var(--faint);
   border-radius: .3rem; padding: .3rem .5rem; max-width: 100% }
@@ -418,9 +418,9 @@ figcaption { color: var(--faint); font-size: .88rem; margin-top: .4rem }
 footer { color: var(--faint); font-size: .85rem; padding-top: 2rem; padding-bottom: 3rem }
 :focus-visible { outline: 2px solid var(--faint); outline-offset: 2px }
 @media (max-width: 30rem) { body { font-size: 16px } h1 { font-size: 1.5rem } h2 { font-size: 1.25rem }
-  th:first-child { min-width: 7.5rem } .plot { height: 22rem } }
-@media print { body { font-size: 10pt } main { max-width: none } nav, .choice { display: none }
+  th:first-child { min-width: 7.5rem } .drawing { height: 22rem } }
+@media print { body { font-size: 10pt } main { max-width: none } nav, .choice, .modebar { display: none }
   .wide { overflow: visible } table { font-size: 7.5pt } th, td { padding: .15rem .35rem }
   figure, tr { break-inside: avoid } h2, h3 { break-after: avoid }
-  h2 { margin-top: 1.5rem } svg { max-width: 12cm !important } }
+  h2 { margin-top: 1.5rem } figure > svg { max-width: 12cm !important } }
 """

@@ -149,12 +149,10 @@ class Traits:
 
     @property
     def strength(self) -> Float64Array:
-        """What features are ranked by, if they have no importance."""
-        for matrix in (self.importance, self.coefficients, self.weights):
-            if matrix is not None:
-                rows = matrix if matrix.ndim == 1 else (matrix if matrix is self.coefficients else matrix.T)
-                if rows.ndim == 1:
-                    return np.asarray(rows, dtype=np.float64)
-                scale = self.scale if matrix is self.coefficients and self.scale is not None else 1.0
-                return np.asarray(np.abs(rows * scale).max(axis=0), dtype=np.float64)
-        return np.zeros(len(self.features))
+        """What features are ranked by: their importance, else their largest coefficient, scaled, or weight."""
+        if self.importance is not None:
+            return np.asarray(self.importance, dtype=np.float64)
+        if self.coefficients is not None:
+            scaled = self.coefficients if self.scale is None else self.coefficients * self.scale
+            return np.asarray(np.abs(scaled).max(axis=0))
+        return np.zeros(len(self.features)) if self.weights is None else np.asarray(np.abs(self.weights).max(axis=1))
