@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Float64Array
+from ..distributed import Remote
 from ..estimators import IncrementalPLS
 from ..estimators._collections import apply_lazily, is_collection
 from ..estimators._solution import Solved
@@ -343,7 +344,7 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
 
     def _taught(self, model: Any, method: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
         """Return the model after a call of its ``fit`` or ``partial_fit``."""
-        if isinstance(X, Source):
+        if isinstance(X, Source | Remote):
             if not _is_ours(model):
                 raise TypeError(f"{type(model).__name__} cannot learn from a source: use a model of this package.")
         elif y is None:
