@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,10 +11,11 @@ from scipy import linalg
 from .._types import Array, Float64Array, Rows
 from ..estimators._solution import Solution, SolvedAttributes
 from ..estimators._sources import by_blocks
-from ..sources.blocks import dense_tiles, require_finite
+from ..sources.blocks import require_finite
 from ..statistics import Gram, Sketch
 from .limits import Q_LIMITS, Traces, t2_limit
-from .residuals import divisor_of, residual_traces
+from .names import feature_names
+from .residuals import divisor_of, residual_traces, residuals_of
 
 
 class Checked(NamedTuple):
@@ -266,36 +266,26 @@ class Monitor:
     @property
     def feature_names_(self) -> Array:
         """Names of the features, x0, x1 and so on if the model knows none."""
-        names = getattr(self.model, "feature_names_in_", None)
-        return np.array([f"x{i}" for i in range(len(self._solution.x_mean))], dtype=object) if names is None else names
+        return feature_names(self.model)
 
     @property
     def _rotations(self) -> Float64Array:
         return self._solution.x_rotations[:, : self._solution.n_components]
 
-    def _residuals(self, rows: Rows) -> Iterator[tuple[Float64Array, Float64Array]]:
-        """Yield the scores and the residuals of a few rows at a time; the residuals are written over by the next."""
-        solution, rotations = self._solution, self._rotations
-        loadings = solution.x_loadings[:, : solution.n_components].T
-        for _, centred in dense_tiles(rows, solution.x_mean):
-            z = np.divide(centred, solution.x_scale, out=centred)
-            scores = z @ rotations
-            yield scores, np.subtract(z, scores @ loadings, out=z)
-
     def _parts_of_q(self, rows: Rows) -> Float64Array:
-        return np.concatenate([e**2 for _, e in self._residuals(rows)])
+        return np.concatenate([e**2 for _, e in residuals_of(self._solution, rows)])
 
     def _parts_of_t2(self, rows: Rows) -> Float64Array:
         known, P = self._known(), self._solution.x_loadings[:, : self._solution.n_components]
         directions = (self._rotations @ known.whitening).T
         parts = []
-        for scores, e in self._residuals(rows):
+        for scores, e in residuals_of(self._solution, rows):
             parts.append((e + (scores - known.mean) @ P.T) * (known.scaled(scores) @ directions))
         return np.concatenate(parts)
 
     def _scores_and_q(self, rows: Rows) -> tuple[Float64Array, Float64Array]:
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = [(scores, np.einsum("ij,ij->i", e, e)) for scores, e in self._residuals(rows)]
+            parts = [(scores, np.einsum("ij,ij->i", e, e)) for scores, e in residuals_of(self._solution, rows)]
         scores, q = (np.concatenate(part) for part in zip(*parts, strict=True))
         return scores, _finite(q, rows)
 

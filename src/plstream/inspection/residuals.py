@@ -1,4 +1,4 @@
-r"""The covariance of what a PLS model leaves of X, from the state of the stream: no row is looked at again.
+r"""What a PLS model leaves of X: of new rows, and its covariance in all rows seen, from the state of the stream.
 
 Scores are uncorrelated, and loadings are regressions on them, so that the residuals of scaled rows have the covariance
 
@@ -10,20 +10,43 @@ with that of the rows, S, the loadings and the variances of the scores.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
-from .._types import Float64Array
-from ..estimators._solution import Solution
-from ..statistics import Gram, Sketch
+from .._types import Float64Array, Rows
+from ..estimators._solution import Solution, SolvedAttributes
+from ..sources.blocks import dense_tiles
+from ..statistics import Gram, Moments, Sketch
 from .limits import Traces
 
 # What is formed of a sketch at a time.
 _COLUMNS_AT_A_TIME = 1024
 
 
-def divisor_of(state: Gram | Sketch) -> float:
+def residuals_of(solution: Solution, rows: Rows) -> Iterator[tuple[Float64Array, Float64Array]]:
+    """Yield the scores and the residuals of a few rows at a time; the residuals are written over by the next."""
+    k = solution.n_components
+    R, P = solution.x_rotations[:, :k], solution.x_loadings[:, :k]
+    for _, centred in dense_tiles(rows, solution.x_mean):
+        z = np.divide(centred, solution.x_scale, out=centred)
+        scores = z @ R
+        yield scores, np.subtract(z, scores @ P.T, out=z)
+
+
+def divisor_of(state: Moments) -> float:
     """Return what sums of squares are divided by for variances: n - 1, for weights what is as unbiased."""
     return max(state.weight - state.typical_weight, 1e-300)
+
+
+def score_variances(model: Any) -> tuple[Float64Array, float] | None:
+    """Return the variances of a model's scores, and of how many rows, or None if it has no streaming state."""
+    stream = getattr(model, "_stream", None)
+    if stream is None or not isinstance(model, SolvedAttributes):
+        return None
+    state, solution = stream.current(), model._solution()  # type: ignore[attr-defined]
+    return solution.factors.score_squares[: solution.n_components] / divisor_of(state), state.effective_rows
 
 
 def residual_traces(solution: Solution, state: Gram | Sketch, *, cube: bool = True) -> Traces:
