@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plstream.inspection.thinning import KeptRows, extremes
+from plstream.inspection.kept_rows import KeptRows
+from plstream.inspection.plots._many import thin
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.integers(1, 10), st.data())
@@ -34,7 +35,8 @@ def test_a_sample_has_every_row_as_often():
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=300), st.integers(1, 40))
 def test_a_thinned_line_has_the_extremes_of_every_stretch(values, n_bins):
     values = np.array(values)
-    at = extremes(values, n_bins)
+    at, drawn = thin(np.arange(len(values)), values, n_bins)
+    assert np.array_equal(drawn, values[at])
     assert np.all(np.diff(at) > 0)
     assert len(at) <= max(2 * n_bins, 1)
     assert values[at].max() == values.max()

@@ -21,9 +21,9 @@ from ..progress import track
 from ..sources import DataError, Source
 from ..sources.blocks import default_block_rows
 from ..statistics import Gram, Moments
+from .kept_rows import KeptRows
 from .monitoring import Monitor
 from .scores import Score, score_for
-from .thinning import KeptRows
 
 # Rows that are drawn, rows that are named, and components whose scores are drawn.
 N_DRAWN = 2000

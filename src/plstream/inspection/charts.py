@@ -13,8 +13,8 @@ from .._types import Array, Float64Array
 from .applied import Applied
 from .interactive import View, label, numbers
 from .limits import t2_limit
+from .plots._many import thin
 from .report import LIGHT_COLOURS
-from .thinning import extremes
 from .traits import Features
 
 # Points of all lines of a figure together: many times what a screen has pixels.
@@ -68,7 +68,7 @@ def feature_view(
     threshold : tuple of float and str, default=None
         A level to compare with, and its name.
     """
-    bars = len(features) <= _FEW and not features.are_numbers
+    bars = len(features) <= _FEW and not features.axis
     bins = n_bins(len(lines))
     data = [_line(features, values, key, i, bins, bars=bars) for i, (key, values) in enumerate(lines.items())]
     if marked is not None:
@@ -78,7 +78,7 @@ def feature_view(
     ends = [-0.5, len(features) - 0.5] if bars else [features.positions[0], features.positions[-1]]
     if threshold is not None:
         data.append(_dashed(ends, [threshold[0]] * 2, threshold[1]))
-    xaxis: dict[str, Any] = {"title": "" if bars else ("Feature" if features.are_numbers else "Number of the feature")}
+    xaxis: dict[str, Any] = {"title": "" if bars else features.axis or "Number of the feature"}
     if bars:
         xaxis |= {
             "tickvals": list(range(len(features))),
@@ -96,7 +96,7 @@ def _short(text: str) -> str:
 
 
 def _line(features: Features, values: Float64Array, name: str, i: int, bins: int, *, bars: bool) -> dict[str, Any]:
-    at = extremes(values, bins)
+    at, _ = thin(np.arange(len(values)), values, bins)
     trace: dict[str, Any] = {
         "name": label(name),
         "x": numbers(features.positions[at]),

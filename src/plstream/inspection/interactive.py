@@ -74,7 +74,7 @@ def scripts() -> tuple[str, ...]:
         If Plotly is not installed.
     """
     library = needed("plotly.offline", "A page with interactive figures", "report").get_plotlyjs()
-    own = files(__package__).joinpath("plots.js").read_text(encoding="utf-8")
+    own = files(__package__).joinpath("drawing.js").read_text(encoding="utf-8")
     # As browsers read it, for they compare hashes.
     return tuple(text.replace("\r\n", "\n").replace("</script", "<\\/script") for text in (library, own))
 

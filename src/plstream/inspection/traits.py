@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Float64Array
+from .names import feature_names
+from .plots._features import positions
 
 
 def counted(n: int, thing: str) -> str:
@@ -24,43 +25,37 @@ def counted(n: int, thing: str) -> str:
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
 
 
-@dataclass(frozen=True)
 class Features:
-    """The features of a model: names, and where they are on an axis.
+    """The features of a model.
 
-    Names that are all numbers in order, such as wavelengths, are places on the axis.
+    Parameters
+    ----------
+    names : sequence of str
+        Their names.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Their names.
+    axis : str
+        What the axis is called if names are numbers in order, such as wavelengths, else nothing.
+    positions : ndarray
+        Where they are on it.
 
     Examples
     --------
     >>> from plstream.inspection.traits import Features
-    >>> Features(("1100", "1102.5")).positions.tolist(), Features(("a", "b")).positions.tolist()
-    ([1100.0, 1102.5], [0.0, 1.0])
+    >>> features = Features(["1100", "1102.5"])
+    >>> features.axis, features.positions.tolist()
+    ('Wavelength', [1100.0, 1102.5])
     """
 
-    names: tuple[str, ...]
+    def __init__(self, names: Iterable[object]) -> None:
+        self.names = tuple(map(str, names))
+        self.axis, self.positions = positions(np.array(self.names, dtype=object))
 
     def __len__(self) -> int:
         return len(self.names)
-
-    @cached_property
-    def _numbers(self) -> Float64Array | None:
-        try:
-            found = np.array([float(name) for name in self.names])
-        except ValueError:
-            return None
-        steps = np.diff(found)
-        in_order = len(steps) > 0 and bool(np.isfinite(found).all() and (np.all(steps > 0) or np.all(steps < 0)))
-        return found if in_order else None
-
-    @property
-    def are_numbers(self) -> bool:
-        """Whether the names are numbers in order."""
-        return self._numbers is not None
-
-    @property
-    def positions(self) -> Float64Array:
-        """Where they are on an axis."""
-        return np.arange(len(self.names), dtype=np.float64) if self._numbers is None else self._numbers
 
 
 class Traits:
@@ -101,9 +96,7 @@ class Traits:
         check_is_fitted(model)
         self.model = model
         self.kind = type(model).__name__
-        m: int = model.n_features_in_
-        names = getattr(model, "feature_names_in_", None)
-        self.features = Features(tuple(f"x{i}" for i in range(m)) if names is None else tuple(map(str, names)))
+        self.features = Features(feature_names(model))
         self.n_rows: int | None = getattr(model, "n_samples_seen_", None)
         self.weights = self._first_of("x_weights_", "scalings_")
         if self.weights is None and (components := self._first_of("components_")) is not None:
