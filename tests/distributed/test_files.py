@@ -13,7 +13,7 @@ from tests.sources.formats import FORMATS, opened
 dask = pytest.importorskip("dask", reason="needs Dask")
 
 rng = np.random.default_rng(5)
-X = rng.normal(size=(307, 4)) + [0, 1e6, 0, 3]
+X = rng.normal(size=(307, 4)) + np.array([0, 1e6, 0, 3])
 Y = X @ [1.0, 2.0, 3.0, 4.0] + rng.normal(size=307)
 LABELS = np.array(["low", "high", "medium"])[rng.integers(0, 3, size=307)]
 
