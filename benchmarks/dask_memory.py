@@ -59,7 +59,7 @@ def measure(solver: str, n_bytes: int, n_workers: int, memory: str) -> None:
     rng = da.random.default_rng(0)
     X, y = rng.random((n, N_COLUMNS), chunks=(step, N_COLUMNS)), rng.random(n, chunks=step)
     with (
-        LocalCluster(n_workers=n_workers, threads_per_worker=1, memory_limit=memory, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, memory_limit=memory, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         start = time.perf_counter()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -87,7 +88,7 @@ def cluster_of(n_workers: int) -> Iterator[Client]:
     """Start processes with one thread each, and a client that has to be asked for."""
     with (
         LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="4GiB"
+            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit="4GiB"
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
@@ -109,8 +110,9 @@ def placed(client: Client, case: Case) -> tuple[da.Array, da.Array]:
     """Return data, in the memory of the workers if it is to be kept."""
     X, y = case.data()
     if case.kept:
-        X, y = client.persist([X, y])
-        wait([X, y])
+        with client.as_current():
+            X, y = client.persist([X, y])
+            wait([X, y])
     return X, y
 
 

@@ -13,7 +13,7 @@ def address():
     from distributed import LocalCluster
 
     # Threads of this process are workers enough for the command to find.
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster:
         yield cluster.scheduler_address
 
 

@@ -26,7 +26,7 @@ WORKER_MEMORY = 400_000_000
 def client():
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit=WORKER_MEMORY, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, memory_limit=WORKER_MEMORY, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -47,7 +47,7 @@ def workers_of(address: str) -> Iterator[None]:
             n_workers=None if local[1] is None else int(local[1]),
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=logging.ERROR,
         ) as cluster,
         _client(distributed, cluster),

@@ -15,7 +15,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..sources import DataError, Source
-from ..sources.blocks import LARGEST_BLOCK_BYTES
+
+# Blocks that are in the memory of workers, perhaps of different ones, are brought together only if they are this small:
+# with every read they would travel again.
+_LARGEST_JOURNEY_BYTES = 1 << 20
 
 Key: TypeAlias = Any
 Graph: TypeAlias = dict[Key, Any]
@@ -102,7 +105,7 @@ class Unit:
         """Return whether the inputs of all blocks can be in one place."""
         if self.recipes[-1].inputs == self.recipes[0].inputs:
             return True
-        return self.recipes[-1].n_rows is not None and self.size * row_bytes <= LARGEST_BLOCK_BYTES
+        return self.recipes[-1].n_rows is not None and self.size * row_bytes <= _LARGEST_JOURNEY_BYTES
 
     def load(self, values: Sequence[Any]) -> Iterator[LoadedBlock]:
         """Make one block after another from the values of the inputs."""
