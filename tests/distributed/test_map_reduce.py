@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plstream import IncrementalPLS
+from plstream import IncrementalPLS, open_source
 from plstream.distributed import map_reduce
 from plstream.sources import DataError
 from tests.oracles import regression_data, relative_error
@@ -151,3 +151,19 @@ def test_blocks_without_dask(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "dask", None)
     with pytest.raises(ImportError, match=r"pip install plstream\[distributed\]"):
         map_reduce([Delayed()], np.sum)
+
+
+def test_dask_knows_how_large_states_and_blocks_are():
+    sizeof = pytest.importorskip("dask.sizeof", reason="needs Dask").sizeof
+    from plstream.distributed.graph import Held, LoadedBlock, Rows
+    from plstream.solvers.multipass import Sums
+
+    X = np.ones((50, 300))
+    model = IncrementalPLS(2, solver="gram").partial_fit(X + np.eye(50, 300), X[:, 0] * np.arange(50))
+    assert sizeof(model) >= 8 * 300 * 300
+    assert sizeof((model._stream.state, 50)) >= 8 * 300 * 300
+    assert sizeof(Sums(X[0], X[0])) >= 2 * 8 * 300
+    source = open_source(X, X[:, 0])
+    assert sizeof(Held([LoadedBlock(0, 0, (X, X[:, 0], None))])) >= X.nbytes
+    assert sizeof(Held([LoadedBlock(0, 0, (Rows(source.part((X, X[:, 0]), 0)),))])) >= X.nbytes
+    assert sizeof(IncrementalPLS()) < 1000

@@ -43,6 +43,9 @@ class Rows:
     def __init__(self, source: Source) -> None:
         self.source = source
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.source.bytes_in_memory
+
 
 def rows_of(block: LoadedBlock) -> tuple[Any, ...]:
     """Return X, y and columns of a block, whichever kind it is; of files, X is a source."""
@@ -130,6 +133,12 @@ class Held:
     """The blocks of a unit in memory, in something that Dask does not look into."""
 
     blocks: list[LoadedBlock]
+
+    def __sizeof__(self) -> int:
+        # It is counted by Dask as what it is, so that memory is kept in bounds.
+        from dask.sizeof import sizeof
+
+        return object.__sizeof__(self) + sum(int(sizeof(part)) for block in self.blocks for part in block.parts)
 
 
 def located(blocks: Iterator[LoadedBlock], seen: list[str]) -> Iterator[LoadedBlock]:

@@ -329,6 +329,11 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
         # Not n_components, which may have been set anew since the fit.
         return int(self._solution().x_weights.shape[1])
 
+    def __sizeof__(self) -> int:
+        # Dask asks, to know what it has where.
+        stream = getattr(self, "_stream", None)
+        return object.__sizeof__(self) + (0 if stream is None else stream.nbytes)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "solver_")
 

@@ -94,6 +94,9 @@ class Sums:
     action: Float64Array
     square: float = 0.0
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.v.nbytes + self.action.nbytes
+
     def merge(self, other: Sums) -> Self:
         """Add those of other rows."""
         self.action += other.action

@@ -86,6 +86,11 @@ class Source:
         """Bytes that the blocks under way take together, at most."""
         return _BLOCKS_UNDER_WAY * self.block_rows * self._row_bytes
 
+    @property
+    def bytes_in_memory(self) -> int:
+        """Bytes of rows that it holds itself."""
+        return 0
+
     def _default_rows(self, memory: int) -> int:
         row_bytes = self._row_bytes
         return max(1, min(default_rows(self.n_rows, row_bytes), memory // _BLOCKS_UNDER_WAY // row_bytes))
@@ -297,6 +302,11 @@ class _Part(Source):
     def blocks(self, start: int = 0) -> Iterator[Piece]:
         """Yield the block."""
         yield self._piece
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """Bytes of the block."""
+        return sum(0 if part is None else part.nbytes for part in self._piece)
 
     def count(self) -> int:
         """Return the rows of the block."""

@@ -107,6 +107,10 @@ class Moments:
         """Memory that the state takes."""
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
+    def __sizeof__(self) -> int:
+        # Dask asks, to know what it has where.
+        return object.__sizeof__(self) + self.nbytes
+
     def copy(self) -> Self:
         """Return a state of its own with the same content."""
         twin = type(self).__new__(type(self))
