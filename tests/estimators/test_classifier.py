@@ -442,7 +442,7 @@ def test_pickle_in_mid_stream():
 
 def read_once(X, y):
     """Return a source that can be read only once, of text and numbers."""
-    return open_source(((X[i : i + 20], y[i : i + 20]) for i in range(0, len(X), 20)))
+    return open_source((X[i : i + 20], y[i : i + 20]) for i in range(0, len(X), 20))
 
 
 def test_sources_with_text(tmp_path):
