@@ -29,10 +29,10 @@ VALUES = [
     1e-320, 1e308, "", "F", "C", "F32", "F64", "I64", "BOOL", "Gram", "Sketch", "Literal", "Normalized", "Ascent",
     "WithinScatter", "VIPSelector", "IncrementalPLS", "gram", "sketch", "multipass", "model", "x" * 5000, "\x00", [],
     {}, [[]], [1, 2], {"float": "nan"}, {"float": "inf"}, {"float": "-inf"}, {"tuple": [1, 2, 3]}, {"list": [{}]},
-    {"dict": [["no", 2]]},
     {"numpy": "int64", "value": 2}, {"numpy": "float32", "value": 1e300}, {"parameter": "estimator"},
     {"parameter": "random_state"}, {"array": "<U1", "values": ["a", "b"]}, {"array": "<i8", "values": [0, 1, 2]},
     {"array": "object", "values": ["a"] * 7}, {"class": "Gram", "fields": {}}, {"tensor": "model", "type": "F64"},
+    {"dict": [["no", 2]]},
 ]  # fmt: skip
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 1e300, -1e300, 1e-300, 5e-324, np.nan, np.inf, -np.inf, 2.0**53]
 

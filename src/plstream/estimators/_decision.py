@@ -31,8 +31,8 @@ from ._solution import Solution
 
 # Share of the variance in a direction that is within classes, at the least.
 _LEAST_WITHIN = 1e-9
-# The same, of the share that a sketch has lost. Errors were up to that where classes lie far apart; without this,
-# models of too small a sketch there mistook up to four rows in ten.
+# The same, of the share that a sketch has lost: errors were up to that where classes lie far apart. Without it, models
+# with too small a sketch mistook up to four rows in ten there.
 _LEAST_WITHIN_OF_LOST = 0.03
 # Numbers for classes that are held at a time, where only the largest is of interest.
 _ENTRIES_AT_A_TIME = 1 << 20
