@@ -227,7 +227,7 @@ class VIPDisplay(FeatureDisplay):
             n_above = int(np.sum(self.values["VIP"] > threshold))
             note = f"{n_above:,} of {len(order):,} above {threshold:g}"
             self.ax_.text(
-                0.99, 0.98, note, transform=self.ax_.transAxes, ha="right", va="top", fontsize=SMALL, color=INK
+                1.0, 1.01, note, transform=self.ax_.transAxes, ha="right", va="bottom", fontsize=SMALL, color=INK
             )
         return self
 

@@ -109,11 +109,10 @@ class MonitoringDisplay(Display):
         title = title or f"{int(self.alarm.sum()):,} of {len(self.t2):,} rows above a limit"
         if kind == "time":
             self._draw_time(ax)
-            label(ax, "Row", "Relative to the limit", title)
-            legend(ax)
+            label(ax, "Row", "Relative to the limit", title, legend(ax))
         else:
             n_drawn = self._draw_chart(ax)
-            label(ax, "T²", "Q", ", ".join(filter(None, [title, of_many(n_drawn, len(self.t2))])))
+            label(ax, "T²", "Q", "\n".join(filter(None, [title, of_many(n_drawn, len(self.t2))])))
         return self
 
     def _relative(self) -> tuple[Float64Array, Float64Array]:
@@ -144,18 +143,17 @@ class MonitoringDisplay(Display):
             )
         if self.level is not None:
             text = f"{100 * self.level:g} %"
-            ax.text(
-                self.t2_limit, 1.0, text, transform=ax.get_xaxis_transform(), ha="left", va="bottom", **_limit_text()
-            )
-            ax.text(
-                1.0, self.q_limit, text, transform=ax.get_yaxis_transform(), ha="left", va="center", **_limit_text()
-            )
+            by_row, by_column = ax.get_yaxis_transform(), ax.get_xaxis_transform()
+            ax.text(0.99, self.q_limit, text, transform=by_row, ha="right", va="bottom", **_limit_text())
+            ax.text(self.t2_limit, 0.99, text, transform=by_column, ha="right", va="top", rotation=90, **_limit_text())
         return len(drawn)
 
     def _draw_time(self, ax: Axes) -> None:
         rows = np.arange(len(self.t2))
         for i, (name, values) in enumerate(zip(("T²", "Q"), self._relative(), strict=True)):
-            ax.plot(*thin(rows, values), color=CLASSES[i], linewidth=1, label=name, alpha=0.9)
+            ax.plot(
+                *thin(rows, values), color=CLASSES[i], linewidth=1 if len(rows) < 500 else 0.6, label=name, alpha=0.9
+            )
             above = np.flatnonzero(values > 1)
             above = above[sample(values[above])]
             ax.scatter(above, values[above], color=CLASSES[i], marker="o^"[i], zorder=3, **points(max(200, len(above))))
