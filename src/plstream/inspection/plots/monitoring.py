@@ -116,10 +116,16 @@ class MonitoringDisplay(Display):
         return self
 
     def _relative(self) -> tuple[Float64Array, Float64Array]:
-        return self.t2 / (self.t2_limit or 1.0), self.q / (self.q_limit or 1.0)
+        t2_limit, q_limit = self._drawn_limits()
+        return self.t2 / t2_limit, self.q / q_limit
+
+    def _drawn_limits(self) -> tuple[float, float]:
+        """Return where the limits are drawn: those of rows that leave nothing to chance are zero, or nearly so."""
+        least = 1e-9 * self.t2.max(initial=0.0), 1e-9 * self.q.max(initial=0.0)
+        return max(self.t2_limit, least[0]) or 1.0, max(self.q_limit, least[1]) or 1.0
 
     def _draw_chart(self, ax: Axes) -> int:
-        t2, q = self._relative()
+        (t2, q), (t2_limit, q_limit) = self._relative(), self._drawn_limits()
         drawn = sample(np.maximum(t2, q))
         above = self.alarm[drawn]
         look = points(len(drawn))
@@ -127,8 +133,8 @@ class MonitoringDisplay(Display):
         look |= {"s": 1.6 * look["s"], "alpha": 0.95}
         ax.scatter(self.t2[drawn][above], self.q[drawn][above], color=CLASSES[1], marker="^", zorder=3, **look)
         lines: dict[str, Any] = {"color": INK, "linewidth": 1.1, "linestyle": "--"}
-        ax.axvline(self.t2_limit, **lines, gid="t2 limit")
-        ax.axhline(self.q_limit, **lines, gid="q limit")
+        ax.axvline(t2_limit, **lines, gid="t2 limit")
+        ax.axhline(q_limit, **lines, gid="q limit")
         for which, values in (("x", t2), ("y", q)):
             _set_scale(ax, which, values)
         numbered = drawn[above]
@@ -144,8 +150,8 @@ class MonitoringDisplay(Display):
         if self.level is not None:
             text = f"{100 * self.level:g} %"
             by_row, by_column = ax.get_yaxis_transform(), ax.get_xaxis_transform()
-            ax.text(0.99, self.q_limit, text, transform=by_row, ha="right", va="bottom", **_limit_text())
-            ax.text(self.t2_limit, 0.99, text, transform=by_column, ha="right", va="top", rotation=90, **_limit_text())
+            ax.text(0.99, q_limit, text, transform=by_row, ha="right", va="bottom", **_limit_text())
+            ax.text(t2_limit, 0.99, text, transform=by_column, ha="right", va="top", rotation=90, **_limit_text())
         return len(drawn)
 
     def _draw_time(self, ax: Axes) -> None:
