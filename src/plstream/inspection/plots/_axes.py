@@ -60,7 +60,7 @@ def dress(ax: Axes) -> None:
     for side, spine in ax.spines.items():
         spine.set_visible(side in {"left", "bottom"})
         spine.set_edgecolor(FAINT)
-    ax.tick_params(color=FAINT, labelcolor=INK, labelsize=SMALL)
+    ax.tick_params(which="both", color=FAINT, labelcolor=INK, labelsize=SMALL)
 
 
 def label(ax: Axes, x: str, y: str, title: str = "", above: int = 0) -> None:

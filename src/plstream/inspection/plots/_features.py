@@ -150,7 +150,7 @@ def positions(names: Array) -> tuple[str, Float64Array]:
     return f"{name}, {unit}" if unit else name, numbers
 
 
-def apart(which: NDArray[np.intp], at: Float64Array, n: int, share: float = 0.04) -> NDArray[np.intp]:
+def apart(which: NDArray[np.intp], at: Float64Array, n: int, share: float = 0.05) -> NDArray[np.intp]:
     """Return the first n of some features, without those too close to one before for their names to have room."""
     gap = share * float(np.ptp(at))
     kept: list[int] = []

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Alarms of so many rows have the row's number beside them.
 _MOST_NUMBERS = 8
+# What a number takes, in inches.
+_ROOM = 0.3, 0.12
 # From here on an axis is logarithmic: rows below the limit would have no room.
 _FAR_ABOVE = 8.0
 
@@ -137,22 +139,25 @@ class MonitoringDisplay(Display):
         ax.axhline(q_limit, **lines, gid="q limit")
         for which, values in (("x", t2), ("y", q)):
             _set_scale(ax, which, values)
-        numbered = drawn[above]
-        for row in numbered if len(numbered) <= _MOST_NUMBERS else []:
-            ax.annotate(
-                f"{row:,}",
-                (self.t2[row], self.q[row]),
-                xytext=(4, 3),
-                textcoords="offset points",
-                fontsize=SMALL - 1,
-                color=INK,
-            )
+        self._number(ax, drawn[above])
         if self.level is not None:
             text = f"{100 * self.level:g} %"
             by_row, by_column = ax.get_yaxis_transform(), ax.get_xaxis_transform()
             ax.text(0.99, q_limit, text, transform=by_row, ha="right", va="bottom", **_limit_text())
             ax.text(t2_limit, 0.99, text, transform=by_column, ha="right", va="top", rotation=90, **_limit_text())
         return len(drawn)
+
+    def _number(self, ax: Axes, rows: NDArray[np.intp]) -> None:
+        """Write the numbers of a few rows beside them, but not on top of each other."""
+        if len(rows) > _MOST_NUMBERS:
+            return
+        places = ax.transData.transform(np.column_stack([self.t2[rows], self.q[rows]])) / ax.figure.dpi
+        for i, row in enumerate(rows):
+            gaps = np.abs(places[:i] - places[i])
+            if np.any((gaps[:, 0] < _ROOM[0]) & (gaps[:, 1] < _ROOM[1])):
+                continue
+            look: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL - 1, "color": INK}
+            ax.annotate(f"{row:,}", (self.t2[row], self.q[row]), xytext=(4, 3), **look)
 
     def _draw_time(self, ax: Axes) -> None:
         rows = np.arange(len(self.t2))
