@@ -14,6 +14,7 @@ WIDTH, HEIGHT = 5.2, 3.5
 """Of a figure, in inches."""
 TEXT, SMALL = 9.5, 8.5
 """Sizes of letters, in points."""
+_ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.01, 1.0)}
 # More points than these are drawn as pixels, even in a file of SVG.
 _VECTOR_POINTS = 2000
 
@@ -36,7 +37,8 @@ class Display:
     def _begin(self, ax: Any, size: tuple[float, float] | None = None) -> Axes:
         """Take the axes given, or new ones, and dress them."""
         if ax is None:
-            _, ax = _plt().subplots(figsize=size or self.size, layout="constrained", facecolor=PAPER)
+            figure, ax = _plt().subplots(figsize=size or self.size, layout="constrained", facecolor=PAPER)
+            figure.get_layout_engine().set(w_pad=0.09, h_pad=0.09)
         self.ax_, self.figure_ = ax, ax.figure
         dress(ax)
         return self.ax_
@@ -58,35 +60,52 @@ def dress(ax: Axes) -> None:
     for side, spine in ax.spines.items():
         spine.set_visible(side in {"left", "bottom"})
         spine.set_edgecolor(FAINT)
-    ax.tick_params(color=FAINT, labelcolor=INK, labelsize=SMALL)
+    ax.tick_params(which="both", color=FAINT, labelcolor=INK, labelsize=SMALL)
 
 
-def label(ax: Axes, x: str, y: str, title: str = "") -> None:
-    """Write what the axes and the picture show."""
+def label(ax: Axes, x: str, y: str, title: str = "", above: int = 0) -> None:
+    """Write what the axes and the picture show, the title above the lines that a legend has there."""
     ax.set_xlabel(x, fontsize=TEXT, color=INK)
     ax.set_ylabel(y, fontsize=TEXT, color=INK)
     if title:
-        ax.set_title(title, fontsize=TEXT + 0.5, color=INK, loc="left", fontweight="bold")
+        look: dict[str, Any] = {"fontsize": TEXT + 0.5, "color": INK, "loc": "left", "fontweight": "bold"}
+        ax.set_title(title, pad=6 + 14.5 * above, **look)
 
 
-def legend(ax: Axes, title: str = "", *, beside: bool = False) -> None:
-    """Have a legend, beside the axes if there may be many entries."""
-    where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if beside else {"loc": "best"}
+def legend(ax: Axes, title: str = "", *, beside: bool = False) -> int:
+    """Have a legend where it hides nothing, and return how many lines of it are above the axes.
+
+    It is above, or beside the axes if there are many entries.
+    """
+    handles, names = ax.get_legend_handles_labels()
+    # In inches: all, a handle and its gaps, and a letter.
+    columns = max(1, min(4, int(4.1 / (0.5 + 0.075 * max(map(len, names))))))
+    n_lines = -(-len(names) // columns)
+    beside = beside or n_lines > 2
+    corner: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if beside else _ABOVE
     box = ax.legend(
-        frameon=not beside,
-        framealpha=0.85,
-        edgecolor="none",
-        facecolor=PAPER,
+        handles,
+        names,
+        frameon=False,
         fontsize=SMALL,
         labelcolor=INK,
         title=title or None,
         title_fontsize=SMALL,
         handletextpad=0.5,
-        borderaxespad=0.3,
-        **where,
+        columnspacing=1.2,
+        borderaxespad=0.1,
+        ncols=1 if beside else columns,
+        alignment="left",
+        **corner,
     )
     box.get_title().set_color(INK)
-    box.set_in_layout(beside)
+    for handle in box.findobj(_is_points):
+        handle.set(sizes=[26], alpha=1)
+    return 0 if beside else n_lines
+
+
+def _is_points(artist: Any) -> bool:
+    return hasattr(artist, "set_sizes")
 
 
 def points(n: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..._types import Array, Float64Array
 from ..palette import CLASSES, FAINT, INK
 from ._axes import SMALL, WIDTH, Display, label, legend, short
-from ._many import thin
+from ._many import LINE_BINS, thin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,12 +62,12 @@ class FeatureDisplay(Display):
         found, at = positions(self.feature_names)
         if found or len(self.feature_names) > MOST_BARS:
             self._spectrum(self._begin(ax), at)
-            label(self.ax_, xlabel or found or "Feature", self.ylabel, title)
+            labels = xlabel or found or "Feature", self.ylabel
         else:
             self._bars(self._begin(ax, (WIDTH, self._height_of_bars())))
-            label(self.ax_, self.ylabel, xlabel or "", title)
-        if len(self.values) > 1:
-            legend(self.ax_)
+            labels = self.ylabel, xlabel or ""
+        above = legend(self.ax_) if len(self.values) > 1 else 0
+        label(self.ax_, *labels, title, above)
         return self
 
     def _spectrum(self, ax: Axes, at: Float64Array) -> None:
@@ -77,9 +77,11 @@ class FeatureDisplay(Display):
                 "color": CLASSES[i % len(CLASSES)],
                 "linestyle": _DASHES[i // len(CLASSES) % len(_DASHES)],
             }
-            ax.plot(*thin(at, value), linewidth=1.4, label=short(name), **look)
+            ax.plot(*thin(at, value), linewidth=1.4 if len(at) < 2 * LINE_BINS else 0.7, label=short(name), **look)
         ax.margins(x=0.01)
         ax.locator_params(axis="x", nbins=8)
+        if len(at) > 10_000:
+            ax.xaxis.set_major_formatter("{x:,.0f}")
 
     def _bars(self, ax: Axes) -> None:
         n, k = len(self.feature_names), len(self.values)
@@ -148,7 +150,7 @@ def positions(names: Array) -> tuple[str, Float64Array]:
     return f"{name}, {unit}" if unit else name, numbers
 
 
-def apart(which: NDArray[np.intp], at: Float64Array, n: int, share: float = 0.04) -> NDArray[np.intp]:
+def apart(which: NDArray[np.intp], at: Float64Array, n: int, share: float = 0.05) -> NDArray[np.intp]:
     """Return the first n of some features, without those too close to one before for their names to have room."""
     gap = share * float(np.ptp(at))
     kept: list[int] = []

@@ -34,11 +34,11 @@ def thin(x: Array, y: Float64Array, n_bins: int = LINE_BINS) -> tuple[Array, Flo
 
 
 def sample(distances: Float64Array, most: int = MOST_POINTS) -> NDArray[np.intp]:
-    """Return which points to draw, in order: all, or some at random and a fiftieth that are the farthest out."""
+    """Return which points to draw, in order: all, or some at random and a few that are the farthest out."""
     n = len(distances)
     if n <= most:
         return np.arange(n)
-    n_far = most // 50
+    n_far = most // 200
     order = np.argpartition(distances, n - n_far)
     far, others = order[n - n_far :], order[: n - n_far]
     return np.sort(np.concatenate([far, np.random.default_rng(0).choice(others, most - n_far, replace=False)]))
@@ -46,4 +46,4 @@ def sample(distances: Float64Array, most: int = MOST_POINTS) -> NDArray[np.intp]
 
 def of_many(n_drawn: int, n: int) -> str:
     """Return what a title says if not all rows are drawn."""
-    return f"{n_drawn:,} of {n:,} rows" if n_drawn < n else ""
+    return f"{n_drawn:,} of {n:,} rows drawn" if n_drawn < n else ""

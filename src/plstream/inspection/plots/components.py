@@ -86,13 +86,12 @@ class ExplainedVarianceDisplay(Display):
             ax.bar(numbers + (i - 0.5) * 0.3, 100 * ratio, 0.3, color=CLASSES[i], alpha=0.35, linewidth=0)
             marker = "" if len(numbers) > _MOST_MARKERS else "o^"[i]
             ax.plot(
-                numbers, 100 * np.cumsum(ratio), color=CLASSES[i], marker=marker, label=f"{name}, up to it", **_MARK
+                numbers, 100 * np.cumsum(ratio), color=CLASSES[i], marker=marker, label=f"{name}, cumulative", **_MARK
             )
         _count(ax)
         ax.set_xlim(0.4, len(numbers) + 0.6)
         ax.set_ylim(0, 103)
-        label(ax, "Component", "Explained variance, %", title)
-        legend(ax)
+        label(ax, "Component", "Explained variance, %", title, legend(ax))
         return self
 
 
@@ -223,8 +222,7 @@ class CrossValidationDisplay(Display):
         if self.chosen is not None:
             ax.axvline(self.chosen, color=CLASSES[1], linewidth=1.4, linestyle="--", label=f"chosen: {self.chosen}")
         _count(ax)
-        label(ax, "Components", self.ylabel, title)
-        legend(ax)
+        label(ax, "Components", self.ylabel, title, legend(ax))
         return self
 
 

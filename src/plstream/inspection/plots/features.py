@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._types import Float64Array
 from ...selection import vip_scores
@@ -223,11 +224,12 @@ class VIPDisplay(FeatureDisplay):
         line(threshold, color=INK, linewidth=1.1, linestyle="--", gid="threshold")
         if not bars:
             self.ax_.set_ylim(bottom=0)
-            self._name_highest(apart(order, at, n_named))
+            high = _is_peak(self.values["VIP"]) & (self.values["VIP"] > threshold)
+            self._name_highest(apart(order[high[order]], at, n_named))
             n_above = int(np.sum(self.values["VIP"] > threshold))
             note = f"{n_above:,} of {len(order):,} above {threshold:g}"
             self.ax_.text(
-                0.99, 0.98, note, transform=self.ax_.transAxes, ha="right", va="top", fontsize=SMALL, color=INK
+                1.0, 1.01, note, transform=self.ax_.transAxes, ha="right", va="bottom", fontsize=SMALL, color=INK
             )
         return self
 
@@ -253,6 +255,13 @@ class VIPDisplay(FeatureDisplay):
     def _in_order(self, order: Any) -> VIPDisplay:
         """Return the display with bars from the highest to the lowest; a spectrum stays as it is."""
         return self if len(order) > MOST_BARS else VIPDisplay(self.values["VIP"][order], self.feature_names[order])
+
+
+def _is_peak(values: Float64Array) -> NDArray[np.bool_]:
+    """Return which values are not below their neighbours."""
+    around = np.pad(values, 1, constant_values=-np.inf)
+    peaks: NDArray[np.bool_] = (values >= around[:-2]) & (values >= around[2:])
+    return peaks
 
 
 def component_columns(components: Sequence[int], n_components: int) -> list[int]:

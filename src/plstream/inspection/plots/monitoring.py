@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Alarms of so many rows have the row's number beside them.
 _MOST_NUMBERS = 8
+# What a number takes, in inches.
+_ROOM = 0.3, 0.12
 # From here on an axis is logarithmic: rows below the limit would have no room.
 _FAR_ABOVE = 8.0
 
@@ -109,18 +111,23 @@ class MonitoringDisplay(Display):
         title = title or f"{int(self.alarm.sum()):,} of {len(self.t2):,} rows above a limit"
         if kind == "time":
             self._draw_time(ax)
-            label(ax, "Row", "Relative to the limit", title)
-            legend(ax)
+            label(ax, "Row", "Relative to the limit", title, legend(ax))
         else:
             n_drawn = self._draw_chart(ax)
-            label(ax, "T²", "Q", ", ".join(filter(None, [title, of_many(n_drawn, len(self.t2))])))
+            label(ax, "T²", "Q", "\n".join(filter(None, [title, of_many(n_drawn, len(self.t2))])))
         return self
 
     def _relative(self) -> tuple[Float64Array, Float64Array]:
-        return self.t2 / (self.t2_limit or 1.0), self.q / (self.q_limit or 1.0)
+        t2_limit, q_limit = self._drawn_limits()
+        return self.t2 / t2_limit, self.q / q_limit
+
+    def _drawn_limits(self) -> tuple[float, float]:
+        """Return where the limits are drawn: those of rows that leave nothing to chance are zero, or nearly so."""
+        least = 1e-9 * self.t2.max(initial=0.0), 1e-9 * self.q.max(initial=0.0)
+        return max(self.t2_limit, least[0]) or 1.0, max(self.q_limit, least[1]) or 1.0
 
     def _draw_chart(self, ax: Axes) -> int:
-        t2, q = self._relative()
+        (t2, q), (t2_limit, q_limit) = self._relative(), self._drawn_limits()
         drawn = sample(np.maximum(t2, q))
         above = self.alarm[drawn]
         look = points(len(drawn))
@@ -128,34 +135,36 @@ class MonitoringDisplay(Display):
         look |= {"s": 1.6 * look["s"], "alpha": 0.95}
         ax.scatter(self.t2[drawn][above], self.q[drawn][above], color=CLASSES[1], marker="^", zorder=3, **look)
         lines: dict[str, Any] = {"color": INK, "linewidth": 1.1, "linestyle": "--"}
-        ax.axvline(self.t2_limit, **lines, gid="t2 limit")
-        ax.axhline(self.q_limit, **lines, gid="q limit")
+        ax.axvline(t2_limit, **lines, gid="t2 limit")
+        ax.axhline(q_limit, **lines, gid="q limit")
         for which, values in (("x", t2), ("y", q)):
             _set_scale(ax, which, values)
-        numbered = drawn[above]
-        for row in numbered if len(numbered) <= _MOST_NUMBERS else []:
-            ax.annotate(
-                f"{row:,}",
-                (self.t2[row], self.q[row]),
-                xytext=(4, 3),
-                textcoords="offset points",
-                fontsize=SMALL - 1,
-                color=INK,
-            )
+        self._number(ax, drawn[above])
         if self.level is not None:
             text = f"{100 * self.level:g} %"
-            ax.text(
-                self.t2_limit, 1.0, text, transform=ax.get_xaxis_transform(), ha="left", va="bottom", **_limit_text()
-            )
-            ax.text(
-                1.0, self.q_limit, text, transform=ax.get_yaxis_transform(), ha="left", va="center", **_limit_text()
-            )
+            by_row, by_column = ax.get_yaxis_transform(), ax.get_xaxis_transform()
+            ax.text(0.99, q_limit, text, transform=by_row, ha="right", va="bottom", **_limit_text())
+            ax.text(t2_limit, 0.99, text, transform=by_column, ha="right", va="top", rotation=90, **_limit_text())
         return len(drawn)
+
+    def _number(self, ax: Axes, rows: NDArray[np.intp]) -> None:
+        """Write the numbers of a few rows beside them, but not on top of each other."""
+        if len(rows) > _MOST_NUMBERS:
+            return
+        places = ax.transData.transform(np.column_stack([self.t2[rows], self.q[rows]])) / ax.figure.dpi
+        for i, row in enumerate(rows):
+            gaps = np.abs(places[:i] - places[i])
+            if np.any((gaps[:, 0] < _ROOM[0]) & (gaps[:, 1] < _ROOM[1])):
+                continue
+            look: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL - 1, "color": INK}
+            ax.annotate(f"{row:,}", (self.t2[row], self.q[row]), xytext=(4, 3), **look)
 
     def _draw_time(self, ax: Axes) -> None:
         rows = np.arange(len(self.t2))
         for i, (name, values) in enumerate(zip(("T²", "Q"), self._relative(), strict=True)):
-            ax.plot(*thin(rows, values), color=CLASSES[i], linewidth=1, label=name, alpha=0.9)
+            ax.plot(
+                *thin(rows, values), color=CLASSES[i], linewidth=1 if len(rows) < 500 else 0.6, label=name, alpha=0.9
+            )
             above = np.flatnonzero(values > 1)
             above = above[sample(values[above])]
             ax.scatter(above, values[above], color=CLASSES[i], marker="o^"[i], zorder=3, **points(max(200, len(above))))

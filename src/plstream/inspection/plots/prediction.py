@@ -116,7 +116,9 @@ class PredictionDisplay(Display):
         ax.set(xlim=ends, ylim=ends)
         ax.set_aspect("equal", adjustable="box")
         ax.locator_params(nbins=6)
-        note = f"RMSE {self.rmse_:.3g}\nR² {self.r2_:.3f}\nbias {self.bias_:.2g}"
+        # Of rows that the model was made from it is a rounding error.
+        bias = self.bias_ if abs(self.bias_) > 1e-9 * max(abs(low), abs(high)) else 0.0
+        note = f"RMSE {self.rmse_:.3g}\nR² {self.r2_:.3f}\nbias {bias:.2g}"
         ax.text(
             0.03,
             0.97,
@@ -129,5 +131,5 @@ class PredictionDisplay(Display):
             bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 2},
         )
         titles = [part for part in (title, of_many(len(drawn), len(self.y_true))) if part]
-        label(ax, f"Measured {self.name}", f"Predicted {self.name}", ", ".join(titles))
+        label(ax, f"Measured {self.name}", f"Predicted {self.name}", "\n".join(titles))
         return self

@@ -158,13 +158,13 @@ class ScoresDisplay(Display):
         places = self._places()
         self._draw(ax, places, drawn, ylabel)
         self._draw_ellipse(ax, level)
+        above = 0
         if ax.get_legend_handles_labels()[1]:
-            # Beside a bar of colours there is no room.
             has_bar = self.y is not None and are_values(self.y)
-            legend(ax, "" if has_bar else ylabel, beside=not has_bar)
+            above = legend(ax, "" if has_bar else ylabel, beside=self.y is not None and not has_bar)
         titles = [part for part in (title, of_many(len(drawn), len(self.scores))) if part]
         x, y = self.labels if self._is_plane else ("Row", self.labels[0])
-        label(ax, x, y, ", ".join(titles))
+        label(ax, x, y, "\n".join(titles), above)
         return self
 
     @property
