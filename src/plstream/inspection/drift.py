@@ -70,7 +70,8 @@ class DriftTracker:
         Batches to compare with, ten or more.
     threshold : float, default=8.0
         Of the cumulative sums. Lower is faster, and raises more false alarms: with 8, there were two in 30,000 batches
-        of simulated streams that do not change.
+        of simulated streams that do not change, of normal and independent rows. Heavy tails or rows that depend on each
+        other raise many more, up to three in 1,000: use a higher one for these.
     max_history : int, default=1000
         Batches that the history holds. Older ones are dropped.
 
