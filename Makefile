@@ -71,6 +71,7 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/online_speed.py
 	$(BIN)/python benchmarks/online_accuracy.py
 	$(BIN)/python benchmarks/selection.py
+	$(BIN)/python benchmarks/classes.py
 	$(BIN)/python benchmarks/sources.py
 	$(BIN)/python benchmarks/cross_validation.py
 

@@ -42,8 +42,8 @@ def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noq
     Parameters
     ----------
     estimator : object
-        A fitted :class:`IncrementalPLS`, :class:`CIPLS` or :class:`OLPLS`, or scikit-learn's ``PLSRegression``,
-        ``PLSCanonical`` or ``CCA``; or one of these in a ``FrozenEstimator``.
+        A fitted :class:`IncrementalPLS`, :class:`IncrementalPLSClassifier`, :class:`CIPLS` or :class:`OLPLS`, or
+        scikit-learn's ``PLSRegression``, ``PLSCanonical`` or ``CCA``; or one of these in a ``FrozenEstimator``.
     per_target : bool, default=False
         Whether to return the importance for each column of y by itself, with :math:`SS_i = q_{ki}^2 \, t_i^T t_i` for
         column k.
@@ -52,7 +52,7 @@ def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noq
     -------
     scores : ndarray of shape (n_features,), or (n_targets, n_features) if ``per_target``
         The mean of the squares is one, for every target; or all are zero, if nothing of y is explained. Columns of y
-        are those of the model: two classes are one, more are one each.
+        are those of the model: two classes are one, more are one each; of IncrementalPLSClassifier all are one each.
 
     See Also
     --------
@@ -140,9 +140,9 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : object, default=None
-        The PLS model: :class:`IncrementalPLS`, :class:`CIPLS` or :class:`OLPLS`, or scikit-learn's ``PLSRegression``,
-        ``PLSCanonical`` or ``CCA``. By default ``IncrementalPLS()``, of two components. Results of CIPLS are those of
-        its ``variant``.
+        The PLS model: :class:`IncrementalPLS`, :class:`IncrementalPLSClassifier`, :class:`CIPLS` or :class:`OLPLS`, or
+        scikit-learn's ``PLSRegression``, ``PLSCanonical`` or ``CCA``. By default ``IncrementalPLS()``, of two
+        components. Results of CIPLS are those of its ``variant``.
     n_features_to_select : int or float, default=None
         How many features to keep, or, above 0 and up to 1, which share of them. By default those with scores of
         ``threshold`` or more.
