@@ -481,7 +481,7 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
         if isinstance(self.class_weight, str):
             if counts is None:
                 raise ValueError(_NOT_BALANCED)
-            balanced: Float64Array = counts.sum() / np.count_nonzero(counts) / np.where(counts > 0, counts, 1.0)
+            balanced: Float64Array = counts.sum() / max(1, np.count_nonzero(counts)) / np.where(counts > 0, counts, 1.0)
             return balanced
         labels = self._labels.classes.tolist()
         unknown = [label for label in self.class_weight if label not in labels]
