@@ -580,43 +580,6 @@ def test_merge_needs_the_same_folds():
         IncrementalPLS(2).partial_fit(X, y).merge(model)
 
 
-# Labels.
-
-
-def test_labels_are_one_response_a_class():
-    X, values = regression_data(150, 8, noise=0.1)
-    names = np.array(["low", "middle", "top"])
-    y = names[np.digitize(values, np.quantile(values, [0.3, 0.7]))]
-    Y = (y[:, None] == names).astype(float)
-    expected = IncrementalPLSCV(6).fit(X, Y)
-    model = IncrementalPLSCV(6).partial_fit(X[:1], y[:1], classes=names[::-1]).partial_fit(X[1:], y[1:])
-    assert_same_table(model.cv_results_, expected.cv_results_)
-    assert model.classes_.tolist() == names.tolist()
-    np.testing.assert_array_equal(model.predict(X), names[expected.predict(X).argmax(axis=1)])
-    held_out = model.predict_held_out(X)
-    np.testing.assert_array_equal(held_out, names[expected.predict_held_out(X).argmax(axis=1)])
-    assert np.mean(y == held_out) > 0.7
-    assert model.score(X, y) == np.mean(y == model.predict(X))
-    numbers = IncrementalPLSCV(6, target="labels").fit(X, np.searchsorted(names, y))
-    assert_same_table(numbers.cv_results_, expected.cv_results_)
-    assert numbers.predict(X).dtype.kind == "i"
-    for text in (y.astype(object), y.tolist(), y.astype("S")):
-        assert_same_table(IncrementalPLSCV(6).fit(X, text).cv_results_, expected.cv_results_)
-    with pytest.raises(ValueError, match="Label none is not among"):
-        model.partial_fit(X[:1], np.array(["none"]))
-    with pytest.raises(ValueError, match="classes differ"):
-        model.partial_fit(X[:1], y[:1], classes=names[:2])
-    with pytest.raises(ValueError, match="classes_ is"):
-        model.merge(IncrementalPLSCV(6).partial_fit(X, np.where(y == "low", "other", y)))
-    with pytest.raises(ValueError, match="only one class"):
-        IncrementalPLSCV().partial_fit(X[:5], np.full(5, "low"))
-    with pytest.raises(ValueError, match="one dimension"):
-        IncrementalPLSCV(target="labels").fit(X, Y)
-    with pytest.raises(ValueError, match="Labels of a source"):
-        IncrementalPLSCV(target="labels").fit(open_source(X, np.searchsorted(names, y)))
-    assert not hasattr(model.fit(X, values), "classes_")
-
-
 # The sketch.
 
 

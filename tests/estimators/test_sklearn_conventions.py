@@ -23,6 +23,8 @@ def excused(estimator):
         IncrementalPLSClassifier(solver="sketch", decision="regression"),
         IncrementalPLSCV(max_components=3),
         IncrementalPLSCV(max_components=2, cv=3, rule="one-se", solver="sketch", scale=False),
+        IncrementalPLSCV(max_components=3, target="labels"),
+        IncrementalPLSCV(max_components=2, cv=3, target="labels", rule="one-se", solver="sketch", scale=False),
     ],
     expected_failed_checks=excused,
 )

@@ -30,6 +30,7 @@ from ..sources import Block, Source
 from ..sources.blocks import SMALL_BYTES
 from ..statistics.moments import aged
 from ._base import located_errors, unchanged_on_failure, validate_rows
+from ._labels import is_text
 
 __all__ = ["CollectionRows", "apply_lazily", "is_collection", "label_counts", "learn_collection"]
 
@@ -47,6 +48,7 @@ def learn_collection(
     *,
     reset: bool = False,
     classes: Any = None,
+    by_number: bool = True,
     **columns: Any,
 ) -> Model:
     """Let a model learn from a Dask collection in one read, by ``partial_fit`` and ``merge`` on the workers.
@@ -61,6 +63,8 @@ def learn_collection(
         Whether to forget what the model has learnt before.
     classes : array-like of shape (n_classes,), default=None
         All labels, for a classifier. By default they are looked for in a read of their own.
+    by_number : bool, default=True
+        Whether a model that has ``_begin_at`` needs it.
     **columns : Dask collections
         What else ``partial_fit`` takes of each row, such as ``groups``.
 
@@ -72,12 +76,12 @@ def learn_collection(
     fresh: Any = clone(model)
     goes_on = not reset and _is_fitted(model)
     params = {}
-    if is_classifier(model):
+    if classes is not None or _learns_labels(model, collection, goes_on=goes_on):
         known = model.classes_ if goes_on and classes is None else classes
         params["classes"] = label_counts(collection)[0] if known is None else known
     _require_room(fresh, collection, params.get("classes"))
     first_rows = None
-    if hasattr(fresh, "_begin_at"):
+    if by_number and hasattr(fresh, "_begin_at"):
         first_rows = _first_rows(collection) + (model.n_samples_seen_ if goes_on else 0)
     learning = _Learning(collection.names, fresh, params, first_rows)
     learned = collection.blocks.reduce(learning, _followed_by, "read 1 of 1")
@@ -283,6 +287,18 @@ class _Merging:
             part.shrink(self.forgetting ** second[1])
         part.merge(second[0])
         return part, first[1] + second[1]
+
+
+def _learns_labels(model: Any, collection: Remote, *, goes_on: bool) -> bool:
+    """Return whether y holds labels: what it is for some models, a look at the first block tells."""
+    if is_classifier(model) or goes_on or getattr(model, "target", "values") != "auto":
+        return bool(is_classifier(model))
+    return bool(collection.blocks.first(_has_text))
+
+
+def _has_text(block: LoadedBlock) -> bool:
+    X, y = rows_of(block)[:2]
+    return is_text(next(X.blocks())[1] if isinstance(X, Source) else y)
 
 
 def _followed_by(model: Any, later: Any) -> Any:

@@ -96,9 +96,7 @@ def by_lda(solution: Solution, n_components: int, priors: Float64Array) -> Decis
     roots = np.sqrt(np.where(present, counts, 1.0))[:, None]
     D = solution.y_lengths[:, :n_components] * solution.y_scale[:, None] / roots
     left, s, right = np.linalg.svd(D, full_matrices=False)
-    # A sketch does not know all of the scatter, so what is left of it within classes may be too little, or negative.
-    least = max(_LEAST_WITHIN, _LEAST_WITHIN_OF_LOST * (1.0 - solution.retained_variance))
-    within = np.maximum(1.0 - s**2, least)
+    within = np.maximum(1.0 - s**2, least_within(solution))
     deviations = np.sqrt(solution.factors.score_squares[:n_components])
     inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
     directions = solution.weight / roots * ((left * (s / within)) @ right)
@@ -106,3 +104,11 @@ def by_lda(solution: Solution, n_components: int, priors: Float64Array) -> Decis
     with np.errstate(divide="ignore"):
         offset += np.log(np.where(present, priors, 0.0))
     return Decision((directions * inverse).T, offset, of_likelihoods=True)
+
+
+def least_within(solution: Solution) -> float:
+    """Return the share of the variance in any direction of the scores that is taken to be within classes at the least.
+
+    A sketch does not know all of the scatter, so what is left of it within classes may be too little, or negative.
+    """
+    return max(_LEAST_WITHIN, _LEAST_WITHIN_OF_LOST * (1.0 - solution.retained_variance))

@@ -301,8 +301,12 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
         """Return a model of these rows and then those of a later one; neither is changed."""
         mine, theirs = self._streams_to_merge(later)
         model = copy(self)
-        model._stream, model._solved = mine.followed_by(theirs), None
+        model._go_on_with(mine.followed_by(theirs))
         return model
+
+    def _go_on_with(self, stream: Stream) -> None:
+        """Be the model of a stream."""
+        self._stream, self._solved = stream, None
 
     def _kind(self) -> dict[str, Any]:
         """Return what models must have in common to be merged."""

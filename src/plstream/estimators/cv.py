@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import ceil, log2
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -9,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,19 +22,22 @@ from ..sources import ArraySource, Source
 from ..statistics import Folds, Gram, Sketch
 from ..statistics.folds import all_but_one, merged
 from ._base import located_errors, unchanged_on_failure
-from ._cross_validation import CrossValidation
+from ._classes import OfLabels, for_labels
+from ._collections import is_collection, learn_collection
+from ._cross_validation import ClassCrossValidation, CrossValidation
 from ._dealing import Dealing, folds_of_splits
-from ._one_hot import as_labels, classes_of, is_text, one_hot
+from ._decision import by_lda
+from ._labels import is_text
 from ._projection import centred_product
 from ._solution import Solution
-from ._sources import SourceRows, by_blocks
+from ._sources import SourceRows, as_numbers, by_blocks, require_target, validate_source
 from ._streamed import warn_of_small_sketch
 from .incremental_pls import IncrementalPLS
 
 _NOT_FOR_SOURCES = "groups and folds are not for sources: pass blocks of rows with theirs."
 
 
-class IncrementalPLSCV(IncrementalPLS):
+class IncrementalPLSCV(IncrementalPLS, OfLabels):
     """IncrementalPLS with the number of components chosen by cross-validation, in one pass over the data.
 
     Rows are dealt to folds as they come, and each fold keeps a streaming state of its own. A model of all folds but one
@@ -40,7 +46,8 @@ class IncrementalPLSCV(IncrementalPLS):
     single pass that the final model is made from, and in memory that does not depend on the number of rows. With the
     solver "gram" they are exact: those of fitting and predicting again for each fold.
 
-    Once fitted, it is an :class:`IncrementalPLS` of all rows with the chosen number of components.
+    Once fitted, it is an :class:`IncrementalPLS` of all rows with the chosen number of components, or for labels an
+    :class:`IncrementalPLSClassifier`.
 
     Parameters
     ----------
@@ -61,8 +68,8 @@ class IncrementalPLSCV(IncrementalPLS):
     solver : {"auto", "gram", "sketch"}, default="auto"
         How X is condensed; "auto" is "gram" for up to 2,048 features, and "sketch" for more. See Notes.
     target : {"auto", "values", "labels"}, default="auto"
-        What y holds. "auto" takes text for labels, and numbers for values. Labels become one response a class, one
-        where a row is of the class and zero elsewhere. ``predict`` returns the class of the largest prediction.
+        What y holds. "auto" takes text for labels, and numbers for values. Labels are learnt as by
+        :class:`IncrementalPLSClassifier`, and predicted by linear discriminant analysis of the scores.
     sketch_size : int, default=None
         Rows that "sketch" keeps for each fold. By default 128, or 24 for each of ``max_components`` if that is more.
     batch_size : int, default=None
@@ -87,14 +94,16 @@ class IncrementalPLSCV(IncrementalPLS):
         - ``mean_test_rmse``, ``split0_test_rmse``, ... (a column for each response): root mean squared errors in the
           units of y, of all rows (RMSECV) and of one fold.
         - ``q2`` (a column for each response): :math:`1 - PRESS / SS`.
-    classes_ : ndarray of shape (n_classes,)
-        The labels in ascending order, if y holds labels.
+
+        For labels, scores are expected accuracies, see Notes, and there are no errors of responses.
+    classes_, class_count_, class_prior_ : ndarray of shape (n_classes,)
+        If y holds labels: these in ascending order, how many rows they have, and their shares.
     coef_, x_weights_, vip_, ... : ndarray
         All other attributes are those of :class:`IncrementalPLS`.
 
     See Also
     --------
-    IncrementalPLS : The same for a given number of components.
+    IncrementalPLS, IncrementalPLSClassifier : The same for a given number of components.
     sklearn.model_selection.GridSearchCV : A fit for each fold and each number of components.
 
     Notes
@@ -109,9 +118,10 @@ class IncrementalPLSCV(IncrementalPLS):
     Squared errors come from squares of y. Where the error is less than about 1e-7 of the standard deviation of y, its
     digits are rounding errors, and numbers of components that differ only so count as equally good.
 
-    For labels the errors are those of the responses, and not of the classes that they stand for: a prediction that is
-    far on the right side of its class counts as an error, too. The accuracy takes one more read of the rows, by
-    ``predict_held_out``.
+    For labels, the state of a fold does not tell which of its rows would be told right, but where its classes lie among
+    the scores of the model of the other folds, and how its rows spread about them. The score is the accuracy that is
+    expected of rows with normal distributions there, all with the same covariance. If it is not to be trusted, take one
+    more read of the rows: ``held_out_accuracy`` returns the exact ones of all numbers of components.
 
     With the solver "sketch" the errors are approximate, as are the models: what a sketch lets go of a fold is missing
     both where the fold trains models and where it is held out.
@@ -156,7 +166,7 @@ class IncrementalPLSCV(IncrementalPLS):
     _components_parameter = "max_components"
     _in_one_read = True
     _stream: Folds[Gram | Sketch] | None  # type: ignore[assignment]
-    _validated: CrossValidation | None
+    _validated: CrossValidation | ClassCrossValidation | None
 
     def __init__(
         self,
@@ -187,15 +197,15 @@ class IncrementalPLSCV(IncrementalPLS):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), or source
+        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
             The rows. Files of any size are opened by :func:`plstream.open_source`.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            The responses. None if X is a source, which has them.
-        sample_weight : array-like of shape (n_samples,), default=None
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
+            The responses, or labels. None if X is a source, which has them.
+        sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Weights of the rows, in the models and in their errors.
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,), or Dask collection, default=None
             Groups of rows, numbers or text, that stay together in a fold.
-        folds : array-like of shape (n_samples,), default=None
+        folds : array-like of shape (n_samples,), or Dask collection, default=None
             The folds of the rows, numbers from 0 to ``cv - 1``.
 
         Returns
@@ -204,11 +214,7 @@ class IncrementalPLSCV(IncrementalPLS):
         """
         with unchanged_on_failure(self):
             self._reset()
-            if self._number_of_folds is None:
-                dealing = self._dealing_of_splits(X, y, groups, folds)
-            else:
-                dealing = Dealing.of(self._number_of_folds, self.block_length, groups, folds)
-            self._learn_dealt(X, y, sample_weight, dealing)
+            self._learn_rows(X, y, sample_weight, groups, folds, splits=True)
             stream = self._require_stream("fit")
             if sum(fold.n_rows > 0 for fold in stream.streams) < 2:
                 raise ValueError(
@@ -233,17 +239,17 @@ class IncrementalPLSCV(IncrementalPLS):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The new rows, one or more.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Their responses. None if X is a source, which has them.
-        sample_weight : array-like of shape (n_samples,), default=None
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
+            Their responses, or labels. None if X is a source, which has them.
+        sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Their weights.
-        classes : array-like, default=None
-            All labels that will ever come, in the first call. By default those of its rows.
-        groups : array-like of shape (n_samples,), default=None
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will come, in the first call, as of :class:`IncrementalPLSClassifier`.
+        groups : array-like of shape (n_samples,), or Dask collection, default=None
             Their groups, in all calls or in none. A group may come in several calls.
-        folds : array-like of shape (n_samples,), default=None
+        folds : array-like of shape (n_samples,), or Dask collection, default=None
             Their folds, numbers from 0 to ``cv - 1``, in all calls or in none.
 
         Returns
@@ -251,14 +257,7 @@ class IncrementalPLSCV(IncrementalPLS):
         self : IncrementalPLSCV
         """
         with unchanged_on_failure(self):
-            n_folds = self._number_of_folds
-            if n_folds is None and folds is not None and self.__sklearn_is_fitted__():
-                n_folds = len(self._require_stream("partial_fit").streams)
-            if n_folds is None:
-                raise ValueError(
-                    "Rows to come cannot be split beforehand: for partial_fit set cv to a number of folds."
-                )
-            self._learn_dealt(X, y, sample_weight, Dealing.of(n_folds, self.block_length, groups, folds), classes)
+            self._learn_rows(X, y, sample_weight, groups, folds, classes=classes)
         return self
 
     def merge(self, other: IncrementalPLS) -> Self:
@@ -267,15 +266,16 @@ class IncrementalPLSCV(IncrementalPLS):
         Parameters
         ----------
         other : IncrementalPLSCV
-            A model of other rows, with the same parameters and features.
+            A model of other rows, with the same parameters and features. For labels, either may have classes that the
+            other has not.
 
         Returns
         -------
         self : IncrementalPLSCV
         """
-        super().merge(other)
-        self._validated = None
-        return self
+        if self._of_labels and isinstance(other, IncrementalPLSCV):
+            return self._merge(other)
+        return super().merge(other)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
@@ -284,7 +284,7 @@ class IncrementalPLSCV(IncrementalPLS):
         Parameters
         ----------
         n_features, n_targets : int
-            Number of columns of X and y.
+            Number of columns of X and y, or of classes.
 
         Returns
         -------
@@ -309,7 +309,7 @@ class IncrementalPLSCV(IncrementalPLS):
         """Predict rows that the model was made from, each by the model of all folds but its own.
 
         This is what scikit-learn's ``cross_val_predict`` returns, from one more read of the rows and no further fits.
-        Any score can be computed from it, such as the accuracy for labels.
+        Any score can be computed from it.
 
         Parameters
         ----------
@@ -326,40 +326,89 @@ class IncrementalPLSCV(IncrementalPLS):
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Values or labels as ``predict`` returns them.
         """
-        stream = self._require_stream("predict_held_out")
         k = self._components_to_use(n_components, self._solve_with["n_components"])
-        dealing = Dealing.of(len(stream.streams), self.block_length, groups, folds)
-        self._require_same_dealing(dealing)
-        if dealing.given is not None:
-            if isinstance(X, Source):
-                raise ValueError(_NOT_FOR_SOURCES)
-            dealing = dealing.present(X, None)
-        solve_with = {"n_components": k, "scale": self._solve_with["scale"], "quiet": True}
-        models = [Solution.of(others, others, **solve_with) for others in all_but_one(stream.states())]
+        dealing = self._dealing_again(X, groups, folds)
+        models = self._models_of_others(k)
         start = 0
 
-        def predict(rows: Rows) -> Float64Array:
+        def predict(rows: Rows) -> Array:
             nonlocal start
-            n_rows = rows.shape[0]
-            numbers = dealing.folds(start, start, n_rows)
-            start += n_rows
-            prediction = np.empty((n_rows, self._n_targets))
-            for fold in np.unique(numbers):
-                chosen, model = np.flatnonzero(numbers == fold), models[fold]
-                product = centred_product(rows[chosen], model.x_mean, model.coefficients(None).T)
-                prediction[chosen] = product + model.y_mean
+            numbers = dealing.folds(start, start, rows.shape[0])
+            start += rows.shape[0]
+            predicted = {
+                fold: _predicted(models[fold], rows[numbers == fold], of_labels) for fold in np.unique(numbers)
+            }
+            parts = list(predicted.values())
+            prediction = np.empty((len(numbers), *parts[0].shape[1:]), parts[0].dtype)
+            for fold, part in predicted.items():
+                prediction[numbers == fold] = part
             return prediction
 
+        of_labels = self._of_labels
         prediction = by_blocks(self, X, predict)
-        return self._as_labels(prediction[:, 0] if self._y_is_vector else prediction)
+        if of_labels:
+            labels: Array = self.classes_[prediction]
+            return labels
+        return prediction[:, 0] if self._y_is_vector else prediction
+
+    @for_labels
+    def held_out_accuracy(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None
+    ) -> Float64Array:
+        """Return the cross-validated accuracies of all numbers of components, from one more read of the rows.
+
+        These are the exact ones that ``cv_results_`` has expectations of: each row is predicted by the model of all
+        folds but its own.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups, folds
+            All that the model was made from, as in ``predict_held_out``.
+
+        Returns
+        -------
+        accuracies : ndarray of shape (max_components,)
+            Shares of the rows, or of their weight, for 1, 2, ... components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_digits
+        >>> from plstream import IncrementalPLSCV
+        >>> X, y = load_digits(return_X_y=True)
+        >>> model = IncrementalPLSCV(max_components=25, target="labels").fit(X, y)
+        >>> accuracies = model.held_out_accuracy(X, y)
+        >>> bool(accuracies.max() - accuracies[model.n_components_ - 1] < 0.005)
+        True
+        """
+        most = self._solve_with["n_components"]
+        dealing = self._dealing_again(X, groups, folds)
+        models = self._models_of_others(most)
+        decisions = [[by_lda(model, i, model.y_mean) for i in range(1, most + 1)] for model in models]
+        right, total, start = np.zeros(most), 0.0, 0
+        with self._rows(X, y, sample_weight, reset=False, in_one_read=True) as rows, located_errors(rows):
+            if isinstance(rows, ArraySource):
+                dealing = dealing.present(rows.X, rows.weight)
+            for block in rows:
+                numbers = dealing.folds(start, start, block.n_rows)
+                start += block.n_rows
+                weight = np.ones(block.n_rows) if block.weight is None else block.weight
+                total += weight.sum()
+                for fold in np.unique(numbers):
+                    chosen = numbers == fold
+                    scores = centred_product(block.X[chosen], models[fold].x_mean, models[fold].projection(None))
+                    for i, decision in enumerate(decisions[fold]):
+                        found = decision.largest(scores[:, : i + 1])
+                        right[i] += weight[chosen][found == block.classes[chosen]].sum()
+        return right / total
 
     def predict(self, X: Any, n_components: int | None = None) -> Array:
         """Predict the responses of X, or its labels.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
             Use the first components only.
 
@@ -368,7 +417,8 @@ class IncrementalPLSCV(IncrementalPLS):
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             With as many dimensions as the y of the fit.
         """
-        return self._as_labels(super().predict(X, n_components))
+        prediction: Array = self._kind_of_model.predict(self, X, n_components)
+        return prediction
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination of predictions, or the accuracy for labels.
@@ -386,13 +436,13 @@ class IncrementalPLSCV(IncrementalPLS):
         -------
         score : float
         """
-        scored = accuracy_score if hasattr(self, "classes_") else r2_score
+        scored = accuracy_score if self._of_labels else r2_score
         return float(scored(y, self.predict(X), sample_weight=sample_weight))
 
     @property
     def cv_results_(self) -> dict[str, Any]:
         """Scores and errors of all numbers of components."""
-        return self._cross_validation().results(y_is_vector=self._y_is_vector)
+        return self._cross_validation().results()
 
     @property
     def n_components_(self) -> int:
@@ -404,18 +454,46 @@ class IncrementalPLSCV(IncrementalPLS):
         """Its cross-validated score."""
         return float(1.0 - self._cross_validation().errors[self.n_components_ - 1])
 
-    def _learn_dealt(self, X: Any, y: Any, sample_weight: Any, dealing: Dealing, classes: Any = None) -> None:
-        """Deal rows to the folds; without a state yet, begin one."""
+    def _learn_rows(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        folds: Any,
+        *,
+        classes: Any = None,
+        splits: bool = False,
+    ) -> None:
+        """Deal rows to the folds; without a state yet, begin one. If ``splits``, cv may be a splitter of these rows."""
         first = not self.__sklearn_is_fitted__()
         stream = None if first else self._require_stream("partial_fit")
+        n_folds = self._number_of_folds
+        if n_folds is None and folds is not None and stream is not None:
+            n_folds = len(stream.streams)
+        if n_folds is None and (not splits or is_collection(X)):
+            raise ValueError("Rows to come cannot be split beforehand: for partial_fit set cv to a number of folds.")
         self._validate_params()
-        y = self._responses(X, y, classes, first=first)
-        with self._rows(X, y, sample_weight, reset=first, in_one_read=True) as rows:
+        if is_collection(X):
+            if stream is not None:
+                self._set_solving()
+                self._stream = Folds(self._continued(fold) for fold in stream.streams)
+            columns = {"groups": groups, "folds": folds}
+            by_number = groups is None and folds is None
+            learn_collection(self, X, y, sample_weight, classes=classes, by_number=by_number, **columns)
+            # The model begins where its first part does.
+            self.__dict__.pop("_first_row", None)
+            return
+        if n_folds is None:
+            dealing = self._dealing_of_splits(X, y, groups, folds)
+        else:
+            dealing = Dealing.of(n_folds, self.block_length, groups, folds)
+        with self._rows(X, y, sample_weight, reset=first, in_one_read=True, classes=classes) as rows:
             if isinstance(rows, ArraySource):
                 dealing = dealing.present(rows.X, rows.weight)
             elif dealing.given is not None:
                 raise ValueError(_NOT_FOR_SOURCES)
-            self._solve_with = {"n_components": self.max_components, "scale": self.scale}
+            self._set_solving()
             if stream is None:
                 self._require_weight(rows.n_rows)
                 stream = Folds(self._new_stream(rows) for _ in range(dealing.n_folds))
@@ -423,31 +501,87 @@ class IncrementalPLSCV(IncrementalPLS):
                 self._require_same_dealing(dealing)
                 stream = Folds(self._continued(fold) for fold in stream.streams)
             with located_errors(rows):
-                _deal(stream, rows, dealing)
-        self._stream, self._solved, self._validated = stream, None, None
-        self._rule, self._dealt_by = self.rule, dealing.by
+                _deal(stream, rows, dealing, vars(self).get("_first_row", 0))
+        self._go_on_with(stream)
+        self._dealt_by = dealing.by
         self.solver_ = self._streaming_solver(rows.n_columns)
 
-    def _responses(self, X: Any, y: Any, classes: Any, *, first: bool) -> Any:
-        """Return values as they are, and labels as one column a class."""
-        if first:
-            if self.target == "values" or (self.target == "auto" and classes is None and not is_text(y)):
-                return y
-            if isinstance(X, Source):
-                raise ValueError(
-                    "Labels of a source cannot be learnt: pass blocks of rows to partial_fit with classes."
-                )
-            self.classes_ = classes_of(as_labels(y if classes is None else classes))
-        known = getattr(self, "classes_", None)
-        if classes is not None and (known is None or not np.array_equal(classes_of(as_labels(classes)), known)):
-            raise ValueError("classes differ from those of the first call: pass them once, or the same every time.")
-        if known is None:
-            return y
-        return one_hot(as_labels(y), known)
+    def _set_solving(self) -> None:
+        """Note what the model is to be solved with: parameters may be set anew before the next call."""
+        self._solve_with = {"n_components": self.max_components, "scale": self.scale}
+        self._rule = self.rule
 
-    def _as_labels(self, prediction: Array) -> Array:
-        labels: Array = self.classes_[prediction.argmax(axis=1)] if hasattr(self, "classes_") else prediction
+    def _begin_at(self, row: int) -> None:
+        """Let the first row to come be that of a number."""
+        self._first_row = row
+
+    def _go_on_with(self, stream: Any) -> None:
+        super()._go_on_with(stream)
+        self._validated = None
+
+    @contextmanager
+    def _rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool, in_one_read: bool, classes: Any = None
+    ) -> Iterator[Any]:
+        if isinstance(X, Source):
+            require_target(X, type(self).__name__, y, sample_weight)
+            with SourceRows(X) as source_rows:
+                if self._learns_labels(source_rows, None, classes, reset=reset):
+                    validate_source(self, X, reset=reset)
+                    self._read_labels(source_rows, classes, reset=reset)
+                else:
+                    self._set_columns(X, reset=reset)
+                    source_rows.numbers = as_numbers
+                yield source_rows
+            return
+        how: dict[str, Any] = {"reset": reset, "in_one_read": in_one_read}
+        if self._learns_labels(None, y, classes, reset=reset):
+            with OfLabels._rows(self, X, y, sample_weight, **how, classes=classes) as rows:
+                yield rows
+        else:
+            with IncrementalPLS._rows(self, X, y, sample_weight, **how) as rows:
+                yield rows
+
+    def _learns_labels(self, source: SourceRows | None, y: Any, classes: Any, *, reset: bool) -> bool:
+        """Return whether y holds labels, which is decided at the first call."""
+        if not reset:
+            labels = self._of_labels
+        elif self.target == "auto":
+            labels = classes is not None or is_text(y if source is None else source.first_y)
+        else:
+            labels = self.target == "labels"
+        if classes is not None and not labels:
+            raise ValueError("classes are for labels, and y holds values: pass none, or set target='labels'.")
         return labels
+
+    @property
+    def _of_labels(self) -> bool:
+        """Whether y holds labels; before there is any, whether it will for sure."""
+        return hasattr(self, "_labels") if self.__sklearn_is_fitted__() else self.target == "labels"
+
+    @property
+    def _kind_of_model(self) -> Any:
+        """The class whose methods are those of the model."""
+        return OfLabels if self._of_labels else IncrementalPLS
+
+    def _dealing_again(self, X: Any, groups: Any, folds: Any) -> Dealing:
+        """Return how rows that have been learnt were dealt to folds."""
+        stream = self._require_stream("predict_held_out")
+        if is_collection(X):
+            raise TypeError("Rows are known by their number, and those of a Dask collection are not: pass arrays.")
+        dealing = Dealing.of(len(stream.streams), self.block_length, groups, folds)
+        self._require_same_dealing(dealing)
+        if dealing.given is not None:
+            if isinstance(X, Source):
+                raise ValueError(_NOT_FOR_SOURCES)
+            dealing = dealing.present(X, None)
+        return dealing
+
+    def _models_of_others(self, n_components: int) -> list[Solution]:
+        """Return the model of all rows but those of each fold."""
+        solve_with = {**self._solve_with, "n_components": n_components, "quiet": True}
+        states = self._require_stream("predict_held_out").states()
+        return [Solution.of(others, others, **solve_with) for others in all_but_one(states)]
 
     def _require_same_dealing(self, dealing: Dealing) -> None:
         n_folds = len(self._require_stream("partial_fit").streams)
@@ -477,7 +611,11 @@ class IncrementalPLSCV(IncrementalPLS):
         if self._solved is None:
             folds = self._require_stream("solving").states()
             total = merged(folds)
-            validated = CrossValidation.of(folds, total, **self._solve_with)
+            validated: CrossValidation | ClassCrossValidation
+            if self._of_labels:
+                validated = ClassCrossValidation.of(folds, total, **self._solve_with)
+            else:
+                validated = CrossValidation.of(folds, total, **self._solve_with, y_is_vector=self._y_is_vector)
             if validated.n_folds < 2:
                 warn_user("All rows so far are in one fold: until there are others, the model has one component.")
             chosen = {**self._solve_with, "n_components": validated.choice(self._rule)}
@@ -487,7 +625,7 @@ class IncrementalPLSCV(IncrementalPLS):
             self._validated, self._solved = validated, solved
         return self._solved
 
-    def _cross_validation(self) -> CrossValidation:
+    def _cross_validation(self) -> CrossValidation | ClassCrossValidation:
         self._solution()
         assert self._validated is not None
         return self._validated
@@ -503,19 +641,40 @@ class IncrementalPLSCV(IncrementalPLS):
 
     def _reset(self) -> None:
         super()._reset()
-        for name in ("_validated", "_rule", "_dealt_by", "classes_"):
+        for name in ("_validated", "_rule", "_dealt_by", "_labels", "_n_targets", "_y_is_vector"):
             if hasattr(self, name):
                 delattr(self, name)
 
     def _kind(self) -> dict[str, Any]:
-        folds = {"cv": len(self._require_stream("merge").streams), "what rows are dealt to folds by": self._dealt_by}
-        classes = {"classes_": getattr(self, "classes_", np.empty(0)).tolist()}
-        return {**super()._kind(), **folds, **classes}
+        stream = self._require_stream("merge")
+        return {
+            "the class": type(self).__name__,
+            "what y holds": "labels" if self._of_labels else "values",
+            **self._kind_of_model._kind(self),
+            "cv": len(stream.streams),
+            "what rows are dealt to folds by": self._dealt_by,
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self._of_labels:
+            tags.estimator_type, tags.classifier_tags, tags.regressor_tags = "classifier", ClassifierTags(), None
+            tags.target_tags.multi_output = False
+        return tags
 
 
-def _deal(stream: Folds[Gram | Sketch], rows: ArraySource | SourceRows, dealing: Dealing) -> None:
-    """Let each row be taken in by the stream of its fold."""
+def _predicted(model: Solution, rows: Rows, of_labels: bool) -> Array:  # noqa: FBT001
+    """Return what a model predicts: values, or classes by number."""
+    if of_labels:
+        scores: Any = centred_product(rows, model.x_mean, model.projection(None))
+        return by_lda(model, scores.shape[1], model.y_mean).largest(scores)
+    return centred_product(rows, model.x_mean, model.coefficients(None).T) + model.y_mean
+
+
+def _deal(stream: Folds[Gram | Sketch], rows: ArraySource | SourceRows, dealing: Dealing, first_row: int) -> None:
+    """Let each row be taken in by the stream of its fold; the first row of all has the number ``first_row``."""
     start = 0
     for block in track(rows, "read 1 of 1", rows.n_rows, lambda block: block.n_rows):
-        stream.update(block.X, block.Y, block.weight, dealing.folds(stream.n_rows, start, block.n_rows))
+        folds = dealing.folds(first_row + stream.n_rows, start, block.n_rows)
+        stream.update(block.X, block.Y, block.weight, folds)
         start += block.n_rows

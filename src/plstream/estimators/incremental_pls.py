@@ -201,8 +201,7 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         if not isinstance(other, IncrementalPLS):
             raise TypeError(f"Only another IncrementalPLS can be merged, not {type(other).__name__}.")
         mine, theirs = self._streams_to_merge(other)
-        mine.merge(theirs)
-        self._solved = None
+        self._go_on_with(mine.merge(theirs))
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -269,7 +268,7 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         """
         solution = self._solution()
         Y = _as_columns(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-        self._require_targets(Y.shape[1])
+        _require_targets(Y.shape[1], len(solution.y_mean))
         scores: Float64Array = ((Y - solution.y_mean) / solution.y_scale) @ solution.y_rotations
         return scores
 
@@ -300,16 +299,14 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
     def _rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, in_one_read: bool) -> Iterator[Any]:
         if isinstance(X, Source):
             require_target(X, type(self).__name__, y, sample_weight)
-            validate_source(self, X, reset=reset)
-            self._set_targets(X.n_targets, is_vector=X.target_is_vector, reset=reset)
+            self._set_columns(X, reset=reset)
             read = SourceRows(X, as_numbers) if in_one_read else rows_to_read_again(X, as_numbers, self.batch_size)
             with read as source_rows:
                 yield source_rows
             return
         if is_collection(X):
             remote = CollectionRows(self, X, y, sample_weight)
-            validate_source(self, remote, reset=reset)
-            self._set_targets(remote.n_targets, is_vector=remote.target_is_vector, reset=reset)
+            self._set_columns(remote, reset=reset)
             yield remote
             return
         rows, target, weight = validate_training_rows(self, X, y, sample_weight, reset=reset)
@@ -317,14 +314,14 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         self._set_targets(Y.shape[1], is_vector=target.ndim == 1, reset=reset)
         yield ArraySource(rows, Y, weight, batch_size=self.batch_size)
 
+    def _set_columns(self, source: Source | CollectionRows, *, reset: bool) -> None:
+        validate_source(self, source, reset=reset)
+        self._set_targets(source.n_targets, is_vector=source.target_is_vector, reset=reset)
+
     def _set_targets(self, n_targets: int, *, is_vector: bool, reset: bool) -> None:
         if reset:
             self._y_is_vector, self._n_targets = is_vector, n_targets
-        self._require_targets(n_targets)
-
-    def _require_targets(self, n_targets: int) -> None:
-        if n_targets != self._n_targets:
-            raise ValueError(f"y has {n_targets} target(s), but the model has {self._n_targets}.")
+        _require_targets(n_targets, self._n_targets)
 
     def _kind(self) -> dict[str, Any]:
         return {
@@ -345,3 +342,8 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
 
 def _as_columns(y: Array) -> Array:
     return y.reshape(-1, 1) if y.ndim == 1 else y
+
+
+def _require_targets(n_targets: int, expected: int) -> None:
+    if n_targets != expected:
+        raise ValueError(f"y has {n_targets} target(s), but the model has {expected}.")

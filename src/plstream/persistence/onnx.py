@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 import plstream
 
 from .._types import Array, Float64Array
-from ..estimators import IncrementalPLSClassifier
+from ..estimators._classes import OfLabels
 from ..online import IncrementalLDA
 from ..online._base import OnlineMethod, Supervised
 from .files import replacing
@@ -111,7 +111,7 @@ def _add_transform(graph: _Graph, model: Any) -> None:
 
 def _add_predict(graph: _Graph, model: Any) -> None:
     solution = model._solution()
-    if isinstance(model, IncrementalPLSClassifier):
+    if isinstance(model, OfLabels) and model._of_labels:
         _add_decision(graph, model)
         return
     if isinstance(model, IncrementalLDA):
@@ -136,7 +136,7 @@ def _add_predict(graph: _Graph, model: Any) -> None:
         graph.labels(classes, graph.node("Cast", is_second, to=graph.onnx.TensorProto.INT64))
 
 
-def _add_decision(graph: _Graph, model: IncrementalPLSClassifier) -> None:
+def _add_decision(graph: _Graph, model: OfLabels) -> None:
     solution = model._solution()
     projection = solution.projection(None)
     decision = model._decision(projection.shape[1])

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 
 from .._types import Array
 from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV, _labels
-from ..estimators._cross_validation import CrossValidation
+from ..estimators._cross_validation import ClassCrossValidation, CrossValidation
 from ..estimators._solution import Solution
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
 from ..online._base import Stream
@@ -342,8 +342,10 @@ Record(
         "weight": Numbers("f", least=0),
         "y_deviation": Numbers("q", least=0),
         "y_unit": Numbers("q", least=0),
+        "y_is_vector": Truth(),
     },
 )
+Record(ClassCrossValidation, {"accuracy": Numbers("f", "c", anything=True), "weight": Numbers("f", least=0)})
 Record(
     SideBySide,
     {
@@ -435,19 +437,28 @@ Record(
         "_solve_with": Entries(n_components=Count(1, LARGEST_COMPONENTS, size="c"), scale=Truth()),
         "_stream": OneOf("Folds"),
         "_solved": Maybe(OneOf("Solution")),
-        "_validated": Maybe(OneOf("CrossValidation")),
+        "_validated": Maybe(OneOf("CrossValidation", "ClassCrossValidation")),
         "_rule": Text("min", "one-se"),
         "_dealt_by": Text(),
-        "classes_": Labels(),
+        "_labels": OneOf("Labels", k="q"),
         "solver_": Text("gram", "sketch"),
     },
-    optional=_NO_NAMES | {"classes_"},
+    optional=_NO_NAMES | {"_y_is_vector", "_n_targets", "_labels"},
     parameters={},
     rules={
         "the solver is that of the states": lambda its: all(
             its["solver_"] == _solver_of(stream) for stream in its["_stream"].fields["streams"]
         ),
-        "there is one column for each class": lambda its: len(its.get("classes_", ())) in {0, its["_n_targets"]},
+        "there are either labels or values": lambda its: (
+            ("_labels" in its, "_n_targets" in its, "_y_is_vector" in its)
+            in {(True, False, False), (False, True, True)}
+        ),
+        "rows that wait are of labels or values": lambda its: all(
+            _waiting_columns(stream) == its.get("_n_targets", 1) for stream in its["_stream"].fields["streams"]
+        ),
+        "scores are those of labels or values": lambda its: (
+            its["_validated"] is None or ("accuracy" in its["_validated"].fields) == ("_labels" in its)
+        ),
         "every fold has errors": lambda its: (
             its["_validated"] is None
             or its["_validated"].fields["weight"].shape == (len(its["_stream"].fields["streams"]),)
@@ -457,7 +468,7 @@ Record(
             or its["_solved"].fields["subspace_error"].shape[0] <= its["_solve_with"]["n_components"]
         ),
         "models are solved and validated together": lambda its: (its["_solved"] is None) == (its["_validated"] is None),
-        "a vector has one column": lambda its: not its["_y_is_vector"] or its["_n_targets"] == 1,
+        "a vector has one column": lambda its: not its.get("_y_is_vector") or its["_n_targets"] == 1,
     },
 )
 Record(_labels.Labels, {"classes": Labels(), "kind": Text("truth values", "integers", "floats", "text")})

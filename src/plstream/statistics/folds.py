@@ -68,6 +68,17 @@ class Folds(Generic[State]):
         self.streams = tuple(mine.branch().merge(theirs) for mine, theirs in pairs)
         return self
 
+    def followed_by(self, later: Folds[State]) -> Self:
+        """Return folds of these rows and then those of later ones; neither is changed."""
+        pairs = zip(self.streams, later.streams, strict=True)
+        return type(self)(mine.followed_by(theirs) for mine, theirs in pairs)
+
+    def add_class(self, at: int) -> Self:
+        """Let there be one class more, with the number ``at``, of which there are no rows yet."""
+        for stream in self.streams:
+            stream.add_class(at)
+        return self
+
     def copy(self) -> Self:
         """Return folds of their own with the same content."""
         return type(self)(stream.copy() for stream in self.streams)
