@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.linalg import subspace_angles
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.cross_decomposition import PLSRegression
@@ -101,6 +102,17 @@ def test_sketch_of_classes_far_apart(seed):
     for size in (12, 32):
         model = IncrementalPLSClassifier(10, scale=False, solver="sketch", sketch_size=size).fit(X[:1500], y[:1500])
         assert model.score(X[1500:], y[1500:]) > 0.99
+
+
+def test_sketch_of_many_classes():
+    """Compressions look at the leading directions of so many responses alone, and lose nothing by it."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 200, 3000)
+    X = rng.normal(size=(3000, 60)) @ rng.normal(size=(60, 250)) + 3 * rng.normal(size=(200, 250))[y]
+    exact, sketch = (IncrementalPLSClassifier(4, solver=solver).fit(X, y) for solver in ("gram", "sketch"))
+    assert sketch.retained_variance_ < 0.99
+    assert np.sin(subspace_angles(sketch.x_rotations_, exact.x_rotations_)).max() < 0.05
+    assert np.mean(sketch.predict(X) == exact.predict(X)) > 0.97
 
 
 @pytest.mark.parametrize(("c", "scale"), [(5, True), (9, False)])

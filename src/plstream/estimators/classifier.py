@@ -40,9 +40,8 @@ class IncrementalPLSClassifier(ClassifierMixin, StreamedPLS):
     """Classes from partial least squares (PLS-DA), for streams and for data larger than memory.
 
     An :class:`IncrementalPLS` of one response for each class, which is one for the rows of the class and zero for all
-    others, and a decision by its scores. ``fit``, ``partial_fit``, ``merge`` and the attributes are as there. A row
-    costs what it costs there with one response, or little more, however many classes there are: no ones and zeros are
-    written out, and the cross-covariance is made of sums of rows.
+    others, and a decision by its scores. ``fit``, ``partial_fit``, ``merge`` and the attributes are as there. No ones
+    and zeros are written out: the cross-covariance is made of the sums of the rows of each class.
 
     Parameters
     ----------

@@ -37,6 +37,8 @@ _LARGEST_RESIDUAL = 0.5
 # Directions of y that a compression looks at: these are enough for the solution it preserves.
 _DIRECTIONS_OF_Y_A_COMPONENT = 2
 _MORE_DIRECTIONS_OF_Y = 16
+# With fewer responses than this many times as much, to find the directions takes as long as it saves.
+_MANY_MORE = 3
 # With this share of the variance lost, the rounding errors of float32 do not count.
 _SINGLE_PRECISION_LOSS = 0.01
 # What is formed of a large array at a time.
@@ -292,8 +294,8 @@ class Sketch(Moments):
 
 
 def _leading_columns(C: Float64Array, n: int) -> Float64Array:
-    """Return n combinations of the columns of C that have about its leading left singular vectors, if it has more."""
-    if C.shape[1] <= n:
+    """Return n combinations of the columns of C, if it has many more, with about its leading left singular vectors."""
+    if C.shape[1] <= _MANY_MORE * n:
         return C
     basis = _mixture(C.shape[1], n)
     for _ in range(_SUBSPACE_STEPS):
