@@ -165,6 +165,8 @@ class CrossValidationDisplay(Display):
         -------
         display : CrossValidationDisplay
         """
+        if not hasattr(model, "cv_results_"):
+            raise TypeError(f"{type(model).__name__} has not been cross-validated: use a fitted IncrementalPLSCV.")
         results = model.cv_results_
         if f"mean_test_{metric}" not in results:
             known = sorted(key[10:] for key in results if key.startswith("mean_test_"))
