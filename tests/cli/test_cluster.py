@@ -81,8 +81,8 @@ def test_interrupts_are_for_the_command_and_not_for_its_workers():
     if not hasattr(signal, "pthread_sigmask"):
         pytest.skip("signals cannot be held back here")
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with cluster._without_interrupts(), get_context("spawn").Pool(1) as pool:
+        assert signal.SIGINT in pool.apply(signal.pthread_sigmask, (signal.SIG_BLOCK, []))
     with pytest.raises(KeyboardInterrupt), cluster._without_interrupts():
-        with get_context("spawn").Pool(1) as pool:
-            assert signal.SIGINT in pool.apply(signal.pthread_sigmask, (signal.SIG_BLOCK, []))
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
