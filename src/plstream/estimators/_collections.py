@@ -30,7 +30,7 @@ from ..sources import Block, Source
 from ..sources.blocks import SMALL_BYTES
 from ..statistics.moments import aged
 from ._base import located_errors, unchanged_on_failure, validate_rows
-from ._labels import is_text
+from ._labels import Labels, as_labels, is_text
 
 __all__ = ["CollectionRows", "apply_lazily", "is_collection", "label_counts", "learn_collection"]
 
@@ -76,9 +76,15 @@ def learn_collection(
     fresh: Any = clone(model)
     goes_on = not reset and _is_fitted(model)
     params = {}
-    if classes is not None or _learns_labels(model, collection, goes_on=goes_on):
+    of_labels = classes is not None or _learns_labels(model, collection, goes_on=goes_on)
+    if getattr(model, "target", None) == "auto":
+        # All blocks are to be taken alike.
+        fresh.target = "labels" if of_labels else "values"
+    if of_labels:
         known = model.classes_ if goes_on and classes is None else classes
-        params["classes"] = label_counts(collection)[0] if known is None else known
+        if known is None:
+            known = Labels.of(as_labels(label_counts(collection)[0], type(model).__name__, first=True), None).classes
+        params["classes"] = known
     _require_room(fresh, collection, params.get("classes"))
     first_rows = None
     if by_number and hasattr(fresh, "_begin_at"):
@@ -89,7 +95,8 @@ def learn_collection(
         raise ValueError(_NO_ROWS)
     with unchanged_on_failure(model):
         after = _followed_by(model, learned) if goes_on else learned
-        vars(model).update(vars(after))
+        parameters = model.get_params(deep=False)
+        vars(model).update((name, value) for name, value in vars(after).items() if name not in parameters)
     return model
 
 
