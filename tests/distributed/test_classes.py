@@ -149,6 +149,25 @@ def test_selectors(model, y):
     np.testing.assert_allclose(parts.scores_, expected.scores_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("unknown", [False, True])
+def test_rows_are_not_read_for_labels_or_numbers(unknown):
+    made = []
+
+    def count(block):
+        made.append(len(block))
+        return block
+
+    counted, y = array(X).map_blocks(count, dtype=X.dtype, meta=X[:0]), array(Y)
+    if unknown:
+        y = y[da.ones(N, chunks=41, dtype=bool)]
+        counted = counted[da.ones(N, chunks=41, dtype=bool)]
+    IncrementalPLSCV(3).fit(counted, y)
+    assert sum(made) == N
+    made.clear()
+    IncrementalPLSClassifier(3, solver="gram").fit(counted, y)
+    assert sum(made) == N
+
+
 # IncrementalPLSCV.
 
 

@@ -300,7 +300,7 @@ def _learns_labels(model: Any, collection: Remote, *, goes_on: bool) -> bool:
     """Return whether y holds labels: what it is for some models, a look at the first block tells."""
     if is_classifier(model) or goes_on or getattr(model, "target", "values") != "auto":
         return bool(is_classifier(model))
-    return bool(collection.blocks.first(_has_text))
+    return bool(collection.targets.first(_has_text))
 
 
 def _has_text(block: LoadedBlock) -> bool:
@@ -334,7 +334,7 @@ def _require_room(model: Any, collection: Remote, classes: Any) -> None:
 
 def label_counts(collection: Remote) -> tuple[Array, Array]:
     """Return all labels of y, in ascending order, and the weight of the rows of each, from a read of their own."""
-    counted = collection.blocks.reduce(_LabelCounts(collection.names), _added_counts, "labels")
+    counted = collection.targets.reduce(_LabelCounts(collection.names), _added_counts, "labels")
     if counted is None:
         raise ValueError(_NO_ROWS)
     labels, counts = counted
@@ -345,6 +345,6 @@ def _first_rows(collection: Remote) -> Array:
     """Return how many rows with a weight come before each block, from a read of their own if that is not known."""
     n_rows = collection.blocks.n_rows
     if n_rows is None or "sample_weight" in collection.names:
-        counts = collection.blocks.reduce(_RowCounts(collection.names), dict.__or__, "rows counted") or {}
+        counts = collection.targets.reduce(_RowCounts(collection.names), dict.__or__, "rows counted") or {}
         n_rows = [counts.get(number, 0) for number in range(max(counts, default=0) + 1)]
     return np.cumsum([0, *n_rows])
