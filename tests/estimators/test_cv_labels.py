@@ -218,9 +218,8 @@ def test_sources(tmp_path, monkeypatch):
         assert reads == [0]
         assert_same_table(model.cv_results_, expected.cv_results_)
         assert_same_table(IncrementalPLSCV(4, target=target).partial_fit(source).cv_results_, expected.cv_results_)
-        known = IncrementalPLSCV(4, target=target)
-        labels = NAMES if target == "auto" else range(4)
-        assert_same_table(fit_source(known, source, classes=labels).cv_results_, expected.cv_results_)
+        by_blocks = fit_source(IncrementalPLSCV(4, target=target), source)
+        assert_same_table(by_blocks.cv_results_, expected.cv_results_)
         np.testing.assert_array_equal(
             NAMES[np.searchsorted(model.classes_, model.predict(source))], expected.predict(X)
         )
@@ -228,6 +227,14 @@ def test_sources(tmp_path, monkeypatch):
     stream = open_source(X, Y, batch_size=30)
     # What can be read only once is looked at as it is read.
     assert_same_table(IncrementalPLSCV(4).fit(stream).cv_results_, expected.cv_results_)
+
+
+@pytest.mark.parametrize("model", [IncrementalPLSCV(2), IncrementalPLSClassifier(2, solver="gram")])
+def test_blocks_of_one_class(model):
+    order = np.argsort(NUMBERS, kind="stable")
+    source = open_source(X[order], Y[order], batch_size=7)
+    expected = clone(model).fit(X[order], Y[order]).predict_proba(X)
+    np.testing.assert_allclose(fit_source(clone(model), source).predict_proba(X), expected, rtol=1e-7, atol=1e-12)
 
 
 def test_sparse_and_float32_rows():
