@@ -85,12 +85,15 @@ class Remote(ABC):
         What is known of the columns.
     blocks : RemoteBlocks
         The blocks, each of X, y and the columns.
+    targets : RemoteBlocks
+        The same with nothing to be read of X, for which y stands in.
     """
 
     name: str
     names: Sequence[str]
     layout: Layout
     blocks: RemoteBlocks
+    targets: RemoteBlocks
 
 
 class Collection(Remote):
@@ -130,6 +133,13 @@ class Collection(Remote):
         self.blocks = RemoteBlocks(
             graph, list(zip(*blocks, strict=True)), n_rows=n_rows, row_bytes=_row_bytes(X, _n_targets(y))
         )
+        self._beside = graph, list(zip(blocks[1], *blocks[1:], strict=True)), n_rows
+
+    @cached_property
+    def targets(self) -> RemoteBlocks:  # type: ignore[override]
+        """The blocks without X."""
+        graph, blocks, n_rows = self._beside
+        return RemoteBlocks(graph, blocks, n_rows=n_rows)
 
     @cached_property
     def layout(self) -> Layout:  # type: ignore[override]

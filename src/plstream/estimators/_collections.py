@@ -30,7 +30,7 @@ from ..sources import Block, Source
 from ..sources.blocks import SMALL_BYTES
 from ..statistics.moments import aged
 from ._base import located_errors, unchanged_on_failure, validate_rows
-from ._labels import is_text
+from ._labels import Labels, as_labels, is_text
 
 __all__ = ["CollectionRows", "apply_lazily", "is_collection", "label_counts", "learn_collection"]
 
@@ -76,9 +76,15 @@ def learn_collection(
     fresh: Any = clone(model)
     goes_on = not reset and _is_fitted(model)
     params = {}
-    if classes is not None or _learns_labels(model, collection, goes_on=goes_on):
+    of_labels = classes is not None or _learns_labels(model, collection, goes_on=goes_on)
+    if getattr(model, "target", None) == "auto":
+        # All blocks are to be taken alike.
+        fresh.target = "labels" if of_labels else "values"
+    if of_labels:
         known = model.classes_ if goes_on and classes is None else classes
-        params["classes"] = label_counts(collection)[0] if known is None else known
+        if known is None:
+            known = Labels.of(as_labels(label_counts(collection)[0], type(model).__name__, first=True), None).classes
+        params["classes"] = known
     _require_room(fresh, collection, params.get("classes"))
     first_rows = None
     if by_number and hasattr(fresh, "_begin_at"):
@@ -89,7 +95,8 @@ def learn_collection(
         raise ValueError(_NO_ROWS)
     with unchanged_on_failure(model):
         after = _followed_by(model, learned) if goes_on else learned
-        vars(model).update(vars(after))
+        parameters = model.get_params(deep=False)
+        vars(model).update((name, value) for name, value in vars(after).items() if name not in parameters)
     return model
 
 
@@ -293,7 +300,7 @@ def _learns_labels(model: Any, collection: Remote, *, goes_on: bool) -> bool:
     """Return whether y holds labels: what it is for some models, a look at the first block tells."""
     if is_classifier(model) or goes_on or getattr(model, "target", "values") != "auto":
         return bool(is_classifier(model))
-    return bool(collection.blocks.first(_has_text))
+    return bool(collection.targets.first(_has_text))
 
 
 def _has_text(block: LoadedBlock) -> bool:
@@ -327,7 +334,7 @@ def _require_room(model: Any, collection: Remote, classes: Any) -> None:
 
 def label_counts(collection: Remote) -> tuple[Array, Array]:
     """Return all labels of y, in ascending order, and the weight of the rows of each, from a read of their own."""
-    counted = collection.blocks.reduce(_LabelCounts(collection.names), _added_counts, "labels")
+    counted = collection.targets.reduce(_LabelCounts(collection.names), _added_counts, "labels")
     if counted is None:
         raise ValueError(_NO_ROWS)
     labels, counts = counted
@@ -338,6 +345,6 @@ def _first_rows(collection: Remote) -> Array:
     """Return how many rows with a weight come before each block, from a read of their own if that is not known."""
     n_rows = collection.blocks.n_rows
     if n_rows is None or "sample_weight" in collection.names:
-        counts = collection.blocks.reduce(_RowCounts(collection.names), dict.__or__, "rows counted") or {}
+        counts = collection.targets.reduce(_RowCounts(collection.names), dict.__or__, "rows counted") or {}
         n_rows = [counts.get(number, 0) for number in range(max(counts, default=0) + 1)]
     return np.cumsum([0, *n_rows])
