@@ -1,16 +1,17 @@
 """The code of the guide runs, but for that of other engines."""
 
-import re
 from pathlib import Path
 
 import pytest
+
+from tests.test_docs import blocks_of
 
 GUIDE = Path(__file__).parents[2] / "docs" / "distributed.md"
 
 
 def test_guide():
     dask = pytest.importorskip("dask", reason="needs Dask")
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    blocks = blocks_of(GUIDE)
     assert len(blocks) == 4
     names = {}
     with dask.config.set(scheduler="sync"):
