@@ -35,6 +35,7 @@ from plstream import (
 from plstream.inspection import interactive, model_report, report
 
 from ..browser import Tab, check_page
+from ..real_data import real_data
 from .test_report import HOSTILE, contrast, luminance
 
 DRAWING = "/* what draws the figures */"
@@ -374,9 +375,51 @@ def test_drift_unusual_rows_and_bias():
     later[:, 4] += 3 * X[:, 4].std()
     page = model_report(model, later, y[1000:] + 5)
     assert "x4 (+3" in caution(page, "Drift.")[1]
-    assert caution(page, "Unusual rows.")[0] == "no"
+    assert caution(page, "Drift.")[0] == caution(page, "Unusual rows.")[0] == "partly"
+    assert caution(model_report(model, later), "Unusual rows.")[0] == "no"
     assert "too low by" in caution(page, "Bias.")[1]
     assert len(page.lead) == 3
+
+
+def test_unusual_rows_that_are_predicted_as_well_as_others():
+    """Of something new in X that says nothing of y, the target tells that it does no harm."""
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(1200, 2))
+    X = factors @ rng.normal(size=(2, 30)) + 0.1 * rng.normal(size=(1200, 30))
+    X[:, 29] = rng.normal(size=1200)
+    y = factors[:, 0] + rng.normal(size=1200)
+    model = IncrementalPLS(2, scale=False, solver="gram").fit(X[:1000], y[:1000])
+    later = X[1000:].copy()
+    later[::3, 29] += 10
+    verdict, text = caution(model_report(model, later, y[1000:]), "Unusual rows.")
+    assert verdict == "partly"
+    assert "not much worse: the RMSE of y is" in text
+    assert caution(model_report(model, later), "Unusual rows.")[0] == "no"
+    worse = y[1000:].copy()
+    worse[::3] += 20 * rng.normal(size=67)
+    verdict, text = caution(model_report(model, later, worse), "Unusual rows.")
+    assert verdict == "no"
+    assert "are worse" in text
+
+
+def test_spectra_that_are_predicted_well_are_no_cause_for_alarm():
+    """The last of these spectra are unlike those before, and predicted with an R2 of 0.98."""
+    arrays = real_data("spectra/pls_gasoline.npz")
+    X, y = arrays["NIR"], arrays["octane"]
+    model = IncrementalPLS(4, solver="gram").fit(X[:40], y[:40])
+    page = model_report(model, X[40:], y[40:])
+    verdict, text = caution(page, "Unusual rows.")
+    assert verdict == caution(page, "Drift.")[0] == "partly"
+    assert "14 of 20" in text
+    assert "only 40 rows are too narrow" in text
+    assert "not much worse" in text
+    arrays = real_data("spectra/tecator.npz")
+    X, y = arrays["X"], arrays["Y_water_fat_protein"][:, 1]
+    order = np.random.default_rng(0).permutation(len(X))
+    model = IncrementalPLS(8, solver="gram").fit(X[order[:144]], y[order[:144]])
+    verdict, text = caution(model_report(model, X[order[144:]], y[order[144:]]), "Unusual rows.")
+    assert verdict == "yes"
+    assert text.endswith("measured data often has.")
 
 
 def test_predictions_that_are_no_better_than_guessing():

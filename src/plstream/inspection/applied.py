@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 
@@ -48,6 +49,8 @@ class Applied:
         Rows read.
     score : Score or None
         How good predictions are, if there are such and y.
+    score_beyond, score_within : Score or None
+        The same of the rows beyond a limit of T2 or Q, and of the others, if there are any.
     sample : dict of str to ndarray
         A sample of rows: their number ``row``, ``scores``, and as far as there are such ``y``, ``predicted``, ``t2``
         and ``q``.
@@ -74,6 +77,8 @@ class Applied:
     labels: bool = False
     n_rows: int = 0
     score: Score | None = None
+    score_beyond: Score | None = None
+    score_within: Score | None = None
     moments: Gram = field(default_factory=lambda: Gram(0, 0))
     features: Moments = field(default_factory=lambda: Moments(0, 0))
     n_t2_alarms: int = 0
@@ -192,12 +197,24 @@ def _add(found: Applied, model: Any, X: Rows, y: Array | None, first_row: int, r
         found.n_t2_alarms += int(checked.t2_alarm.sum())
         found.n_q_alarms += int(checked.q_alarm.sum())
         found.n_alarms += int(checked.alarm.sum())
+        if found.score is not None and y is not None and predicted is not None:
+            found.score_beyond = _added(found.score_beyond, model, y, predicted, checked.alarm)
+            found.score_within = _added(found.score_within, model, y, predicted, ~checked.alarm)
         excess = np.maximum(_share(checked.t2, found.monitor.t2_limit_), _share(checked.q, found.monitor.q_limit_))
         most = np.argsort(-excess, kind="stable")[:N_NAMED]
         rest = {name: column[most] for name, column in columns.items()}
         found._named.add(-excess[most], rest | {"excess": excess[most], "X": _dense(X[most])})
     found._drawn.add(random.random(n), columns)
     found.n_rows += n
+
+
+def _added(score: Score | None, model: Any, y: Array, predicted: Array, which: NDArray[np.bool_]) -> Score | None:
+    """Return a score with some rows more; None as long as there are none."""
+    if not which.any():
+        return score
+    score = score_for(model, y[which]) if score is None else score
+    score.add(y[which], predicted[which])
+    return score
 
 
 def _causes(found: Applied) -> list[list[tuple[int, float]]]:

@@ -25,6 +25,13 @@ _BEYOND_CHANCE = 5.0
 # In standard deviations.
 _MOVED = 0.5
 _N_NAMED = 3
+# Rows of measured data are not normal: so many times as many are beyond the two limits as of normal rows.
+_OFTEN_BEYOND = 5.0
+# Limits from fewer rows are too narrow, the more so the more features there are.
+_FEW_ROWS_FOR_LIMITS = 100
+# Errors of fewer rows are not compared, and those that are so many times as large as others are much larger.
+_COMPARABLE_ROWS = 5
+_MUCH_LARGER = 2.0
 
 
 def cautions(traits: Traits, found: Applied | None, responses: list[str]) -> list[Caution]:
@@ -32,8 +39,8 @@ def cautions(traits: Traits, found: Applied | None, responses: list[str]) -> lis
     order = {"no": 0, "partly": 1, "open": 2, "yes": 3}
     all_of_them = [*_rows(traits), *_rank(traits), *_validation(traits), *_sketch(traits), *_unused(traits)]
     if found is not None:
-        all_of_them += [*_predictions(found, responses), *_labels(traits, found), *_alarms(found)]
-        all_of_them += [*_drift(traits, found), *_constant(traits, found)]
+        all_of_them += [*_predictions(found, responses), *_labels(traits, found)]
+        all_of_them += [*_alarms(traits, found, responses), *_drift(traits, found), *_constant(traits, found)]
     return sorted(all_of_them, key=lambda caution: order[caution[0]])
 
 
@@ -141,16 +148,16 @@ def _labels(traits: Traits, found: Applied) -> Iterator[Caution]:
         yield "no", "New labels.", f"The data has labels that the model has never seen, and gets wrong: {names}{more}."
 
 
-def _alarms(found: Applied) -> Iterator[Caution]:
+def _alarms(traits: Traits, found: Applied, responses: list[str]) -> Iterator[Caution]:
     if found.monitor is None:
         if found.no_monitor:
             yield "open", "Unusual rows.", found.no_monitor
         return
-    share, expected = found.n_alarms / found.n_rows, 1 - found.monitor.level
-    chance = np.sqrt(expected / found.n_rows)
+    n, expected = found.n_rows, 1 - found.monitor.level
+    share = found.n_alarms / n
     text = (
-        f"{found.n_alarms:,} of {found.n_rows:,} rows ({share:.1%}) are beyond a limit of T2 ({found.n_t2_alarms:,}) "
-        f"or of Q ({found.n_q_alarms:,}); of rows like those before, {expected:.0%} are beyond each."
+        f"{found.n_alarms:,} of {n:,} rows ({share:.1%}) are beyond a limit of T2 ({found.n_t2_alarms:,}) "
+        f"or of Q ({found.n_q_alarms:,}); of normal rows like those before, {expected:.0%} are beyond each."
     )
     if found.monitor.n_reference_rows_:
         yield (
@@ -158,10 +165,40 @@ def _alarms(found: Applied) -> Iterator[Caution]:
             "Unusual rows.",
             f"{text} The limits are from these very rows, as the model keeps none of its own.",
         )
-    elif share > 2 * expected + 3 * chance:
-        yield "no" if share > 0.1 else "partly", "Unusual rows.", f"{text} Predictions of these are in doubt."
-    else:
+        return
+    if share <= 2 * expected + 3 * np.sqrt(expected / n):
         yield "yes", "Unusual rows.", text
+        return
+    if traits.n_rows is not None and traits.n_rows < _FEW_ROWS_FOR_LIMITS:
+        text += f" Limits from only {counted(traits.n_rows, 'row')} are too narrow, and more rows are beyond by chance."
+    often = 2 * expected * _OFTEN_BEYOND
+    if share <= often + 3 * np.sqrt(often / n):
+        yield "yes", "Unusual rows.", f"{text} That is not more than measured data often has."
+        return
+    larger, errors = _errors_beyond(found, responses)
+    if larger is None:
+        yield "no", "Unusual rows.", f"{text} Predictions of these are in doubt."
+    elif larger:
+        yield "no", "Unusual rows.", f"{text} Predictions of these are worse: {errors}."
+    else:
+        yield "partly", "Unusual rows.", f"{text} Predictions of these are not much worse: {errors}."
+
+
+def _errors_beyond(found: Applied, responses: list[str]) -> tuple[bool | None, str]:
+    """Return whether errors of rows beyond a limit are much larger than those of others, None if that is not known."""
+    beyond, within = found.score_beyond, found.score_within
+    if beyond is None or within is None or min(beyond.n_rows, within.n_rows) < _COMPARABLE_ROWS:
+        return None, ""
+    if isinstance(beyond, Accuracy) and isinstance(within, Accuracy):
+        larger = beyond.error() > _MUCH_LARGER * max(within.error(), 1 / within.n_rows)
+        return larger, f"{1 - beyond.error():.1%} of their labels are right, and {1 - within.error():.1%} of the others"
+    assert isinstance(beyond, Regression)
+    assert isinstance(within, Regression)
+    ratios = beyond.rmse / np.maximum(within.rmse, np.finfo(float).tiny)
+    worst = int(np.argmax(ratios))
+    name = f" of {responses[worst]}" if worst < len(responses) else ""
+    errors = f"the RMSE{name} is {beyond.rmse[worst]:.3g}, and that of the others {within.rmse[worst]:.3g}"
+    return bool(ratios[worst] > _MUCH_LARGER), errors
 
 
 def _drift(traits: Traits, found: Applied) -> Iterator[Caution]:
@@ -192,8 +229,10 @@ def _drift(traits: Traits, found: Applied) -> Iterator[Caution]:
         return
     most = moved[np.argsort(-np.abs(moves[moved]), kind="stable")[:_N_NAMED]]
     names = ", ".join(f"{traits.features.names[k]} ({moves[k]:+.2g})" for k in most)
+    # Where the target is known, what it does to predictions is seen.
+    unseen = found.score is None and len(moved) > 0.1 * len(mean)
     yield (
-        "no" if len(moved) > 0.1 * len(mean) else "partly",
+        "no" if unseen else "partly",
         "Drift.",
         (
             f"{len(moved):,} of {len(mean):,} features have a mean that is more than {limit:.2g} standard "
