@@ -30,7 +30,7 @@ from ..sources import Block, Source
 from ..sources.blocks import SMALL_BYTES
 from ..statistics.moments import aged
 from ._base import located_errors, unchanged_on_failure, validate_rows
-from ._labels import Labels, as_labels, is_text
+from ._labels import Labels, as_labels, balanced_weights, is_text, require_known
 
 __all__ = ["CollectionRows", "apply_lazily", "is_collection", "label_counts", "learn_collection"]
 
@@ -75,28 +75,26 @@ def learn_collection(
     collection = collection_of(X, y, sample_weight=sample_weight, **columns)
     fresh: Any = clone(model)
     goes_on = not reset and _is_fitted(model)
-    params = {}
-    of_labels = classes is not None or _learns_labels(model, collection, goes_on=goes_on)
+    classes = _known_classes(model, classes) if goes_on else _classes_to_come(fresh, collection, classes)
     if getattr(model, "target", None) == "auto":
         # All blocks are to be taken alike.
-        fresh.target = "labels" if of_labels else "values"
-    if of_labels:
-        known = model.classes_ if goes_on and classes is None else classes
-        if known is None:
-            known = Labels.of(as_labels(label_counts(collection)[0], type(model).__name__, first=True), None).classes
-        params["classes"] = known
-    _require_room(fresh, collection, params.get("classes"))
+        fresh.target = "values" if classes is None else "labels"
+    _require_room(fresh, collection, classes)
     first_rows = None
     if by_number and hasattr(fresh, "_begin_at"):
         first_rows = _first_rows(collection) + (model.n_samples_seen_ if goes_on else 0)
+    params = {} if classes is None else {"classes": classes}
     learning = _Learning(collection.names, fresh, params, first_rows)
     learned = collection.blocks.reduce(learning, _followed_by, "read 1 of 1")
     if learned is None:
         raise ValueError(_NO_ROWS)
     with unchanged_on_failure(model):
         after = _followed_by(model, learned) if goes_on else learned
-        parameters = model.get_params(deep=False)
-        vars(model).update((name, value) for name, value in vars(after).items() if name not in parameters)
+        if not goes_on:
+            vars(model).pop("feature_names_in_", None)
+        # Parameters stay those that the caller has set.
+        params = model.get_params(deep=False)
+        vars(model).update({name: value for name, value in vars(after).items() if name not in params})
     return model
 
 
@@ -245,9 +243,9 @@ class _LabelCounts(_Fold):
         if isinstance(X, Source):
             counted = X.label_counts()
         else:
-            labels, where = np.unique(np.asarray(y), return_inverse=True)
+            labels, where = np.unique(as_labels(y, "A classifier", warn=False), return_inverse=True)
             weight = np.broadcast_to(columns.get("sample_weight", 1.0), len(where))
-            counted = labels, np.bincount(where.ravel(), weight)
+            counted = labels, np.bincount(where, weight)
         return counted if total is None else _added_counts(total, counted)
 
 
@@ -296,9 +294,31 @@ class _Merging:
         return part, first[1] + second[1]
 
 
-def _learns_labels(model: Any, collection: Remote, *, goes_on: bool) -> bool:
+def _known_classes(model: Any, classes: Any) -> Array | None:
+    """Return all labels of a model that has learnt before, or None if it learns values."""
+    known = model.classes_ if is_classifier(model) else None
+    if classes is not None:
+        if known is None:
+            raise ValueError("classes are for labels, and y holds values: pass none.")
+        require_known(classes, known)
+    return known
+
+
+def _classes_to_come(fresh: Any, collection: Remote, classes: Any) -> Any:
+    """Return all labels that a new model will see, those given or those that there are, or None if it learns values."""
+    if classes is not None or not _learns_labels(fresh, collection):
+        return classes
+    values, counts = label_counts(collection)
+    found = Labels.of(as_labels(values, type(fresh).__name__, first=True), None).classes
+    if getattr(fresh, "class_weight", None) == "balanced":
+        # What is balanced in all blocks together need not be so in any of them.
+        fresh.class_weight = dict(zip(found.tolist(), balanced_weights(counts), strict=True))
+    return found
+
+
+def _learns_labels(model: Any, collection: Remote) -> bool:
     """Return whether y holds labels: what it is for some models, a look at the first block tells."""
-    if is_classifier(model) or goes_on or getattr(model, "target", "values") != "auto":
+    if is_classifier(model) or getattr(model, "target", "values") != "auto":
         return bool(is_classifier(model))
     return bool(collection.targets.first(_has_text))
 
