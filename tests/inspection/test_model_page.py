@@ -381,6 +381,16 @@ def test_drift_unusual_rows_and_bias():
     assert len(page.lead) == 3
 
 
+def test_responses_have_the_names_of_y():
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    X, y = make_data()
+    assert "it predicts octane with" in model_report(make_model(), X, pandas.Series(y, name="octane")).lead[1]
+    assert "it predicts y with" in model_report(make_model(), X, pandas.Series(y)).lead[1]
+    frame = pandas.DataFrame({"fat": y, "water": -y})
+    model = IncrementalPLS(2).fit(X, frame)
+    assert re.search("predicts fat with .* and water with", model_report(model, X, frame).lead[1])
+
+
 def test_unusual_rows_that_are_predicted_as_well_as_others():
     """Of something new in X that says nothing of y, the target tells that it does no harm."""
     rng = np.random.default_rng(0)

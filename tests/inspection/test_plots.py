@@ -91,10 +91,11 @@ def test_few_features_are_bars_with_names():
     pandas = pytest.importorskip("pandas")
     X, y = regression_data(50, 5)
     X[:, 2] = 1.0
-    names = ["a", "$b", "constant", "d" * 50, "e"]
+    names = ["a", "$b", "constant", "d" * 50 + "1", "e"]
     model = IncrementalPLS(2).fit(pandas.DataFrame(X, columns=names), y)
     display = drawn(LoadingsDisplay.from_estimator(model))
-    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["a", r"\$b", "constant", "d" * 23 + "…", "e"]
+    long = "d" * 12 + "…" + "d" * 10 + "1"
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["a", r"\$b", "constant", long, "e"]
     widths = [bar.get_width() for bar in display.ax_.patches]
     np.testing.assert_array_equal(widths, model.x_loadings_.T.ravel())
     display = drawn(VIPDisplay.from_estimator(model))
@@ -403,6 +404,27 @@ def test_axes_that_are_given_are_used_and_nothing_else_is_touched(data, model):
     assert plt.get_fignums() == [figure.number]
     assert dict(matplotlib.rcParams) == before
     assert displays[0].plot().figure_ is not figure
+
+
+@pytest.mark.parametrize(("paper", "light"), [("black", True), ("white", False), ("none", False)])
+def test_what_is_written_around_axes_can_be_read(data, model, paper, light):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    colors = pytest.importorskip("matplotlib.colors")
+    X, y = data
+    figure, ax = plt.subplots(facecolor=paper)
+    display = ScoresDisplay.from_estimator(model, X, y, ax=ax)
+    written = [ax.xaxis.label, ax.yaxis.label, ax.get_xticklabels()[0], figure.axes[1].yaxis.label]
+    assert [min(colors.to_rgb(text.get_color())) > 0.5 for text in written] == [light] * 4
+    assert display.ax_.get_legend().get_frame_on() == light
+    plt.close(figure)
+
+
+def test_coefficients_of_many_classes_say_how_many_are_drawn(data):
+    X, _ = data
+    display = CoefficientsDisplay.from_estimator(
+        IncrementalPLS(2, solver="gram").fit(X, np.eye(12)[np.arange(len(X)) % 12])
+    )
+    assert "(the first 10 of 12)" in display.ax_.get_xlabel() + display.ax_.get_ylabel()
 
 
 def test_bad_calls(data, model):

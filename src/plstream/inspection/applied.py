@@ -127,7 +127,7 @@ def apply_model(model: Any, X: Any, y: Any = None) -> Applied:
         target = None if y is None else as_target(y, type(model).__name__)
         if target is not None:
             check_consistent_length(rows, target)
-        found = Applied("the data given", None)
+        found = Applied("the data given", _names_of(y))
     with warnings.catch_warnings():
         # Names of features are checked by now.
         warnings.simplefilter("ignore")
@@ -141,6 +141,13 @@ def apply_model(model: Any, X: Any, y: Any = None) -> Applied:
     if not found.n_rows:
         raise DataError(f"{found.name} has no rows.")
     return found
+
+
+def _names_of(y: Any) -> list[str] | None:
+    """Return the names that the columns of a frame, or a series, have."""
+    names = [y.name] if getattr(y, "ndim", 0) == 1 and getattr(y, "name", None) is not None else None
+    columns = getattr(y, "columns", names)
+    return None if columns is None else [str(name) for name in columns]
 
 
 def _blocks(rows: Any, target: Array | None) -> Iterator[tuple[Rows, Array | None]]:

@@ -171,7 +171,7 @@ def _footer() -> str:
 
 
 def _facts(traits: Traits, found: Applied | None) -> dict[str, object]:
-    facts: dict[str, object] = {"Kind": traits.kind}
+    facts: dict[str, object] = {}
     if traits.n_components is not None:
         facts["Components"] = traits.n_components
     facts["Features"] = f"{len(traits.features):,}"

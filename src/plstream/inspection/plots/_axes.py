@@ -52,6 +52,15 @@ def _plt() -> Any:
     return plt
 
 
+def ink(ax: Axes) -> str:
+    """Return the colour of what is written around axes: axes that were given may be in a dark figure."""
+    from matplotlib.colors import rgb_to_hsv, to_rgba
+
+    red, green, blue, alpha = to_rgba(ax.figure.get_facecolor())
+    is_dark = alpha > 0.5 and rgb_to_hsv((red, green, blue))[2] < 0.5
+    return PAPER if is_dark else INK
+
+
 def dress(ax: Axes) -> None:
     """Give axes the common look."""
     ax.set_facecolor(PAPER)
@@ -60,15 +69,15 @@ def dress(ax: Axes) -> None:
     for side, spine in ax.spines.items():
         spine.set_visible(side in {"left", "bottom"})
         spine.set_edgecolor(FAINT)
-    ax.tick_params(which="both", color=FAINT, labelcolor=INK, labelsize=SMALL)
+    ax.tick_params(which="both", color=FAINT, labelcolor=ink(ax), labelsize=SMALL)
 
 
 def label(ax: Axes, x: str, y: str, title: str = "", above: int = 0) -> None:
     """Write what the axes and the picture show, the title above the lines that a legend has there."""
-    ax.set_xlabel(x, fontsize=TEXT, color=INK)
-    ax.set_ylabel(y, fontsize=TEXT, color=INK)
+    ax.set_xlabel(x, fontsize=TEXT, color=ink(ax))
+    ax.set_ylabel(y, fontsize=TEXT, color=ink(ax))
     if title:
-        look: dict[str, Any] = {"fontsize": TEXT + 0.5, "color": INK, "loc": "left", "fontweight": "bold"}
+        look: dict[str, Any] = {"fontsize": TEXT + 0.5, "color": ink(ax), "loc": "left", "fontweight": "bold"}
         ax.set_title(title, pad=6 + 14.5 * above, **look)
 
 
@@ -86,7 +95,9 @@ def legend(ax: Axes, title: str = "", *, beside: bool = False) -> int:
     box = ax.legend(
         handles,
         names,
-        frameon=False,
+        # Its lines may be dark, too.
+        frameon=ink(ax) != INK,
+        facecolor=PAPER,
         fontsize=SMALL,
         labelcolor=INK,
         title=title or None,
@@ -115,7 +126,10 @@ def points(n: int) -> dict[str, Any]:
 
 
 def short(name: Any, length: int = 24) -> str:
-    """Return a name that fits beside the axes, without what matplotlib would take for mathematics."""
+    """Return a name that fits beside the axes, without what matplotlib would take for mathematics.
+
+    Long names often differ only at the end.
+    """
     text = str(name).replace("\n", " ")
-    text = text if len(text) <= length else f"{text[: length - 1]}…"
+    text = text if len(text) <= length else f"{text[: length // 2]}…{text[1 - (length - length // 2) :]}"
     return text.replace("$", r"\$")

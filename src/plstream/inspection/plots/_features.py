@@ -90,6 +90,7 @@ class FeatureDisplay(Display):
             places = np.arange(n) + (i - (k - 1) / 2) * height
             ax.barh(places, value, height, color=CLASSES[i % len(CLASSES)], label=short(name))
         ax.axvline(0, color=FAINT, linewidth=0.8)
+        ax.locator_params(axis="x", nbins=6)
         ax.set_yticks(range(n), [short(name) for name in self.feature_names])
         ax.set_ylim(n - 0.4, -0.6)
         ax.tick_params(axis="y", length=0)

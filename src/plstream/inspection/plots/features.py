@@ -12,7 +12,7 @@ from ..._types import Float64Array
 from ...selection import vip_scores
 from ..names import feature_names
 from ..palette import INK
-from ._axes import SMALL
+from ._axes import SMALL, ink
 from ._features import MOST_BARS, FeatureDisplay, apart, positions
 
 if TYPE_CHECKING:
@@ -154,7 +154,10 @@ class CoefficientsDisplay(FeatureDisplay):
         if targets is None:
             targets = [f"y{k}" for k in range(len(coefficients))] if classes is None else list(classes)
         values = dict(zip(map(str, targets), coefficients[:_MOST_LINES], strict=False))
-        return cls(values, feature_names(model), "Scaled coefficient" if scaled else "Coefficient").plot(ax, **options)
+        name = "Scaled coefficient" if scaled else "Coefficient"
+        if len(values) < len(targets):
+            name += f" (the first {len(values)} of {len(targets)})"
+        return cls(values, feature_names(model), name).plot(ax, **options)
 
 
 class VIPDisplay(FeatureDisplay):
@@ -229,7 +232,14 @@ class VIPDisplay(FeatureDisplay):
             n_above = int(np.sum(self.values["VIP"] > threshold))
             note = f"{n_above:,} of {len(order):,} above {threshold:g}"
             self.ax_.text(
-                1.0, 1.01, note, transform=self.ax_.transAxes, ha="right", va="bottom", fontsize=SMALL, color=INK
+                1.0,
+                1.01,
+                note,
+                transform=self.ax_.transAxes,
+                ha="right",
+                va="bottom",
+                fontsize=SMALL,
+                color=ink(self.ax_),
             )
         return self
 

@@ -12,7 +12,7 @@ from ..._types import Array, Float64Array
 from ..limits import t2_limit
 from ..palette import CLASS_MARKERS, CLASSES, FAINT, INK
 from ..residuals import score_variances
-from ._axes import SMALL, Display, label, legend, points, short
+from ._axes import SMALL, Display, ink, label, legend, points, short
 from ._many import of_many, sample
 from .features import component_columns
 
@@ -205,8 +205,8 @@ class ScoresDisplay(Display):
         if bar.solids is not None:
             bar.solids.set_alpha(1.0)
         bar.outline.set_visible(False)
-        bar.ax.tick_params(color=FAINT, labelcolor=INK, labelsize=SMALL)
-        bar.set_label(ylabel or "y", fontsize=SMALL + 1, color=INK)
+        bar.ax.tick_params(color=FAINT, labelcolor=ink(ax), labelsize=SMALL)
+        bar.set_label(ylabel or "y", fontsize=SMALL + 1, color=ink(ax))
 
     def _draw_ellipse(self, ax: Axes, level: float) -> None:
         if self.ellipse is None or self.ellipse.n_rows <= self.scores.shape[1]:
