@@ -100,6 +100,25 @@ def test_errors_come_from_the_worker():
             IncrementalPLS(2).fit(rows_of(bad), rows_of(Y))
 
 
+@pytest.mark.parametrize("bad", [False, True])
+def test_blocks_do_not_stay_on_the_workers(client, bad):
+    """Not even while somebody looks at the error."""
+    rows = X.copy()
+    rows[-1, 0] = np.nan if bad else 0.0
+    before = len(client.futures)
+    error = None
+    try:
+        IncrementalPLS(3).fit(rows_of(rows), rows_of(Y))
+    except ValueError as raised:
+        error = raised
+    assert (error is not None) == bad
+    for _ in range(100):
+        if len(client.futures) <= before:
+            break
+        time.sleep(0.05)
+    assert len(client.futures) <= before
+
+
 def test_memory_is_asked_for_first():
     wide = da.zeros((100_000, 1000), chunks=(20_000, 1000))
     with pytest.raises(MemoryError, match=r"may take 280.0 MB: use smaller chunks or fewer threads a worker"):

@@ -95,7 +95,7 @@ def sizes_of_units(blocks):
     from plstream.distributed.collections import graph_of
     from plstream.distributed.remote import RemoteBlocks
 
-    graph, keys = graph_of(blocks)
+    graph, (keys,) = graph_of(blocks)
     remote = RemoteBlocks(graph, [(key,) for key in keys])
     return remote._sizes, remote._shared
 

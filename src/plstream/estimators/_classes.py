@@ -221,7 +221,8 @@ class OfLabels(StreamedPLS):
                 yield source_rows
             return
         if is_collection(X):
-            yield self._rows_on_workers(X, y, sample_weight)
+            with self._rows_on_workers(X, y, sample_weight) as remote:
+                yield remote
             return
         rows = validate_rows(self, X, reset=reset)
         labels = as_labels(y, type(self).__name__, first=reset and classes is None)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -139,6 +139,13 @@ class CollectionRows:
 
     def require_finite(self) -> None:
         """Do nothing: blocks are looked at on the workers."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        # At once, and not when an error that refers to them is forgotten.
+        self.collection.blocks.let_go()
 
 
 def apply_lazily(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Any:
