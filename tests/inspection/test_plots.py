@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plstream import IncrementalPLS
+from plstream import CIPLS, IncrementalPLS, IncrementalPLSClassifier
 from plstream.inspection import (
     CoefficientsDisplay,
     CrossValidationDisplay,
@@ -436,6 +436,17 @@ def test_bad_calls(data, model):
         ScoresDisplay.from_estimator(model, data[0], components=[1, 5])
     with pytest.raises(ValueError, match="kind must be 'chart' or 'time', not 'bars'"):
         MonitoringDisplay.from_estimator(model, data[0], kind="bars")
+    X, y = data
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        ScoresDisplay.from_estimator(model, X, y[:5])
+    with pytest.raises(TypeError, match="IncrementalPLS has not been cross-validated"):
+        CrossValidationDisplay.from_estimator(model)
+    labels = y > 0
+    with pytest.raises(TypeError, match="CIPLS does not scale features"):
+        CoefficientsDisplay.from_estimator(CIPLS(2).fit(X, labels), scaled=True)
+    classifier = IncrementalPLSClassifier(2).fit(X, labels)
+    with pytest.raises(TypeError, match="predicts labels: use scikit-learn's ConfusionMatrixDisplay"):
+        PredictionDisplay.from_estimator(classifier, X, labels)
 
 
 def test_without_matplotlib():

@@ -67,3 +67,4 @@ def report(
         with shown():
             page = model_report(loaded, source, title=model.name)
     page.write(output, overwrite=force)
+    typer.echo(f"{output}: a page about {model}, to open in a browser")

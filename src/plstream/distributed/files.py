@@ -7,6 +7,7 @@ from math import ceil
 from typing import Any
 
 from ..sources import DataError, Source
+from ..sources.errors import needed
 from .collections import Layout, Remote
 from .graph import Rows
 from .remote import RemoteBlocks
@@ -49,6 +50,7 @@ class OnWorkers(Remote):
             raise DataError(f"{source.name} is not a file, which workers could open: pass a Dask array or files.")
         if not source.n_targets:
             raise ValueError(f"{source.name} has no target: open it with target=.")
+        needed("dask", "A fit on workers", "distributed")
         self.source = source
 
         self.name = source.name

@@ -126,6 +126,9 @@ class DriftTracker:
         self._moments: Moments | None = None
         self._earlier: Float64Array | None = None
 
+    def __repr__(self) -> str:
+        return f"DriftTracker({self.model!r}, threshold={self.threshold:g}), {self.n_batches_} batches"
+
     def partial_fit(self, X: Any, y: Any, **parameters: Any) -> Self:
         """Test the model with a batch, and let it learn the batch.
 

@@ -142,6 +142,9 @@ class Monitor:
         stream = getattr(model, "_stream", None)
         self._normal = None if stream is None else self._from_state(stream.current())
 
+    def __repr__(self) -> str:
+        return f"Monitor({self.model!r}, level={self.level:g})"
+
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn what is normal from reference rows, or from more of them.
 

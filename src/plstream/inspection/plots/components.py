@@ -165,6 +165,8 @@ class CrossValidationDisplay(Display):
         -------
         display : CrossValidationDisplay
         """
+        if not hasattr(model, "cv_results_"):
+            raise TypeError(f"{type(model).__name__} has not been cross-validated: use a fitted IncrementalPLSCV.")
         results = model.cv_results_
         if metric is None:
             metric = "rmse" if "mean_test_rmse" in results else "score"

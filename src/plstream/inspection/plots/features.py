@@ -149,6 +149,8 @@ class CoefficientsDisplay(FeatureDisplay):
         """
         coefficients = np.atleast_2d(model.coef_)
         if scaled:
+            if not hasattr(model, "x_scale_"):
+                raise TypeError(f"{type(model).__name__} does not scale features: leave out scaled=True.")
             coefficients = coefficients * model.x_scale_ / model.y_scale_[:, None]
         classes = getattr(model, "classes_", None)
         if targets is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from ..._types import Float64Array
 from ..palette import CLASSES, INK, PAPER
@@ -86,6 +87,8 @@ class PredictionDisplay(Display):
         -------
         display : PredictionDisplay
         """
+        if is_classifier(model) or hasattr(model, "classes_"):
+            raise TypeError(f"{type(model).__name__} predicts labels: use scikit-learn's ConfusionMatrixDisplay.")
         y_true = np.asarray(y)
         y_pred = np.asarray(model.predict(X))
         y_true, y_pred = (values if values.ndim == 1 else values[:, target] for values in (y_true, y_pred))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length
 
 from ..._types import Array, Float64Array
 from ..limits import t2_limit
@@ -82,7 +83,10 @@ class ScoresDisplay(Display):
         self, scores: Any, y: Any = None, *, labels: Sequence[str] = ("Score 1", "Score 2"), ellipse: Any = None
     ) -> None:
         self.scores: Float64Array = np.asarray(scores, dtype=np.float64)
-        self.y: Array | None = None if y is None else np.asarray(y).reshape(len(self.scores), -1)[:, 0]
+        self.y: Array | None = None if y is None else np.asarray(y)
+        if self.y is not None:
+            check_consistent_length(self.scores, self.y)
+            self.y = self.y.reshape(len(self.scores), -1)[:, 0]
         self.labels = labels
         self.ellipse = self._own_ellipse() if ellipse is None else Ellipse(*ellipse)
 
