@@ -10,6 +10,8 @@ An estimator with ``partial_fit`` and ``merge`` needs no more than, in ``fit`` a
 
 - ``_followed_by(later)``, which returns a model of its rows and then those of a later model, and changes neither;
 - ``_begin_at(row)``, which tells an unfitted model the number of the first row that it will see.
+
+and, if it keeps rows for a while, ``_settle()``, which makes a part of its state of them.
 """
 
 from __future__ import annotations
@@ -230,6 +232,13 @@ class _Learning(_Fold):
     model: Any
     params: dict[str, Any]
     first_rows: Array | None
+
+    def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
+        model = super().__call__(blocks)
+        if hasattr(model, "_settle"):
+            # A state travels, and rows do not.
+            model._settle()
+        return model
 
     def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
         model = self._begun(number) if total is None else total
