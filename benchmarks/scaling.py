@@ -25,7 +25,7 @@ from plstream import IncrementalPLS
 from plstream.distributed import remote
 
 GB = 1e9
-REPEATS = 5
+REPEATS = 4
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Case:
 
 
 CASES = (
-    Case("gram", "gram", 16_000, 1000, 5, 1000),
-    Case("sketch", "sketch", 8000, 4000, 5, 500),
-    Case("multipass", "multipass", 32_000, 1000, 4, 2000),
-    Case("multipass, generated", "multipass", 16_000, 1000, 2, 1000, kept=False),
+    Case("gram", "gram", 48_000, 1000, 5, 3000),
+    Case("sketch", "sketch", 12_000, 4000, 5, 1000),
+    Case("multipass", "multipass", 64_000, 1000, 4, 4000),
+    Case("multipass, generated", "multipass", 32_000, 1000, 2, 2000, kept=False),
 )
 QUICK = (
     Case("gram", "gram", 4000, 300, 3, 500),

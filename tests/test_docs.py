@@ -19,8 +19,7 @@ BLOCK = re.compile(r"(<!-- not run: .+? -->\n+)?```python\n(.*?)```", re.DOTALL)
 
 
 def blocks_of(page):
-    """Return the blocks that are to be run, without those that have prompts, which are doctests."""
-    return [code for why, code in BLOCK.findall(page.read_text()) if not why and not code.startswith(">>>")]
+    return [code for why, code in BLOCK.findall(page.read_text()) if not why]
 
 
 PAGES = [page.stem for page in sorted(DOCS.glob("*.md")) if blocks_of(page)]

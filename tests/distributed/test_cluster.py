@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from plstream import IncrementalPLS
+from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
 from plstream.distributed import map_reduce
 from plstream.progress import listening
 from tests.oracles import regression_data, relative_error
@@ -43,6 +43,17 @@ def test_results(solver, forgetting):
     model = IncrementalPLS(3, solver=solver, forgetting=forgetting).fit(rows_of(X), rows_of(Y))
     assert relative_error(model.coef_, expected.coef_) < 1e-9
     np.testing.assert_allclose(model.predict(rows_of(X)).compute(), expected.predict(X))
+
+
+def test_cross_validation_of_labels():
+    labels = np.where(Y[:, 0] > 0, "above", "below")
+    expected = IncrementalPLSCV(4).fit(X, labels)
+    model = IncrementalPLSCV(4).fit(rows_of(X), da.from_array(labels, chunks=70))
+    np.testing.assert_allclose(model.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], rtol=1e-9)
+    np.testing.assert_array_equal(model.predict(rows_of(X)).compute(), expected.predict(X))
+    exact = IncrementalPLSClassifier(3, class_weight="balanced").fit(rows_of(X), labels)
+    alone = IncrementalPLSClassifier(3, class_weight="balanced").fit(X, labels)
+    np.testing.assert_allclose(exact.predict_proba(rows_of(X)).compute(), alone.predict_proba(X), rtol=1e-9)
 
 
 def test_chunks_that_are_in_the_workers_memory():
@@ -87,6 +98,25 @@ def test_errors_come_from_the_worker():
             pytest.raises(ValueError, match=r"In block 12 \(rows from 600 on\): .*row 20, column 3"),
         ):
             IncrementalPLS(2).fit(rows_of(bad), rows_of(Y))
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_blocks_do_not_stay_on_the_workers(client, bad):
+    """Not even while somebody looks at the error."""
+    rows = X.copy()
+    rows[-1, 0] = np.nan if bad else 0.0
+    before = len(client.futures)
+    error = None
+    try:
+        IncrementalPLS(3).fit(rows_of(rows), rows_of(Y))
+    except ValueError as raised:
+        error = raised
+    assert (error is not None) == bad
+    for _ in range(100):
+        if len(client.futures) <= before:
+            break
+        time.sleep(0.05)
+    assert len(client.futures) <= before
 
 
 def test_memory_is_asked_for_first():

@@ -153,6 +153,21 @@ def test_shared_work():
     assert_same(IncrementalPLS(3).fit(array(X).persist(), array(y)), IncrementalPLS(3).fit(X, y))
 
 
+@pytest.mark.parametrize("solver", ["auto", "gram"])
+def test_what_rows_and_responses_are_made_from_is_made_once(solver):
+    calls = []
+
+    def load(i):
+        calls.append(i)
+        return np.column_stack([X, y])[i * 30 : i * 30 + 30]
+
+    parts = [da.from_delayed(dask.delayed(load)(i), (30, M + 1), float) for i in range(10)]
+    table = da.concatenate(parts)
+    model = IncrementalPLS(3, solver=solver).fit(table[:, :M], table[:, M], table[:, 0] ** 2)
+    assert_same(model, IncrementalPLS(3, solver=solver).fit(X, y, X[:, 0] ** 2))
+    assert sorted(calls) == list(range(10))
+
+
 def test_processes():
     with dask.config.set(scheduler="processes", num_workers=1):
         model = IncrementalPLS(3, solver="gram").fit(array(X), array(y))

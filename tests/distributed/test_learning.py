@@ -4,8 +4,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
+from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
 from plstream.estimators._collections import is_collection, learn_collection
 
 dask = pytest.importorskip("dask", reason="needs Dask")
@@ -113,3 +114,65 @@ def test_columns_beside():
     assert model.groups_ == Counter(groups.tolist())
     with pytest.raises(ValueError, match="X has 13 rows and groups has 12"):
         RowNumbers().partial_fit(cut(X), cut(X[:, 0]), groups=groups[1:])
+
+
+ROWS = np.random.default_rng(0).normal(size=(120, 4))
+NUMBERS = np.arange(120) % 3
+ROWS[:, 0] += NUMBERS
+
+
+@pytest.mark.parametrize("make", [IncrementalPLSClassifier, lambda c: IncrementalPLSCV(c, target="labels")])
+def test_classes_given_again_are_those_of_the_model(make):
+    """Blocks with other labels must not be taken for those that the model has."""
+    first, others, later = NUMBERS < 2, NUMBERS != 1, slice(60, None)
+    model = make(2).partial_fit(ROWS[first], NUMBERS[first])
+    with pytest.raises(ValueError, match="2 is not among the classes of the first call"):
+        model.partial_fit(cut(ROWS[others]), cut(NUMBERS[others]), classes=[0, 2])
+    assert model.class_count_.tolist() == [40, 40]
+    # Some of them are enough.
+    model = make(2).partial_fit(ROWS[:60], NUMBERS[:60])
+    expected = make(2).partial_fit(ROWS[:60], NUMBERS[:60])
+    rows, labels = ROWS[later][NUMBERS[later] > 0], NUMBERS[later][NUMBERS[later] > 0]
+    model.partial_fit(cut(rows), cut(labels), classes=[1, 2])
+    expected.partial_fit(rows, labels)
+    np.testing.assert_allclose(model.predict_proba(ROWS), expected.predict_proba(ROWS), rtol=1e-9)
+    values = IncrementalPLSCV(2).partial_fit(ROWS, ROWS[:, 0])
+    with pytest.raises(ValueError, match="classes are for labels"):
+        values.partial_fit(cut(ROWS), cut(ROWS[:, 0]), classes=[0, 1])
+
+
+@pytest.mark.parametrize("solver", ["auto", "gram"])
+def test_what_labels_can_be_is_the_same_as_of_arrays(solver):
+    model = IncrementalPLSClassifier(2, solver=solver)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        model.fit(cut(ROWS), cut(ROWS[:, 0]))
+    with pytest.raises(ValueError, match="y has only one class, 0"):
+        model.fit(cut(ROWS), cut(np.zeros(120, int)))
+    with pytest.raises(ValueError, match=r"In block .*: y must hold numbers, or labels that are all text"):
+        model.fit(cut(ROWS), cut(np.array(["a", np.nan, "b"], dtype=object)[NUMBERS]))
+    assert not hasattr(model, "solver_")
+
+
+@pytest.mark.parametrize("solver", ["auto", "gram"])
+def test_balanced_classes(solver):
+    labels, weight = np.where(np.arange(120) % 7, "often", "rare"), np.arange(120) % 4.0
+    model = IncrementalPLSClassifier(2, solver=solver, class_weight="balanced")
+    expected = IncrementalPLSClassifier(2, solver=solver, class_weight="balanced").fit(ROWS, labels, weight)
+    model.fit(cut(ROWS), cut(labels), cut(weight))
+    assert model.class_weight == "balanced"
+    np.testing.assert_allclose(model.class_count_, expected.class_count_, rtol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(ROWS), expected.predict_proba(ROWS), rtol=1e-9)
+
+
+@pytest.mark.parametrize("model", [IncrementalPLS(2, solver="gram"), IncrementalPLS(2), IncrementalPLSCV(2)])
+def test_names_of_an_earlier_fit_are_forgotten(model):
+    pandas = pytest.importorskip("pandas")
+    model = clone(model).fit(pandas.DataFrame(ROWS, columns=list("abcd")), ROWS[:, 0])
+    model.fit(cut(ROWS), cut(ROWS[:, 0]))
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_parameters_are_left_as_they_are():
+    priors = np.array([0.2, 0.3, 0.5])
+    model = IncrementalPLSClassifier(2, solver="gram", priors=priors).fit(cut(ROWS), cut(NUMBERS))
+    assert model.priors is priors

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from plstream import IncrementalPLS, open_source
 from plstream.distributed import map_reduce
+from plstream.distributed.graph import Recipe, units_of
 from plstream.sources import DataError
 from tests.oracles import regression_data, relative_error
 
@@ -94,7 +95,7 @@ def sizes_of_units(blocks):
     from plstream.distributed.collections import graph_of
     from plstream.distributed.remote import RemoteBlocks
 
-    graph, keys = graph_of(blocks)
+    graph, (keys,) = graph_of(blocks)
     remote = RemoteBlocks(graph, [(key,) for key in keys])
     return remote._sizes, remote._shared
 
@@ -105,6 +106,23 @@ def test_blocks_are_read_by_few_tasks(dask):
     assert sum(sizes) == 1000
     assert len(sizes) <= 2 * 16
     assert not shared
+
+
+def test_work_to_cut_units_grows_with_blocks_only(monkeypatch):
+    looks = 0
+
+    def size(_):
+        nonlocal looks
+        looks += 1
+        return 10
+
+    monkeypatch.setattr(Recipe, "size", property(size))
+    n = 3000
+    recipes = [Recipe(i, 10 * i, 10, (("x", i),), {}, frozenset()) for i in range(n)]
+    units = units_of(recipes, wanted=16, row_bytes=8)
+    assert [recipe for unit in units for recipe in unit.recipes] == recipes
+    assert 16 <= len(units) <= 17
+    assert looks <= 4 * n
 
 
 def test_shared_work_is_done_once(dask):

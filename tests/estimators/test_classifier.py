@@ -385,6 +385,20 @@ def test_classes_that_cannot_be_added():
     assert list(model.classes_) == [0, 1]
 
 
+def test_integers_stay_integers():
+    """Those with and without a sign have no common type but floats, in which large ones are the same."""
+    X, y = spectra(n_classes=3)
+    large = y.astype(np.uint64) + np.uint64(2**63)
+    model = IncrementalPLSClassifier(2).partial_fit(X, large).add_class(7)
+    assert model.classes_.tolist() == [7, 2**63, 2**63 + 1, 2**63 + 2]
+    np.testing.assert_array_equal(model.predict(X), IncrementalPLSClassifier(2).fit(X, large).predict(X))
+    model = IncrementalPLSClassifier(2).partial_fit(X, y)
+    model.merge(IncrementalPLSClassifier(2).partial_fit(X, y.astype(np.uint64)))
+    assert model.classes_.dtype.kind == "i"
+    with pytest.raises(ValueError, match="No type of integers has both -1 and"):
+        IncrementalPLSClassifier(2).partial_fit(X, large).add_class(-1)
+
+
 @pytest.mark.parametrize("solver", ["gram", "sketch"])
 def test_merge_of_models_with_other_classes(solver):
     X, y = spectra(300, n_classes=5)

@@ -1,6 +1,7 @@
 """IncrementalPLSCV of labels: expected accuracies against rows, exact ones against fitting again for every fold."""
 
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -17,8 +18,9 @@ from plstream import IncrementalPLSClassifier, IncrementalPLSCV, VIPSelector, lo
 from plstream.estimators._dealing import folds_of_rows
 from plstream.persistence import fit_source
 from plstream.sources import Source
+from tests.checks import streaming_checks
 from tests.estimators.test_classifier import spectra
-from tests.estimators.test_cv import assert_same_table
+from tests.estimators.test_cv import MERGES, assert_same_table
 from tests.real_data import real_data
 
 X, NUMBERS = spectra(200, 20)
@@ -216,9 +218,8 @@ def test_sources(tmp_path, monkeypatch):
         assert reads == [0]
         assert_same_table(model.cv_results_, expected.cv_results_)
         assert_same_table(IncrementalPLSCV(4, target=target).partial_fit(source).cv_results_, expected.cv_results_)
-        known = IncrementalPLSCV(4, target=target)
-        labels = NAMES if target == "auto" else range(4)
-        assert_same_table(fit_source(known, source, classes=labels).cv_results_, expected.cv_results_)
+        by_blocks = fit_source(IncrementalPLSCV(4, target=target), source)
+        assert_same_table(by_blocks.cv_results_, expected.cv_results_)
         np.testing.assert_array_equal(
             NAMES[np.searchsorted(model.classes_, model.predict(source))], expected.predict(X)
         )
@@ -226,6 +227,14 @@ def test_sources(tmp_path, monkeypatch):
     stream = open_source(X, Y, batch_size=30)
     # What can be read only once is looked at as it is read.
     assert_same_table(IncrementalPLSCV(4).fit(stream).cv_results_, expected.cv_results_)
+
+
+@pytest.mark.parametrize("model", [IncrementalPLSCV(2), IncrementalPLSClassifier(2, solver="gram")])
+def test_blocks_of_one_class(model):
+    order = np.argsort(NUMBERS, kind="stable")
+    source = open_source(X[order], Y[order], batch_size=7)
+    expected = clone(model).fit(X[order], Y[order]).predict_proba(X)
+    np.testing.assert_allclose(fit_source(clone(model), source).predict_proba(X), expected, rtol=1e-7, atol=1e-12)
 
 
 def test_sparse_and_float32_rows():
@@ -248,6 +257,32 @@ def test_files(tmp_path):
             whole = clone(model).partial_fit(X[:120], Y[:120]).partial_fit(X[120:], Y[120:])
             assert_same_table(again.cv_results_, whole.cv_results_)
             np.testing.assert_array_equal(again.predict_proba(X), whole.predict_proba(X))
+
+
+@pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")
+@pytest.mark.parametrize(("solver", "m"), [("gram", 150), ("sketch", 1500)])
+def test_memory_is_as_stated(solver, m):
+    X, y = spectra(900, m, 30)
+    model = IncrementalPLSCV(3, cv=4, solver=solver, sketch_size=40, target="labels")
+    stated = model.memory_usage(m, 30)
+    tracemalloc.start()
+    try:
+        for start in range(0, len(X), 30):
+            model.partial_fit(X[start : start + 30], y[start : start + 30], classes=range(30))
+        model.n_components_  # noqa: B018
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert stated / 6 < peak <= stated
+
+
+def test_pictures():
+    pytest.importorskip("matplotlib").use("Agg")
+    from plstream.inspection.plots import CrossValidationDisplay
+
+    model = IncrementalPLSCV(4).fit(X, Y)
+    display = CrossValidationDisplay.from_estimator(model)
+    np.testing.assert_array_equal(display.error, model.cv_results_["mean_test_score"])
 
 
 # How good it is.
@@ -376,3 +411,16 @@ def test_bad_calls():
         with pytest.raises((ValueError, TypeError), match=message):
             call()
     assert_same_table(good.cv_results_, before, rtol=0)
+
+
+@pytest.mark.filterwarnings("ignore:X and y have only:UserWarning")
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [
+        *streaming_checks(IncrementalPLSCV(max_components=1, target="labels")),
+        *streaming_checks(IncrementalPLSCV(max_components=4, target="labels"), MERGES),
+        *streaming_checks(IncrementalPLSCV(max_components=1, cv=2, target="labels", solver="sketch", scale=False)),
+    ],
+)
+def test_streaming(estimator, check):
+    check(estimator)

@@ -345,3 +345,14 @@ def test_bad_calls():
         monitor.contributions(Z, "spe")
     assert monitor.q_limit_ == before
     assert monitor.n_reference_rows_ == len(Z)
+
+
+def test_rows_elsewhere():
+    """Statistics of a Dask array are computed later; reference rows would be, too, so these are refused."""
+    da = pytest.importorskip("dask.array", reason="needs Dask")
+    X, y = regression_data(100, 6)
+    monitor, rows = Monitor(streamed(X, y)), da.from_array(X, chunks=(30, 6))
+    np.testing.assert_allclose(monitor.t2(rows).compute(scheduler="sync"), monitor.t2(X), rtol=1e-12)
+    with pytest.raises(TypeError, match="Reference rows are read here"):
+        monitor.partial_fit(rows)
+    assert monitor.n_reference_rows_ == 0

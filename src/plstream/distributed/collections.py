@@ -49,18 +49,29 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "npartitions") and hasattr(X, "divisions")
 
 
-def graph_of(collection: Any) -> tuple[Graph, list[Key]]:
-    """Return the optimised tasks of a collection or of delayed blocks, and the keys of the blocks."""
+def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
+    """Return the optimised tasks of collections or of delayed blocks, and the keys of the blocks of each."""
     dask = needed("dask", "A Dask collection", "distributed")
-    if are_delayed(collection):
-        highlevelgraph = needed("dask.highlevelgraph", "A Dask collection", "distributed")
-        merged = highlevelgraph.HighLevelGraph.merge(*(block.__dask_graph__() for block in collection))
-        return dict(merged), [block.key for block in collection]
-    # Optimising an array drops what is in the memory of a cluster.
-    graph: Graph = {key: value for key, value in collection.__dask_graph__().items() if is_future(value)}
-    optimised = collection.optimize() if is_frame(collection) else dask.optimize(collection)[0]
-    graph.update(optimised.__dask_graph__())
-    return graph, list(dask.core.flatten(optimised.__dask_keys__()))
+    collections = tuple(collection.optimize() if is_frame(collection) else collection for collection in collections)
+    keys = [list(dask.core.flatten(_keys(collection))) for collection in collections]
+    arrays = [i for i, collection in enumerate(collections) if not (are_delayed(collection) or is_frame(collection))]
+    graph: Graph = {}
+    if arrays:
+        # All at a time: what X and y are both made from, such as the chunk of a file, is made once for both.
+        merged = dask.highlevelgraph.HighLevelGraph.merge(*(collections[i].__dask_graph__() for i in arrays))
+        # Optimising an array drops what is in the memory of a cluster.
+        graph.update((key, value) for key, value in merged.items() if is_future(value))
+        graph.update(collections[arrays[0]].__dask_optimize__(merged, [key for i in arrays for key in keys[i]]))
+    for collection in collections:
+        if are_delayed(collection):
+            graph.update((key, task) for block in collection for key, task in block.__dask_graph__().items())
+        elif is_frame(collection):
+            graph.update(collection.__dask_graph__())
+    return graph, keys
+
+
+def _keys(collection: Any) -> list[Any]:
+    return [block.key for block in collection] if are_delayed(collection) else collection.__dask_keys__()
 
 
 class Layout(NamedTuple):
@@ -85,12 +96,15 @@ class Remote(ABC):
         What is known of the columns.
     blocks : RemoteBlocks
         The blocks, each of X, y and the columns.
+    targets : RemoteBlocks
+        The same with nothing to be read of X, for which y stands in.
     """
 
     name: str
     names: Sequence[str]
     layout: Layout
     blocks: RemoteBlocks
+    targets: RemoteBlocks
 
 
 class Collection(Remote):
@@ -115,21 +129,31 @@ class Collection(Remote):
         n_rows = _known_rows(X)
         self._y = y = _like(y, X, n_rows, "y")
         self.names = [name for name, column in columns.items() if column is not None]
-        graph, keys = graph_of(X)
-        blocks = [keys]
+        beside = {name: columns[name] for name in self.names}
+        in_blocks = {
+            name: _like(column, X, n_rows, name)
+            for name, column in beside.items()
+            if is_collection(column) or np.ndim(column)
+        }
+        graph, (keys, *others) = graph_of(X, y, *in_blocks.values())
         if not keys:
             raise ValueError("X has no blocks: pass at least one.")
-        for name, column in [("y", y), *((name, columns[name]) for name in self.names)]:
-            if is_collection(column) or np.ndim(column):
-                tasks, keys = graph_of(_like(column, X, n_rows, name))
-            else:
-                keys = [f"{name}-{uuid4().hex}"] * len(blocks[0])
-                tasks = {keys[0]: column}
-            graph.update(tasks)
-            blocks.append(keys)
+        keys_of = dict(zip(["y", *in_blocks], others, strict=True))
+        for name, number in beside.items():
+            if name not in in_blocks:
+                keys_of[name] = [f"{name}-{uuid4().hex}"] * len(keys)
+                graph[keys_of[name][0]] = number
+        blocks = [keys, *(keys_of[name] for name in ("y", *self.names))]
         self.blocks = RemoteBlocks(
             graph, list(zip(*blocks, strict=True)), n_rows=n_rows, row_bytes=_row_bytes(X, _n_targets(y))
         )
+        self._beside = graph, list(zip(blocks[1], *blocks[1:], strict=True)), n_rows
+
+    @cached_property
+    def targets(self) -> RemoteBlocks:  # type: ignore[override]
+        """The blocks without X."""
+        graph, blocks, n_rows = self._beside
+        return RemoteBlocks(graph, blocks, n_rows=n_rows)
 
     @cached_property
     def layout(self) -> Layout:  # type: ignore[override]

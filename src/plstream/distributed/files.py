@@ -57,6 +57,11 @@ class OnWorkers(Remote):
         self.names = ()
         self.layout = Layout(source.n_columns, source.feature_names, source.n_targets, source.target_is_vector)
 
+    @property
+    def targets(self) -> RemoteBlocks:  # type: ignore[override]
+        """The ranges: a source can read its target alone."""
+        return self.blocks
+
     @cached_property
     def blocks(self) -> RemoteBlocks:  # type: ignore[override]
         """The ranges."""

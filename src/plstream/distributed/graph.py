@@ -104,12 +104,6 @@ class Unit:
         """Rows, or blocks if the number of rows is not known."""
         return sum(recipe.size for recipe in self.recipes)
 
-    def fits_together(self, row_bytes: int) -> bool:
-        """Return whether the inputs of all blocks can be in one place."""
-        if self.recipes[-1].inputs == self.recipes[0].inputs:
-            return True
-        return self.recipes[-1].n_rows is not None and self.size * row_bytes <= _LARGEST_JOURNEY_BYTES
-
     def load(self, values: Sequence[Any]) -> Iterator[LoadedBlock]:
         """Make one block after another from the values of the inputs."""
         named = dict(zip(self.inputs, values, strict=True))
@@ -194,13 +188,22 @@ def units_of(recipes: Sequence[Recipe], wanted: int, row_bytes: int) -> list[Uni
     workers' memory already, only small ones are joined.
     """
     target = sum(recipe.size for recipe in recipes) / max(1, wanted)
-    units: list[Unit] = []
+    # Lists that grow: there may be a hundred thousand blocks.
+    groups: list[list[Recipe]] = []
+    size = 0
     for recipe in recipes:
-        if units and (joined := Unit((*units[-1].recipes, recipe))).size <= target and joined.fits_together(row_bytes):
-            units[-1] = joined
+        size += recipe.size
+        if groups and size <= target and _fit_together(groups[-1][0], recipe, size * row_bytes):
+            groups[-1].append(recipe)
         else:
-            units.append(Unit((recipe,)))
-    return units
+            groups.append([recipe])
+            size = recipe.size
+    return [Unit(tuple(group)) for group in groups]
+
+
+def _fit_together(first: Recipe, last: Recipe, n_bytes: int) -> bool:
+    """Return whether the inputs of all blocks of a unit can be in one place."""
+    return last.inputs == first.inputs or (last.n_rows is not None and n_bytes <= _LARGEST_JOURNEY_BYTES)
 
 
 def _dependencies(graph: Graph) -> dict[Key, set[Key]]:

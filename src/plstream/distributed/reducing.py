@@ -56,7 +56,7 @@ def map_reduce(
     """
     merge = merge or _merge_into_first
     if are_delayed(blocks):
-        graph, keys = graph_of(blocks)
+        graph, (keys,) = graph_of(blocks)
         remote = RemoteBlocks(graph, [(key,) for key in keys])
         state: State | None = remote.reduce(_OneByOne(make_state, merge), _OnACopy(merge), "blocks")
     else:

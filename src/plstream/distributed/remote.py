@@ -66,6 +66,8 @@ class RemoteBlocks:
         wanted = max(_FEWEST_UNITS, _UNITS_A_THREAD * self.workers.threads * self.workers.n_workers)
         units = units_of(recipes, wanted, row_bytes)
         self._units: Sequence[Unit | HeldUnit] = units
+        # What the blocks were before they were kept in memory.
+        self._made_from: tuple[Graph, Sequence[Unit | HeldUnit]] | None = None
         self._sizes = [unit.size for unit in units]
         self._largest_block = row_bytes * max(n_rows or [0]) if block_bytes is None else block_bytes
         self._needed = 0
@@ -118,8 +120,18 @@ class RemoteBlocks:
         if not self.row_bytes or not self.workers.can_hold(n_rows * self.row_bytes, self._needed):
             return
         graph, keys = self._folded(_hold, "hold")
-        self._shared = dict(zip(keys, self.workers.keep(graph, keys), strict=True))
-        self._units = [HeldUnit([key]) for key in keys]
+        held = dict(zip(keys, self.workers.keep(graph, keys), strict=True))
+        self._made_from = self._shared, self._units
+        self._shared, self._units = held, [HeldUnit([key]) for key in keys]
+
+    def let_go(self) -> None:
+        """Keep no blocks on the workers any longer: they would stay there as long as anything refers to this."""
+        if self._made_from is not None:
+            for value in self._shared.values():
+                if is_future(value):
+                    value.release()
+            self._shared, self._units = self._made_from
+            self._made_from, self._decided = None, False
 
     def _folded(
         self, fold: Callable[[Iterator[LoadedBlock]], Any], name: str, units: Sequence[Unit | HeldUnit] | None = None

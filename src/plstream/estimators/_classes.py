@@ -18,7 +18,7 @@ from ..sources import ArraySource, Source
 from ._base import validate_rows, validate_weight
 from ._collections import CollectionRows, is_collection, label_counts
 from ._decision import Decision, by_lda, by_response
-from ._labels import Labels, as_classes, as_labels
+from ._labels import Labels, as_labels, balanced_weights, require_known, united
 from ._projection import centred_product
 from ._sources import (
     SourceRows,
@@ -75,7 +75,7 @@ class OfLabels(StreamedPLS):
     def _merge(self, other: OfLabels) -> Self:
         """Add the rows of another model; either may have classes that the other has not."""
         mine, theirs = self._streams_to_merge(other)
-        classes = np.union1d(self.classes_, other.classes_)
+        classes = united(self.classes_, other.classes_)
         merged = _with_classes(mine, self.classes_, classes).merge(_with_classes(theirs, other.classes_, classes))
         self._labels = Labels(classes, self._labels.kind)
         self._go_on_with(merged)
@@ -221,7 +221,8 @@ class OfLabels(StreamedPLS):
                 yield source_rows
             return
         if is_collection(X):
-            yield self._rows_on_workers(X, y, sample_weight)
+            with self._rows_on_workers(X, y, sample_weight) as remote:
+                yield remote
             return
         rows = validate_rows(self, X, reset=reset)
         labels = as_labels(y, type(self).__name__, first=reset and classes is None)
@@ -285,9 +286,7 @@ class OfLabels(StreamedPLS):
         if reset:
             self._labels = Labels.of(labels, classes)
         elif classes is not None:
-            unknown = np.setdiff1d(as_classes(classes), self._labels.classes)
-            if len(unknown):
-                raise ValueError(f"{unknown[0]} is not among the classes of the first call: call add_class with it.")
+            require_known(classes, self._labels.classes)
 
     def _positions(self, labels: Array) -> NDArray[np.intp]:
         return self._labels.positions(labels, or_else=", or call add_class with it")
@@ -307,8 +306,7 @@ class OfLabels(StreamedPLS):
         if isinstance(self.class_weight, str):
             if counts is None:
                 raise ValueError(NOT_BALANCED)
-            balanced: Float64Array = counts.sum() / max(1, np.count_nonzero(counts)) / np.where(counts > 0, counts, 1.0)
-            return balanced
+            return balanced_weights(counts)
         labels = self._labels.classes.tolist()
         unknown = [label for label in self.class_weight if label not in labels]
         if unknown:

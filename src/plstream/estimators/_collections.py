@@ -10,6 +10,8 @@ An estimator with ``partial_fit`` and ``merge`` needs no more than, in ``fit`` a
 
 - ``_followed_by(later)``, which returns a model of its rows and then those of a later model, and changes neither;
 - ``_begin_at(row)``, which tells an unfitted model the number of the first row that it will see.
+
+and, if it keeps rows for a while, ``_settle()``, which makes a part of its state of them.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -30,7 +32,7 @@ from ..sources import Block, Source
 from ..sources.blocks import SMALL_BYTES
 from ..statistics.moments import aged
 from ._base import located_errors, unchanged_on_failure, validate_rows
-from ._labels import is_text
+from ._labels import Labels, as_labels, balanced_weights, is_text, require_known
 
 __all__ = ["CollectionRows", "apply_lazily", "is_collection", "label_counts", "learn_collection"]
 
@@ -75,21 +77,26 @@ def learn_collection(
     collection = collection_of(X, y, sample_weight=sample_weight, **columns)
     fresh: Any = clone(model)
     goes_on = not reset and _is_fitted(model)
-    params = {}
-    if classes is not None or _learns_labels(model, collection, goes_on=goes_on):
-        known = model.classes_ if goes_on and classes is None else classes
-        params["classes"] = label_counts(collection)[0] if known is None else known
-    _require_room(fresh, collection, params.get("classes"))
+    classes = _known_classes(model, classes) if goes_on else _classes_to_come(fresh, collection, classes)
+    if getattr(model, "target", None) == "auto":
+        # All blocks are to be taken alike.
+        fresh.target = "values" if classes is None else "labels"
+    _require_room(fresh, collection, classes)
     first_rows = None
     if by_number and hasattr(fresh, "_begin_at"):
         first_rows = _first_rows(collection) + (model.n_samples_seen_ if goes_on else 0)
+    params = {} if classes is None else {"classes": classes}
     learning = _Learning(collection.names, fresh, params, first_rows)
     learned = collection.blocks.reduce(learning, _followed_by, "read 1 of 1")
     if learned is None:
         raise ValueError(_NO_ROWS)
     with unchanged_on_failure(model):
         after = _followed_by(model, learned) if goes_on else learned
-        vars(model).update(vars(after))
+        if not goes_on:
+            vars(model).pop("feature_names_in_", None)
+        # Parameters stay those that the caller has set.
+        params = model.get_params(deep=False)
+        vars(model).update({name: value for name, value in vars(after).items() if name not in params})
     return model
 
 
@@ -134,6 +141,13 @@ class CollectionRows:
 
     def require_finite(self) -> None:
         """Do nothing: blocks are looked at on the workers."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        # At once, and not when an error that refers to them is forgotten.
+        self.collection.blocks.let_go()
 
 
 def apply_lazily(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Any:
@@ -219,6 +233,13 @@ class _Learning(_Fold):
     params: dict[str, Any]
     first_rows: Array | None
 
+    def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
+        model = super().__call__(blocks)
+        if hasattr(model, "_settle"):
+            # A state travels, and rows do not.
+            model._settle()
+        return model
+
     def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
         model = self._begun(number) if total is None else total
         return model.partial_fit(X, y, **columns, **self.params)
@@ -238,9 +259,9 @@ class _LabelCounts(_Fold):
         if isinstance(X, Source):
             counted = X.label_counts()
         else:
-            labels, where = np.unique(np.asarray(y), return_inverse=True)
+            labels, where = np.unique(as_labels(y, "A classifier", warn=False), return_inverse=True)
             weight = np.broadcast_to(columns.get("sample_weight", 1.0), len(where))
-            counted = labels, np.bincount(where.ravel(), weight)
+            counted = labels, np.bincount(where, weight)
         return counted if total is None else _added_counts(total, counted)
 
 
@@ -289,11 +310,33 @@ class _Merging:
         return part, first[1] + second[1]
 
 
-def _learns_labels(model: Any, collection: Remote, *, goes_on: bool) -> bool:
+def _known_classes(model: Any, classes: Any) -> Array | None:
+    """Return all labels of a model that has learnt before, or None if it learns values."""
+    known = model.classes_ if is_classifier(model) else None
+    if classes is not None:
+        if known is None:
+            raise ValueError("classes are for labels, and y holds values: pass none.")
+        require_known(classes, known)
+    return known
+
+
+def _classes_to_come(fresh: Any, collection: Remote, classes: Any) -> Any:
+    """Return all labels that a new model will see, those given or those that there are, or None if it learns values."""
+    if classes is not None or not _learns_labels(fresh, collection):
+        return classes
+    values, counts = label_counts(collection)
+    found = Labels.of(as_labels(values, type(fresh).__name__, first=True), None).classes
+    if getattr(fresh, "class_weight", None) == "balanced":
+        # What is balanced in all blocks together need not be so in any of them.
+        fresh.class_weight = dict(zip(found.tolist(), balanced_weights(counts), strict=True))
+    return found
+
+
+def _learns_labels(model: Any, collection: Remote) -> bool:
     """Return whether y holds labels: what it is for some models, a look at the first block tells."""
-    if is_classifier(model) or goes_on or getattr(model, "target", "values") != "auto":
+    if is_classifier(model) or getattr(model, "target", "values") != "auto":
         return bool(is_classifier(model))
-    return bool(collection.blocks.first(_has_text))
+    return bool(collection.targets.first(_has_text))
 
 
 def _has_text(block: LoadedBlock) -> bool:
@@ -327,7 +370,7 @@ def _require_room(model: Any, collection: Remote, classes: Any) -> None:
 
 def label_counts(collection: Remote) -> tuple[Array, Array]:
     """Return all labels of y, in ascending order, and the weight of the rows of each, from a read of their own."""
-    counted = collection.blocks.reduce(_LabelCounts(collection.names), _added_counts, "labels")
+    counted = collection.targets.reduce(_LabelCounts(collection.names), _added_counts, "labels")
     if counted is None:
         raise ValueError(_NO_ROWS)
     labels, counts = counted
@@ -338,6 +381,6 @@ def _first_rows(collection: Remote) -> Array:
     """Return how many rows with a weight come before each block, from a read of their own if that is not known."""
     n_rows = collection.blocks.n_rows
     if n_rows is None or "sample_weight" in collection.names:
-        counts = collection.blocks.reduce(_RowCounts(collection.names), dict.__or__, "rows counted") or {}
+        counts = collection.targets.reduce(_RowCounts(collection.names), dict.__or__, "rows counted") or {}
         n_rows = [counts.get(number, 0) for number in range(max(counts, default=0) + 1)]
     return np.cumsum([0, *n_rows])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from .._types import Array
+from .._types import Array, Float64Array
 
 # What the kinds of dtype are called.
 KINDS = {
@@ -79,8 +79,8 @@ class Labels:
             raise ValueError(f"Labels are {self.kind}, and {label!r} is not: give a label of the same type.")
         if added[0] in self.classes:
             raise ValueError(f"{label!r} is a class already.")
-        classes = np.union1d(self.classes, added)
-        return Labels(classes, self.kind), int(np.searchsorted(classes, added[0]))
+        classes = united(self.classes, added)
+        return Labels(classes, self.kind), int(np.searchsorted(classes, added.astype(classes.dtype)[0]))
 
     def _as_class(self, y: Array) -> Array:
         """Return labels in the type of the classes, if both are integers: else they would be compared as floats."""
@@ -148,6 +148,31 @@ def as_classes(classes: Any) -> Array:
     if known.ndim != 1 or len(np.unique(known)) < 2:
         raise ValueError("classes must be a list of two labels or more.")
     return np.unique(known)
+
+
+def united(first: Array, second: Array) -> Array:
+    """Return the labels that are in either, in ascending order; integers stay integers, whatever their types."""
+    kinds = {first.dtype.kind, second.dtype.kind}
+    if kinds != {"i", "u"} or np.result_type(first, second).kind != "f":
+        return np.union1d(first, second)
+    labels = sorted({*first.tolist(), *second.tolist()})
+    try:
+        return np.array(labels, np.int64 if labels[-1] < 2**63 else np.uint64)
+    except OverflowError:
+        raise ValueError(f"No type of integers has both {labels[0]} and {labels[-1]}: use other labels.") from None
+
+
+def require_known(classes: Any, known: Array) -> None:
+    """Raise ValueError if classes are given again, and there is one among them that is not known."""
+    unknown = np.setdiff1d(as_classes(classes), known)
+    if len(unknown):
+        raise ValueError(f"{unknown[0]} is not among the classes of the first call: call add_class with it.")
+
+
+def balanced_weights(counts: Array) -> Float64Array:
+    """Return weights with which all classes that have rows count the same, and all rows as many as they are."""
+    weights: Float64Array = counts.sum() / max(1, np.count_nonzero(counts)) / np.where(counts > 0, counts, 1.0)
+    return weights
 
 
 def _known_classes(classes: Any, y: Array) -> Array:

@@ -297,6 +297,10 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
             raise ValueError("Only models with the same feature names in the same order can be merged.")
         return streams
 
+    def _settle(self) -> None:
+        """Let no row wait to be absorbed."""
+        self._stream = self._require_stream("settling").settled()
+
     def _followed_by(self, later: Self) -> Self:
         """Return a model of these rows and then those of a later one; neither is changed."""
         mine, theirs = self._streams_to_merge(later)
@@ -336,7 +340,7 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
     def __sizeof__(self) -> int:
         # Dask asks, to know what it has where.
         stream = getattr(self, "_stream", None)
-        return object.__sizeof__(self) + (0 if stream is None else stream.nbytes)
+        return object.__sizeof__(self) + (0 if stream is None else stream.bytes_to_send)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "solver_")

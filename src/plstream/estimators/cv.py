@@ -329,22 +329,18 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
         k = self._components_to_use(n_components, self._solve_with["n_components"])
         dealing = self._dealing_again(X, groups, folds)
         models = self._models_of_others(k)
-        start = 0
+        start, of_labels = 0, self._of_labels
 
         def predict(rows: Rows) -> Array:
             nonlocal start
             numbers = dealing.folds(start, start, rows.shape[0])
             start += rows.shape[0]
-            predicted = {
-                fold: _predicted(models[fold], rows[numbers == fold], of_labels) for fold in np.unique(numbers)
-            }
-            parts = list(predicted.values())
-            prediction = np.empty((len(numbers), *parts[0].shape[1:]), parts[0].dtype)
-            for fold, part in predicted.items():
-                prediction[numbers == fold] = part
+            prediction = np.empty(len(numbers), np.intp) if of_labels else np.empty((len(numbers), self._n_targets))
+            for fold in np.unique(numbers):
+                chosen = numbers == fold
+                prediction[chosen] = _predicted(models[fold], rows[chosen], of_labels=of_labels)
             return prediction
 
-        of_labels = self._of_labels
         prediction = by_blocks(self, X, predict)
         if of_labels:
             labels: Array = self.classes_[prediction]
@@ -475,14 +471,7 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
             raise ValueError("Rows to come cannot be split beforehand: for partial_fit set cv to a number of folds.")
         self._validate_params()
         if is_collection(X):
-            if stream is not None:
-                self._set_solving()
-                self._stream = Folds(self._continued(fold) for fold in stream.streams)
-            columns = {"groups": groups, "folds": folds}
-            by_number = groups is None and folds is None
-            learn_collection(self, X, y, sample_weight, classes=classes, by_number=by_number, **columns)
-            # The model begins where its first part does.
-            self.__dict__.pop("_first_row", None)
+            self._learn_collection(X, y, sample_weight, classes, groups=groups, folds=folds)
             return
         if n_folds is None:
             dealing = self._dealing_of_splits(X, y, groups, folds)
@@ -506,6 +495,16 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
         self._dealt_by = dealing.by
         self.solver_ = self._streaming_solver(rows.n_columns)
 
+    def _learn_collection(self, X: Any, y: Any, sample_weight: Any, classes: Any, **columns: Any) -> None:
+        """Deal rows to the folds where Dask has them."""
+        if self.__sklearn_is_fitted__():
+            self._set_solving()
+            self._stream = Folds(self._continued(fold) for fold in self._require_stream("partial_fit").streams)
+        by_number = all(column is None for column in columns.values())
+        learn_collection(self, X, y, sample_weight, classes=classes, by_number=by_number, **columns)
+        # It was that of the first block.
+        self.__dict__.pop("_first_row", None)
+
     def _set_solving(self) -> None:
         """Note what the model is to be solved with: parameters may be set anew before the next call."""
         self._solve_with = {"n_components": self.max_components, "scale": self.scale}
@@ -526,7 +525,7 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
         if isinstance(X, Source):
             require_target(X, type(self).__name__, y, sample_weight)
             with SourceRows(X) as source_rows:
-                if self._learns_labels(source_rows, None, classes, reset=reset):
+                if self._learns_labels(source_rows.first_y, classes, reset=reset):
                     validate_source(self, X, reset=reset)
                     self._read_labels(source_rows, classes, reset=reset)
                 else:
@@ -535,19 +534,19 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
                 yield source_rows
             return
         how: dict[str, Any] = {"reset": reset, "in_one_read": in_one_read}
-        if self._learns_labels(None, y, classes, reset=reset):
+        if self._learns_labels(y, classes, reset=reset):
             with OfLabels._rows(self, X, y, sample_weight, **how, classes=classes) as rows:
                 yield rows
         else:
             with IncrementalPLS._rows(self, X, y, sample_weight, **how) as rows:
                 yield rows
 
-    def _learns_labels(self, source: SourceRows | None, y: Any, classes: Any, *, reset: bool) -> bool:
+    def _learns_labels(self, y: Any, classes: Any, *, reset: bool) -> bool:
         """Return whether y holds labels, which is decided at the first call."""
         if not reset:
             labels = self._of_labels
         elif self.target == "auto":
-            labels = classes is not None or is_text(y if source is None else source.first_y)
+            labels = classes is not None or is_text(y)
         else:
             labels = self.target == "labels"
         if classes is not None and not labels:
@@ -663,7 +662,7 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
         return tags
 
 
-def _predicted(model: Solution, rows: Rows, of_labels: bool) -> Array:  # noqa: FBT001
+def _predicted(model: Solution, rows: Rows, *, of_labels: bool) -> Array:
     """Return what a model predicts: values, or classes by number."""
     if of_labels:
         scores: Any = centred_product(rows, model.x_mean, model.projection(None))

@@ -305,9 +305,9 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
                 yield source_rows
             return
         if is_collection(X):
-            remote = CollectionRows(self, X, y, sample_weight)
-            self._set_columns(remote, reset=reset)
-            yield remote
+            with CollectionRows(self, X, y, sample_weight) as remote:
+                self._set_columns(remote, reset=reset)
+                yield remote
             return
         rows, target, weight = validate_training_rows(self, X, y, sample_weight, reset=reset)
         Y = _as_columns(target)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from .._types import Array, Float64Array, Rows
+from ..estimators._collections import is_collection
 from ..estimators._solution import Solution, SolvedAttributes
 from ..estimators._sources import by_blocks
 from ..sources.blocks import require_finite
@@ -160,6 +161,9 @@ class Monitor:
         -------
         self : Monitor
         """
+        if is_collection(X):
+            # It would be read later, if ever.
+            raise TypeError("Reference rows are read here: pass the blocks of a Dask collection, one after another.")
         n_columns = self._solution.n_components + 2
         reference = Gram(n_columns, 0) if self._reference is None else self._reference.copy()
 

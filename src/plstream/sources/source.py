@@ -291,6 +291,7 @@ class _Part(Source):
 
     def __init__(self, source: Source, piece: Piece, first_row: int) -> None:
         vars(self).update(vars(source))
+        self._whole = source
         self._piece = piece
         self.first_row = first_row
 
@@ -312,12 +313,12 @@ class _Part(Source):
         """Return the rows of the block."""
         return self.n_rows
 
+    def label_counts(self) -> tuple[Array, NDArray[np.int64]]:
+        """Return the labels of the whole: a model that begins with a block has to know all that will come."""
+        return self._whole.label_counts()
+
     def mapped(self) -> None:
         """Return nothing: the block is in memory."""
-
-    def _target_pieces(self, start: int = 0) -> Iterator[Array]:
-        assert self._piece[1] is not None
-        yield self._piece[1][start:]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # It is read again where it is needed.

@@ -65,6 +65,11 @@ class Buffered(Generic[State]):
         """Memory that the state and the buffer take."""
         return self.state.nbytes + self._X.nbytes + self._Y.nbytes + self._weight.nbytes
 
+    @property
+    def bytes_to_send(self) -> int:
+        """Bytes of the state and of the rows that wait."""
+        return self.state.nbytes + sum(rows[: self.n_waiting].nbytes for rows in (self._X, self._Y, self._weight))
+
     def update(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
         """Take rows in; a failure, or an interrupt, leaves everything as it was."""
         weight = np.ones(len(Y)) if sample_weight is None else sample_weight
@@ -111,6 +116,10 @@ class Buffered(Generic[State]):
         state = self.state.copy()
         self._absorb(state, self._waiting())
         return state
+
+    def settled(self) -> Self:
+        """Return a stream of the same rows, none of which waits: there is less to be sent."""
+        return type(self)(self._own_current(), self.block_rows, of_labels=self.of_labels)
 
     def followed_by(self, later: Buffered[State]) -> Self:
         """Return a stream of these rows and then those of a later one; neither is changed."""

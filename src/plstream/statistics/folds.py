@@ -68,6 +68,15 @@ class Folds(Generic[State]):
         self.streams = tuple(mine.branch().merge(theirs) for mine, theirs in pairs)
         return self
 
+    @property
+    def bytes_to_send(self) -> int:
+        """Bytes of all states and of the rows that wait."""
+        return sum(stream.bytes_to_send for stream in self.streams)
+
+    def settled(self) -> Self:
+        """Return folds of the same rows, none of which waits."""
+        return type(self)(stream.settled() for stream in self.streams)
+
     def followed_by(self, later: Folds[State]) -> Self:
         """Return folds of these rows and then those of later ones; neither is changed."""
         pairs = zip(self.streams, later.streams, strict=True)

@@ -143,7 +143,7 @@ class CrossValidationDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, model: Any, *, metric: str = "rmse", target: int = 0, ax: Axes | None = None, **options: Any
+        cls, model: Any, *, metric: str | None = None, target: int = 0, ax: Axes | None = None, **options: Any
     ) -> Self:
         """Draw what a cross-validated model has found.
 
@@ -152,8 +152,8 @@ class CrossValidationDisplay(Display):
         model : IncrementalPLSCV or another with ``cv_results_`` and ``n_components_``
             The model. Its results have "n_components", "mean_test_rmse" and, for each fold, "split0_test_rmse", or the
             same of another metric. Standard errors are in "se_test_rmse", or are those of the mean of all folds.
-        metric : str, default="rmse"
-            Which metric.
+        metric : str, default=None
+            Which metric. By default "rmse", or "score" where there are no such errors, as for labels.
         target : int, default=0
             Which response, where errors are of several.
         ax : matplotlib.axes.Axes, default=None
@@ -168,6 +168,8 @@ class CrossValidationDisplay(Display):
         if not hasattr(model, "cv_results_"):
             raise TypeError(f"{type(model).__name__} has not been cross-validated: use a fitted IncrementalPLSCV.")
         results = model.cv_results_
+        if metric is None:
+            metric = "rmse" if "mean_test_rmse" in results else "score"
         if f"mean_test_{metric}" not in results:
             known = sorted(key[10:] for key in results if key.startswith("mean_test_"))
             raise ValueError(f"metric must be one of {', '.join(known)}, not {metric!r}.")
