@@ -1,9 +1,14 @@
 """plstream fit --cluster: the models of one process, from workers that open the files for themselves."""
 
+import os
+import signal
+from multiprocessing import get_context
+
 import numpy as np
 import pytest
 
 from plstream import load
+from plstream.cli import cluster
 
 pytest.importorskip("distributed", reason="needs a cluster of Dask")
 
@@ -70,3 +75,14 @@ def test_standard_input_stays_here(folder, refused):
     piped = (folder / "data.csv").read_bytes()
     options = ("--format", "csv", "--target", "y", "--exclude", "kind", "--cluster", "local")
     assert "standard input can be read only here and once" in refused("fit", "-", *options, stdin=piped)
+
+
+def test_interrupts_are_for_the_command_and_not_for_its_workers():
+    if not hasattr(signal, "pthread_sigmask"):
+        pytest.skip("signals cannot be held back here")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with cluster._without_interrupts(), get_context("spawn").Pool(1) as pool:
+        assert signal.SIGINT in pool.apply(signal.pthread_sigmask, (signal.SIG_BLOCK, []))
+    with pytest.raises(KeyboardInterrupt), cluster._without_interrupts():
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before

@@ -182,6 +182,6 @@ def _resident_bytes():
 
 
 def _peak_bytes():
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    # That of getrusage may be from before the program was loaded, when the process was a copy of this one.
+    with open("/proc/self/status") as file:  # noqa: PTH123
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))

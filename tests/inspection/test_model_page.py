@@ -28,6 +28,7 @@ from plstream import (
     SGDPLS,
     IncrementalLDA,
     IncrementalPLS,
+    IncrementalPLSCV,
     InfFS,
     VIPSelector,
     open_source,
@@ -379,6 +380,18 @@ def test_drift_unusual_rows_and_bias():
     assert caution(model_report(model, later), "Unusual rows.")[0] == "no"
     assert "too low by" in caution(page, "Bias.")[1]
     assert len(page.lead) == 3
+
+
+def test_a_cross_validated_model_of_labels_has_an_accuracy():
+    X, y = load_iris(return_X_y=True)
+    model = IncrementalPLSCV(4, target="labels").fit(X, y)
+    page = model_report(model)
+    assert f"expected to tell {model.best_score_:.1%} of rows" in page.lead[1]
+    model = IncrementalPLSCV(4).fit(*make_data(m=4))
+    assert "of the variance of rows held out" in model_report(model).lead[1]
+    # There are no more to try.
+    assert model.n_components_ == 4
+    assert "The most components tried." not in text_of(model_report(model))
 
 
 def test_responses_have_the_names_of_y():

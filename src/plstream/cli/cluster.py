@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 from ..sources import Source
 from ..sources.errors import needed
+from .errors import tell
 from .methods import Method, reads_again
+from .progress import is_shown
 
 _LOCAL = re.compile(r"local(?::([1-9]\d*))?")
 # Seconds to wait for a scheduler.
@@ -42,17 +46,33 @@ def workers_of(address: str) -> Iterator[None]:
         with _client(distributed, address):
             yield
         return
-    with (
-        distributed.LocalCluster(
+    if is_shown():
+        tell("starting workers")
+    with _without_interrupts():
+        cluster = distributed.LocalCluster(
             n_workers=None if local[1] is None else int(local[1]),
             threads_per_worker=1,
             processes=True,
             dashboard_address=":0",
             silence_logs=logging.ERROR,
-        ) as cluster,
-        _client(distributed, cluster),
-    ):
+        )
+    with cluster, _client(distributed, cluster):
         yield
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let Ctrl-C wait, and for ever in the threads and processes that are started: who starts them ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Where it is started first, it takes signals again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -72,7 +72,10 @@ def _rank(traits: Traits) -> Iterator[Caution]:
 
 def _validation(traits: Traits) -> Iterator[Caution]:
     results = getattr(traits.model, "cv_results_", None)
-    if results is not None and len(results["n_components"]) > 1 and traits.n_components == max(results["n_components"]):
+    if results is None or len(results["n_components"]) < 2:
+        return
+    most = max(results["n_components"])
+    if traits.n_components == most < len(traits.features):
         yield (
             "partly",
             "The most components tried.",

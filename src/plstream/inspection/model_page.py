@@ -121,7 +121,10 @@ def _how_good(traits: Traits, found: Applied | None, responses: list[str]) -> st
         where = f"On {found.name}, {counted(found.n_rows, 'row')}"
         return f"{where}, {words(found.score, responses)}{_flattered(traits, found)}"
     if hasattr(model, "best_score_"):
-        return f"In cross-validation it predicts {model.best_score_:.1%} of the variance of rows held out."
+        share = f"{model.best_score_:.1%} of"
+        does = f"predicts {share} the variance of rows held out"
+        does = does if traits.classes is None else f"is expected to tell {share} rows held out right"
+        return f"In cross-validation it {does}."
     if hasattr(model, "y_explained_variance_ratio_"):
         share = model.y_explained_variance_ratio_.sum()
         return (
