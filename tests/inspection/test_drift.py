@@ -174,6 +174,26 @@ def test_failed_calls_change_nothing():
         assert tracker.n_batches_ == 15
 
 
+def test_a_model_that_cannot_be_solved_has_not_learnt(monkeypatch):
+    stream = list(batches(12, 0))
+    tracker = track(stream[:11])
+    before, coefficients = list(tracker.history_), tracker.model.coef_
+    solve = IncrementalPLS._solution
+
+    def fail_when_learnt(model):
+        if model.n_samples_seen_ > 11 * 50:
+            raise ValueError("no solution")
+        return solve(model)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IncrementalPLS, "_solution", fail_when_learnt)
+        with pytest.raises(ValueError, match="no solution"):
+            tracker.partial_fit(*stream[11])
+    np.testing.assert_array_equal(tracker.model.coef_, coefficients)
+    assert list(tracker.history_) == before
+    assert tracker.partial_fit(*stream[11]).history_ == track(stream).history_
+
+
 def test_bad_calls_and_no_batches():
     assert DriftTracker(IncrementalPLS()).summary() == "There has been no batch yet."
     with pytest.raises(TypeError, match="not of PLSRegression"):

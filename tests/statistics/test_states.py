@@ -213,3 +213,18 @@ def test_read_only_state_is_copied_before_it_changes(tmp_path):
     state.update(X, Y[:, None])
     twice = by_definition(np.vstack([X, X]), np.vstack([Y[:, None], Y[:, None]]))
     np.testing.assert_allclose(np.triu(state.upper), np.triu(twice["upper"]).astype(np.float64), rtol=1e-10)
+
+
+def test_streams_that_go_on_from_one_another():
+    """They share the buffer as long as only one of them takes rows in."""
+    X, Y = regression_data(30, 3, 2)
+    first = Buffered(Gram(3, 2), block_rows=20).update(X[:5], Y[:5])
+    one, other = first.branch().update(X[5:10], Y[5:10]), first.branch().update(X[10:15], Y[10:15])
+    one.update(X[20:23], Y[20:23])
+    first.update(X[15:], Y[15:])
+    for stream, rows in [
+        (one, [*range(10), 20, 21, 22]),
+        (other, [*range(5), *range(10, 15)]),
+        (first, [*range(5), *range(15, 30)]),
+    ]:
+        assert_equal_states(stream.current(), by_definition(X[rows], Y[rows]))

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._types import Array, Float64Array
 from ..sources import ArraySource, Source
-from ._base import validate_rows, validate_weight
+from ._base import unchanged_on_failure, validate_rows, validate_weight
 from ._collections import CollectionRows, is_collection, label_counts
 from ._decision import Decision, by_lda, by_response
 from ._labels import Labels, as_labels, balanced_weights, require_known, united
@@ -68,17 +68,19 @@ class OfLabels(StreamedPLS):
         """
         stream = self._require_stream("add_class")
         labels, position = self._labels.with_label(label)
-        self._labels = labels
-        self._go_on_with(stream.copy().add_class(position))
+        with unchanged_on_failure(self):
+            self._go_on_with(stream.copy().add_class(position))
+            self._labels = labels
         return self
 
     def _merge(self, other: OfLabels) -> Self:
         """Add the rows of another model; either may have classes that the other has not."""
         mine, theirs = self._streams_to_merge(other)
         classes = united(self.classes_, other.classes_)
-        merged = _with_classes(mine, self.classes_, classes).merge(_with_classes(theirs, other.classes_, classes))
-        self._labels = Labels(classes, self._labels.kind)
-        self._go_on_with(merged)
+        with unchanged_on_failure(self):
+            own = _with_classes(mine, self.classes_, classes).branch()
+            self._go_on_with(own.merge(_with_classes(theirs, other.classes_, classes)))
+            self._labels = Labels(classes, self._labels.kind)
         return self
 
     def predict(self, X: Any, n_components: int | None = None) -> Array:

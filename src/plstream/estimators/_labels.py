@@ -156,10 +156,10 @@ def united(first: Array, second: Array) -> Array:
     if kinds != {"i", "u"} or np.result_type(first, second).kind != "f":
         return np.union1d(first, second)
     labels = sorted({*first.tolist(), *second.tolist()})
-    try:
-        return np.array(labels, np.int64 if labels[-1] < 2**63 else np.uint64)
-    except OverflowError:
-        raise ValueError(f"No type of integers has both {labels[0]} and {labels[-1]}: use other labels.") from None
+    signed = labels[-1] < 2**63
+    if not signed and labels[0] < 0:
+        raise ValueError(f"No type of integers has both {labels[0]} and {labels[-1]}: use other labels.")
+    return np.array(labels, np.int64 if signed else np.uint64)
 
 
 def require_known(classes: Any, known: Array) -> None:

@@ -148,7 +148,7 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
                     stream = self._continued(stream)
                 with located_errors(rows):
                     stream = _with_rows(stream, rows)
-            self._stream, self._solved = stream, None
+            self._solved, self._stream = None, stream
             if first:
                 self.solver_ = self._streaming_solver(rows.n_columns)
         return self
@@ -310,7 +310,7 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _go_on_with(self, stream: Stream) -> None:
         """Be the model of a stream."""
-        self._stream, self._solved = stream, None
+        self._solved, self._stream = None, stream
 
     def _kind(self) -> dict[str, Any]:
         """Return what models must have in common to be merged."""
@@ -356,7 +356,7 @@ def _with_rows(stream: Stream, rows: ArraySource | SourceRows) -> Stream:
     """Return the stream after more rows; if that fails, the one that was passed is as it was."""
     if isinstance(rows, ArraySource):
         block = rows.whole()
-        return stream.update(block.X, block.Y, block.weight)
+        return stream.branch().update(block.X, block.Y, block.weight)
     stream = stream.copy()
     for block in _tracked(rows):
         stream.update(block.X, block.Y, block.weight)

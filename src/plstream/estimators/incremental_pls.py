@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from .._types import Array, Float64Array, FloatArray, Rows
 from ..sources import ArraySource, Source
-from ._base import validate_training_rows
+from ._base import unchanged_on_failure, validate_training_rows
 from ._collections import CollectionRows, is_collection
 from ._projection import centred_product
 from ._sources import SourceRows, as_numbers, by_blocks, require_target, rows_to_read_again, validate_source
@@ -201,7 +201,8 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         if not isinstance(other, IncrementalPLS):
             raise TypeError(f"Only another IncrementalPLS can be merged, not {type(other).__name__}.")
         mine, theirs = self._streams_to_merge(other)
-        self._go_on_with(mine.merge(theirs))
+        with unchanged_on_failure(self):
+            self._go_on_with(mine.branch().merge(theirs))
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -12,8 +12,8 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 
 from .._types import Float64Array
-from ..estimators._base import validate_rows
-from ..estimators._solution import SolvedAttributes
+from ..estimators._base import unchanged_on_failure, validate_rows
+from ..estimators._solution import Solution, SolvedAttributes
 from ..sources import Source
 from ..statistics import Moments
 from .names import feature_names
@@ -150,13 +150,16 @@ class DriftTracker:
         if isinstance(X, Source):
             raise TypeError("A tracker takes one batch after another: pass the blocks of the source.")
         measured = self._measured(X, y)
-        self.model.partial_fit(X, y, **parameters)
-        rows = validate_rows(self.model, X, reset=False)
-        if self._moments is None:
-            self._moments = Moments(rows.shape[1], 0, forgetting=getattr(self.model, "forgetting", 1.0))
-        n_seen = self._moments.n_rows
-        self._moments.update(rows, np.empty((rows.shape[0], 0)))
-        self._record(rows.shape[0], n_seen, measured)
+        with unchanged_on_failure(self.model):
+            self.model.partial_fit(X, y, **parameters)
+            rows = validate_rows(self.model, X, reset=False)
+            n_rows, n_columns = rows.shape
+            forgetting = getattr(self.model, "forgetting", 1.0)
+            before = Moments(n_columns, 0, forgetting=forgetting) if self._moments is None else self._moments
+            moments = before.copy().update(rows, np.empty((n_rows, 0)))
+            solution = self.model._solution() if moments.n_rows >= 2 + self._n_components() else None
+        self._moments = moments
+        self._record(n_rows, before.n_rows, measured, solution)
         return self
 
     def summary(self) -> str:
@@ -214,7 +217,7 @@ class DriftTracker:
             "shifted_feature": str(feature_names(self.model)[at]),
         }
 
-    def _record(self, n_rows: int, n_seen: int, measured: dict[str, Any]) -> None:
+    def _record(self, n_rows: int, n_seen: int, measured: dict[str, Any], solution: Solution | None) -> None:
         alarms = []
         if np.isfinite(measured["error"]):
             # Errors and residuals are means over rows; a shift is a deviation of a mean, to be compared with that.
@@ -227,8 +230,7 @@ class DriftTracker:
             for name in alarms:
                 self._sums[name] = _Sum(deque(maxlen=self.window))
         angle, retained = np.nan, np.nan
-        if n_seen + n_rows >= 2 + self._n_components():
-            solution = self.model._solution()
+        if solution is not None:
             retained = solution.retained_variance
             present = solution.x_rotations[:, : solution.n_components]
             if self._earlier is not None and present.size and self._earlier.size:

@@ -49,6 +49,8 @@ class Buffered(Generic[State]):
         self._X: FloatArray = np.empty((block_rows, n_columns), np.float32)
         self._Y = np.empty((block_rows, 1 if of_labels else n_targets))
         self._weight = np.empty(block_rows)
+        # Places in the buffer that have been written to, by this stream or by any that goes on from it.
+        self._taken = [0]
 
     @property
     def of_labels(self) -> bool:
@@ -89,12 +91,12 @@ class Buffered(Generic[State]):
             stream._append(block)
             if stream.n_waiting == stream.block_rows:
                 stream._absorb(stream.state, stream._waiting())
-                stream.n_waiting = 0
+                stream.n_waiting, stream._taken = 0, [0]
         vars(self).update(vars(stream), _peaks=peaks if stream.n_waiting else (0.0, 0.0))
         return self
 
     def branch(self) -> Self:
-        """Return a stream that goes on from here, while this one does not: free places in the buffer are shared."""
+        """Return a stream that goes on from here. The first of both to take rows in has the rest of the buffer."""
         # Not copy.copy, which would copy the rows that wait.
         twin = type(self).__new__(type(self))
         vars(twin).update(vars(self))
@@ -104,9 +106,7 @@ class Buffered(Generic[State]):
         """Return a stream of its own with the same content."""
         twin = self.branch()
         twin.state = self.state.copy()
-        for name in ("_X", "_Y", "_weight"):
-            rows = getattr(self, name)
-            setattr(twin, name, self._with_waiting(rows, rows.dtype))
+        twin._own_buffer()
         return twin
 
     def current(self) -> State:
@@ -146,7 +146,9 @@ class Buffered(Generic[State]):
     def __getstate__(self) -> dict[str, Any]:
         # Only the rows that wait are worth keeping.
         waiting = {name: getattr(self, name)[: self.n_waiting].copy() for name in ("_X", "_Y", "_weight")}
-        return {**vars(self), **waiting}
+        kept = {**vars(self), **waiting}
+        del kept["_taken"]
+        return kept
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         of_labels = saved["_Y"].shape[1] < saved["state"].shape[1]
@@ -156,14 +158,25 @@ class Buffered(Generic[State]):
 
     def _append(self, block: Block) -> None:
         X = block.X.toarray() if sparse.issparse(block.X) else block.X
+        if self._taken[0] != self.n_waiting:
+            self._own_buffer()
         dtype = np.result_type(self._X.dtype, X.dtype)
         if dtype != self._X.dtype:
             self._X = self._with_waiting(self._X, dtype)
         rows = slice(self.n_waiting, self.n_waiting + block.n_rows)
+        # First of all: whatever happens next, they are not free.
+        self._taken[0] = rows.stop
         self._X[rows] = X
         self._Y[rows] = block.Y
         self._weight[rows] = block.weight
         self.n_waiting = rows.stop
+
+    def _own_buffer(self) -> None:
+        """Let the buffer be that of no other stream."""
+        for name in ("_X", "_Y", "_weight"):
+            rows = getattr(self, name)
+            setattr(self, name, self._with_waiting(rows, rows.dtype))
+        self._taken = [self.n_waiting]
 
     def _with_waiting(self, rows: FloatArray, dtype: Any) -> FloatArray:
         """Return a new array with those of the rows that wait; the others have no content."""

@@ -88,6 +88,10 @@ class Folds(Generic[State]):
             stream.add_class(at)
         return self
 
+    def branch(self) -> Self:
+        """Return folds that go on from here, as the streams do."""
+        return type(self)(self.streams)
+
     def copy(self) -> Self:
         """Return folds of their own with the same content."""
         return type(self)(stream.copy() for stream in self.streams)
