@@ -27,7 +27,7 @@ def model(folder):
 
 def test_a_model_and_data(model, folder, done, arrays, monkeypatch):
     monkeypatch.setattr(plstream.sources.source, "default_rows", lambda *_: 70)
-    assert done("report", "model.plstream", "data.csv", "--target", "y", "-o", "page.html").startswith("page.html: ")
+    assert done("report", "model.plstream", "data.csv", "--target", "y", "-o", "page.html") == ""
     html = (folder / "page.html").read_text(encoding="utf-8")
     text = " ".join(check_page(html, interactive.scripts()).texts)
     guess = model.predict(open_source("data.csv", columns=list("abcde")))

@@ -39,8 +39,9 @@ def report(
     from ..inspection.interactive import scripts
     from ..persistence import load
     from .applying import open_for
+    from .errors import tell
     from .output import STANDARD_OUTPUT, require_free
-    from .progress import shown
+    from .progress import is_shown, shown
 
     if str(output) == STANDARD_OUTPUT:
         raise ValueError("A page is a file: name it with --output, such as report.html.")
@@ -67,4 +68,5 @@ def report(
         with shown():
             page = model_report(loaded, source, title=model.name)
     page.write(output, overwrite=force)
-    typer.echo(f"{output}: a page about {model}, to open in a browser")
+    if is_shown():
+        tell(f"{output}: a page about {model}, to open in a browser")
