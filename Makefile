@@ -71,7 +71,11 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/online_speed.py
 	$(BIN)/python benchmarks/online_accuracy.py
 	$(BIN)/python benchmarks/selection.py
+	$(BIN)/python benchmarks/classes.py
 	$(BIN)/python benchmarks/sources.py
+	$(BIN)/python benchmarks/cross_validation.py
+	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/dask_memory.py
 
 docs: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --group docs

@@ -1,5 +1,8 @@
 """Settings of the documentation, which `make docs` builds."""
 
+from docutils import nodes
+from sphinx.application import Sphinx
+
 import plstream
 
 project = "plstream"
@@ -14,3 +17,18 @@ numpydoc_show_class_members = False
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"plstream {version}"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+html_copy_source = False
+
+
+def setup(app: Sphinx) -> None:
+    """Take from blocks of code the empty lines at their ends, which doctests need."""
+    app.connect("doctree-read", without_last_lines)
+
+
+def without_last_lines(app: Sphinx, tree: nodes.document) -> None:  # noqa: ARG001
+    """Remove empty lines at the ends of blocks."""
+    for block in tree.findall(nodes.literal_block):
+        block.rawsource = block.astext().rstrip("\n")
+        block.children = [nodes.Text(block.rawsource)]

@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plstream import IncrementalPLS
+import plstream
+from plstream import IncrementalPLS, inspection, online, persistence, save, vision
+from plstream import selection as selectors
 
 DOCS = Path(__file__).parents[1] / "docs"
+EXAMPLES = DOCS.parent / "examples"
 # A comment before a block says why it cannot run here.
 BLOCK = re.compile(r"(<!-- not run: .+? -->\n+)?```python\n(.*?)```", re.DOTALL)
 
@@ -28,11 +31,15 @@ def spectra(n_rows=60, n_features=8):
     return X, X[:, :3] @ [1.0, 2.0, 3.0] + 0.1 * random.normal(size=n_rows)
 
 
-def write_spectra(**more):
+def frame_of(X):
     pd = pytest.importorskip("pandas", reason="needs pandas")
+    return pd.DataFrame(X, columns=[f"nm{j}" for j in range(X.shape[1])])
+
+
+def write_spectra(**more):
     pytest.importorskip("pyarrow", reason="needs pyarrow")
     X, y = spectra()
-    frame = pd.DataFrame(X, columns=[f"nm{j}" for j in range(X.shape[1])])
+    frame = frame_of(X)
     frame.to_csv("new.csv", index=False)
     frame.assign(moisture=y, **more).to_parquet("spectra.parquet")
 
@@ -61,15 +68,55 @@ def selection():
     return {"X": X, "y": y > 0, "VIPSelector": VIPSelector, "InfFS": InfFS, "LinearSVC": LinearSVC}
 
 
-# What a page takes for granted.
-PREPARED = {"data": data, "models": models, "selection": selection}
+def report():
+    X, y = spectra()
+    frame = frame_of(X)
+    frame.assign(moisture=y).to_csv("new.csv", index=False)
+    save(IncrementalPLS(2).partial_fit(frame, y), "moisture.plstream")
+    return {"X": frame, "y": y}
+
+
+# What a page takes for granted, and the packages without which it cannot be run.
+PREPARED = {"data": data, "models": models, "report": report, "selection": selection}
+NEEDED = {
+    "distributed": ["dask"],
+    "pictures": ["pandas", "matplotlib"],
+    "report": ["pandas", "plotly"],
+    "spectra": ["pandas", "matplotlib", "plotly"],
+}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    for package in NEEDED.get(page, []):
+        pytest.importorskip(package, reason=f"needs {package}")
+    if "matplotlib" in NEEDED.get(page, []):
+        monkeypatch.setenv("MPLBACKEND", "Agg")
     names = PREPARED[page]() if page in PREPARED else {}
     if (piped := Path("standard input")).exists():
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped.read_bytes())))
     for number, code in enumerate(blocks_of(DOCS / f"{page}.md"), start=1):
         exec(compile(code, f"block {number} of {page}.md", "exec"), names)  # noqa: S102
+
+
+@pytest.mark.parametrize(
+    "module", [plstream, inspection, online, persistence, selectors, vision], ids=lambda m: m.__name__
+)
+def test_every_public_name_has_a_reference(module):
+    described = set(
+        re.findall(r"^\.\. auto\w+:: plstream(?:\.\w+)*\.(\w+)$", (DOCS / "api.md").read_text(), re.MULTILINE)
+    )
+    assert set(module.__all__) <= described
+
+
+def test_every_page_is_in_the_contents():
+    contents = (DOCS / "index.md").read_text()
+    assert [page.stem for page in DOCS.glob("*.md") if not re.search(rf"^{page.stem}$", contents, re.MULTILINE)] == [
+        "index"
+    ]
+
+
+def test_every_example_is_shown():
+    shown = re.findall(r"literalinclude} ../examples/(\S+)", (DOCS / "examples.md").read_text())
+    assert sorted(shown) == sorted(path.name for path in EXAMPLES.glob("*.py"))

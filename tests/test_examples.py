@@ -11,6 +11,8 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SMALL = {"out_of_core.py": ["--mebibytes", "160"], "select_features.py": ["--keep", "0.2"]}
 
+NEEDED = {"on_dask.py": "dask", "pictures.py": "matplotlib"}
+
 
 @cache
 def run(name):
@@ -26,6 +28,8 @@ def run(name):
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
 def test_example(name):
+    if name in NEEDED:
+        pytest.importorskip(NEEDED[name], reason=f"needs {NEEDED[name]}")
     assert run(name)
 
 

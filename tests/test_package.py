@@ -20,6 +20,7 @@ LAYERS = [
     "parallel",
     "progress",
     "sources",
+    "distributed",
     "statistics",
     "solvers",
     "estimators",
@@ -48,7 +49,7 @@ def test_unknown_name():
 def test_import_is_light():
     code = (
         "import sys, plstream; assert 'sklearn' not in sys.modules; "
-        "plstream.IncrementalPLS; print(*(name for name in ('numba', 'matplotlib') if name in sys.modules))"
+        "plstream.IncrementalPLS; print(*(name for name in ('numba', 'matplotlib', 'dask') if name in sys.modules))"
     )
     result = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code], check=True, capture_output=True, text=True

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .estimators import IncrementalPLS
+    from .estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
     from .online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
     from .persistence import load, save
     from .progress import show_progress
@@ -24,6 +24,8 @@ __all__ = [
     "SGDPLS",
     "IncrementalLDA",
     "IncrementalPLS",
+    "IncrementalPLSCV",
+    "IncrementalPLSClassifier",
     "InfFS",
     "InfFSS",
     "InfFSU",
@@ -43,6 +45,8 @@ _HOME = {
     "IPLS": "online",
     "IncrementalLDA": "online",
     "IncrementalPLS": "estimators",
+    "IncrementalPLSCV": "estimators",
+    "IncrementalPLSClassifier": "estimators",
     "InfFS": "selection",
     "InfFSS": "selection",
     "InfFSU": "selection",

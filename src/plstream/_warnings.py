@@ -7,8 +7,8 @@ import warnings
 
 
 def warn_user(message: str) -> None:
-    """Warn, on behalf of the first caller outside this package and scikit-learn's wrappers."""
+    """Warn, on behalf of the first caller outside this package, scikit-learn's wrappers and contexts."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in {"plstream", "sklearn"}:
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in {"plstream", "sklearn", "contextlib"}:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, stacklevel=level + 1)

@@ -67,16 +67,10 @@ def track(
     items: Iterable[Item], label: str, total: int | None, size: Callable[[Item], int], unit: str = "rows"
 ) -> Generator[Item, None, None]:
     """Yield the items, telling the listener after each how many units (``size`` of each) are done."""
-    listener = _listener.get()
-    if listener is None:
+    tell = counting(label, total, unit)
+    if tell is None:
         yield from items
         return
-    start = time.monotonic()
-    done = 0
-
-    def tell() -> None:
-        listener(Step(label, done, total, time.monotonic() - start, unit))
-
     iterator = iter(items)
     try:
         while True:
@@ -88,12 +82,28 @@ def track(
             finally:
                 _waiting.reset(token)
             yield item
-            done += size(item)
+            more = size(item)
             del item
-            tell()
+            tell(more)
     finally:
         if isinstance(iterator, Generator):
             iterator.close()
+
+
+def counting(label: str, total: int | None, unit: str = "rows") -> Callable[..., None] | None:
+    """Return a function that tells the listener of so many units more, or None if no one listens."""
+    listener = _listener.get()
+    if listener is None:
+        return None
+    start = time.monotonic()
+    done = 0
+
+    def tell(more: int = 0) -> None:
+        nonlocal done
+        done += more
+        listener(Step(label, done, total, time.monotonic() - start, unit))
+
+    return tell
 
 
 def still_waiting() -> None:

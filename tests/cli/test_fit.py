@@ -12,7 +12,19 @@ import numpy as np
 import pytest
 
 import plstream
-from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA, IncrementalPLS, load, open_source, save
+from plstream import (
+    CCIPCA,
+    CIPLS,
+    IPLS,
+    OLPLS,
+    SGDPLS,
+    IncrementalLDA,
+    IncrementalPLS,
+    IncrementalPLSClassifier,
+    load,
+    open_source,
+    save,
+)
 from plstream.cli import progress
 
 
@@ -29,7 +41,9 @@ def contents(path):
     return json.loads(content[8:end]), content[end:]
 
 
-@pytest.mark.parametrize("method", ["incremental-pls", "cipls", "olpls", "incremental-lda"])
+@pytest.mark.parametrize(
+    "method", ["incremental-pls", "incremental-pls-classifier", "cipls", "olpls", "incremental-lda"]
+)
 @pytest.mark.parametrize("one_pass", [False, True])
 def test_models_of_the_library_byte_for_byte(folder, done, method, one_pass):
     X = np.random.default_rng(0).normal(size=(500, 64))
@@ -37,8 +51,14 @@ def test_models_of_the_library_byte_for_byte(folder, done, method, one_pass):
     np.save("numbers.npy", (X[:, 0] > X[:, 1]).astype(int))
     done("fit", "wide.npy", "--target", "numbers.npy", "--method", method, *["--one-pass"] * one_pass)
     source = open_source("wide.npy", target="numbers.npy")
-    models = {"cipls": CIPLS(), "olpls": OLPLS(), "incremental-lda": IncrementalLDA()}
-    expected = models.get(method, IncrementalPLS())
+    models = {
+        "incremental-pls": IncrementalPLS(),
+        "incremental-pls-classifier": IncrementalPLSClassifier(),
+        "cipls": CIPLS(),
+        "olpls": OLPLS(),
+        "incremental-lda": IncrementalLDA(),
+    }
+    expected = models[method]
     (expected.partial_fit if one_pass else expected.fit)(source)
     # It is solved before it is saved.
     assert expected.n_components_ > 0
@@ -77,6 +97,7 @@ def test_one_pass(done, solver):
         ("olpls", OLPLS(2)),
         ("sgdpls", SGDPLS(2, random_state=0)),
         ("incremental-lda", IncrementalLDA()),
+        ("incremental-pls-classifier", IncrementalPLSClassifier()),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -90,6 +111,40 @@ def test_methods(run, name, expected):
             expected.fit(open_source("X.npy", target="labels.npy"))
             X = np.load("X.npy")
             assert np.allclose(model.transform(X), expected.transform(X), rtol=1e-9, atol=1e-12)
+
+
+def test_labels_from_the_beginning_to_the_end(folder, done, refused, arrays):
+    """A classifier of text, from files and from a pipe, and what the other commands make of it."""
+    options = ["--target", "kind", "--exclude", "y", "--method", "incremental-pls-classifier", "-c", 3]
+    out = done("fit", "data.csv", *options)
+    assert out.startswith("model.plstream: IncrementalPLSClassifier, 3 component(s) of 5 feature(s), 300 row(s), multi")
+    assert ", 2 classes, explains" in out
+    expected = IncrementalPLSClassifier(3).fit(arrays.X, arrays.labels)
+    predicted = done("predict", "model.plstream", "data.csv").split()
+    assert predicted == ["prediction", *expected.predict(arrays.X)]
+    table = done("evaluate", "model.plstream", "data.csv", "--target", "kind").splitlines()
+    assert float(table[1].split(",")[-1]) == pytest.approx(expected.score(arrays.X, arrays.labels))
+    assert "classes:    high, low" in done("info", "model.plstream")
+    lines = (folder / "data.csv").read_text().splitlines()
+    # The first line has one label alone.
+    pipe = "\n".join([lines[0], *sorted(lines[1:], key=lambda line: line.rsplit(",")[-1])]).encode()
+    pipe_options = ["-", "--format", "csv", *options, "-o", "pipe.plstream"]
+    done("fit", *pipe_options, "--classes", "low,high,middle", stdin=pipe)
+    model = load("pipe.plstream")
+    assert list(model.classes_) == ["high", "low", "middle"]
+    assert (model.predict(open_source("data.csv", columns=list("abcde"))) == expected.predict(arrays.X)).all()
+    assert "--forgetting is not for" in refused("fit", "data.csv", *options, "--forgetting", 0.9, "--force")
+
+
+@pytest.mark.parametrize("one_pass", [False, True])
+@pytest.mark.usefixtures("folder")
+def test_memory_for_classes(run, one_pass):
+    result = run(
+        *("fit", "X.npy", "--target", "labels.npy", "--method", "incremental-pls-classifier", "--memory", "100MB"),
+        *["--one-pass"] * one_pass,
+    )
+    assert result.code == 0
+    assert "for the model and" in result.err
 
 
 @pytest.mark.usefixtures("folder")

@@ -9,8 +9,8 @@ import pytest
 from sklearn.metrics import r2_score, root_mean_squared_error
 
 import plstream
-from plstream import CIPLS, IncrementalPLS, InfFSS, VIPSelector, load, open_source, save
-from plstream.cli.scores import Regression
+from plstream import CIPLS, IncrementalPLS, IncrementalPLSClassifier, InfFSS, VIPSelector, load, open_source, save
+from plstream.inspection.scores import Regression
 
 
 @pytest.fixture
@@ -179,6 +179,16 @@ def test_select_of_labels_and_streams(folder, done):
     call = "--format", "csv", "--target", "kind", "--exclude", "y", "--model", "cipls", "--keep", "2"
     rows = read_csv(done("select", "-", *call, stdin=content))
     assert [row["column"] for row in rows] == ["1", "0"]
+
+
+def test_select_of_labels_by_the_exact_model(folder, done, refused):
+    by_labels = ("select", "data.csv", "--target", "kind", "--exclude", "y", "-c", "2")
+    assert "for labels use incremental-pls-classifier" in refused(*by_labels)
+    source = open_source(folder / "data.csv", target="kind", exclude="y")
+    model = IncrementalPLSClassifier(2).fit(source)
+    printed = done(*by_labels, "--keep", "3", "--model", "incremental-pls-classifier").splitlines()[1:]
+    best = np.argsort(-model.vip_)[:3]
+    assert [line.split(",")[0] for line in printed] == [source.feature_names[k] for k in best]
 
 
 @pytest.mark.parametrize("method", ["inffs", "inffs-u", "inffs-s", "ilfs"])

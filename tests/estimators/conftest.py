@@ -9,6 +9,6 @@ def solver(request, monkeypatch):
     if request.param == "large multipass":
         monkeypatch.setattr("plstream.sources.arrays.SMALL_BYTES", 0)
     if request.param == "small sketch":
-        monkeypatch.setattr("plstream.estimators.incremental_pls._SKETCH_SIZE", 12)
-        monkeypatch.setattr("plstream.estimators.incremental_pls._SKETCH_SIZE_A_COMPONENT", 1)
+        monkeypatch.setattr("plstream.estimators._streamed._SKETCH_SIZE", 12)
+        monkeypatch.setattr("plstream.estimators._streamed._SKETCH_SIZE_A_COMPONENT", 1)
     return request.param.split()[-1]

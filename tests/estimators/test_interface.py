@@ -67,7 +67,7 @@ def test_partial_fit_does_not_solve(monkeypatch):
         solved.append(args)
         return original(*args, **kwargs)
 
-    monkeypatch.setattr("plstream.estimators.incremental_pls.Solution.of", counted)
+    monkeypatch.setattr("plstream.estimators._streamed.Solution.of", counted)
     model = IncrementalPLS(3)
     for start in range(0, 60, 20):
         model.partial_fit(X[start : start + 20], y[start : start + 20])

@@ -3,11 +3,11 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from plstream import IncrementalPLS
+from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
 
 
 def excused(estimator):
-    if estimator.solver in {"gram", "sketch"}:
+    if estimator.solver in {"gram", "sketch"} or isinstance(estimator, IncrementalPLSCV):
         return {}
     return {"check_fit_score_takes_y": "calls partial_fit after a fit by reading again, which keeps no streaming state"}
 
@@ -18,6 +18,13 @@ def excused(estimator):
         IncrementalPLS(solver="gram"),
         IncrementalPLS(solver="sketch"),
         IncrementalPLS(n_components=1, scale=False),
+        IncrementalPLSClassifier(),
+        IncrementalPLSClassifier(solver="gram"),
+        IncrementalPLSClassifier(solver="sketch", decision="regression"),
+        IncrementalPLSCV(max_components=3),
+        IncrementalPLSCV(max_components=2, cv=3, rule="one-se", solver="sketch", scale=False),
+        IncrementalPLSCV(max_components=3, target="labels"),
+        IncrementalPLSCV(max_components=2, cv=3, target="labels", rule="one-se", solver="sketch", scale=False),
     ],
     expected_failed_checks=excused,
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plstream import IncrementalPLS
+from plstream import IncrementalPLS, IncrementalPLSClassifier
 from tests.checks import streaming_checks
 
 
@@ -11,6 +11,9 @@ from tests.checks import streaming_checks
     [
         *streaming_checks(IncrementalPLS(n_components=3)),
         *streaming_checks(IncrementalPLS(n_components=3, solver="sketch")),
+        *streaming_checks(IncrementalPLSClassifier(n_components=3)),
+        *streaming_checks(IncrementalPLSClassifier(n_components=3, solver="sketch")),
+        *streaming_checks(IncrementalPLSClassifier(n_components=2, solver="sketch", sketch_size=8)),
         *streaming_checks(IncrementalPLS(n_components=2, solver="sketch", sketch_size=8)),
         *streaming_checks(
             IncrementalPLS(n_components=2, scale=False, forgetting=0.95),

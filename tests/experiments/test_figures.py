@@ -9,10 +9,10 @@ import pytest
 
 from plstream.experiments import paper
 from plstream.experiments.catalogue import EXPERIMENTS
-from plstream.experiments.drawing import CLASSES, STYLES, WIDTH, spread, style
+from plstream.experiments.drawing import STYLES, WIDTH, spread, style
 from plstream.experiments.figures import pictures_of
 from plstream.experiments.inference import exponent, interval
-from plstream.inspection.report import FAINT, INK
+from plstream.inspection.palette import CLASSES, FAINT, INK
 
 from ..inspection.test_report import contrast, luminance
 

@@ -32,6 +32,7 @@ VALUES = [
     {"numpy": "int64", "value": 2}, {"numpy": "float32", "value": 1e300}, {"parameter": "estimator"},
     {"parameter": "random_state"}, {"array": "<U1", "values": ["a", "b"]}, {"array": "<i8", "values": [0, 1, 2]},
     {"array": "object", "values": ["a"] * 7}, {"class": "Gram", "fields": {}}, {"tensor": "model", "type": "F64"},
+    {"dict": [["no", 2]]},
 ]  # fmt: skip
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 1e300, -1e300, 1e-300, 5e-324, np.nan, np.inf, -np.inf, 2.0**53]
 

@@ -18,6 +18,8 @@ from plstream import (
     SGDPLS,
     IncrementalLDA,
     IncrementalPLS,
+    IncrementalPLSClassifier,
+    IncrementalPLSCV,
     InfFS,
     InfFSS,
     InfFSU,
@@ -44,6 +46,15 @@ CASES = [
     Case(IncrementalPLS(np.int64(2), solver="gram", scale=np.bool_(False)), "values"),
     Case(IncrementalPLS(solver="sketch", sketch_size=6)),
     Case(IncrementalPLS(solver="sketch", sketch_size=5, forgetting=np.float64(0.9)), "values"),
+    Case(IncrementalPLSCV(3)),
+    Case(IncrementalPLSCV(4, cv=3, rule="one-se", block_length=7, scale=False), "values"),
+    Case(IncrementalPLSCV(2, cv=2, solver="sketch", sketch_size=6)),
+    Case(IncrementalPLSCV(2), "two"),
+    Case(IncrementalPLSCV(2, target="labels"), "many"),
+    Case(IncrementalPLSClassifier(), "many", streams=False),
+    Case(IncrementalPLSClassifier(3, solver="gram", priors=[0.1, 0.2, 0.3, 0.4]), "many"),
+    Case(IncrementalPLSClassifier(solver="gram", class_weight={"no": 2.0, "yes": np.float32(0.5)}), "two"),
+    Case(IncrementalPLSClassifier(solver="sketch", sketch_size=6, decision="regression"), "many"),
     *(
         Case(CIPLS(variant=v), t)
         for v in ("normalized", "paper", "released")
@@ -74,7 +85,9 @@ CASES = [
     Case(VIPSelector(), streams=False),
     Case(VIPSelector(CIPLS(), n_features_to_select=2), "many"),
     Case(VIPSelector(OLPLS(), n_features_to_select=0.4)),
+    Case(VIPSelector(IncrementalPLSClassifier(solver="gram")), "many"),
     Case(VIPSelector(IncrementalPLS(solver="gram"), threshold=0.5), "values"),
+    Case(VIPSelector(IncrementalPLSCV(3), n_features_to_select=3)),
 ]
 STREAMS = [case for case in CASES if case.streams]
 

@@ -14,7 +14,19 @@ import pytest
 from sklearn.base import clone
 
 import plstream
-from plstream import CCIPCA, CIPLS, OLPLS, SGDPLS, IncrementalPLS, InfFS, VIPSelector, load, open_source, save
+from plstream import (
+    CCIPCA,
+    CIPLS,
+    OLPLS,
+    SGDPLS,
+    IncrementalPLS,
+    IncrementalPLSCV,
+    InfFS,
+    VIPSelector,
+    load,
+    open_source,
+    save,
+)
 from plstream.persistence import CheckpointError, ModelFileError, Stopped, files, fit_source
 from plstream.persistence.checkpoints import CheckpointFolder
 from plstream.persistence.files import replacing
@@ -30,6 +42,7 @@ MODELS = {
     "forgetting": (IncrementalPLS(2, solver="multipass", forgetting=0.95), "value"),
     "gram": (IncrementalPLS(2, solver="gram", forgetting=0.99), "value"),
     "sketch": (IncrementalPLS(2, solver="sketch", sketch_size=8), "values"),
+    "cross-validation": (IncrementalPLSCV(3, cv=3), "value"),
     "cipls": (CIPLS(3), "many"),
     "olpls": (OLPLS(), "value"),
     "sgdpls": (SGDPLS(2, random_state=np.random.RandomState(1)), "two"),

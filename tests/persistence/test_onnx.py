@@ -7,7 +7,7 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
-from plstream import CIPLS, IncrementalLDA, IncrementalPLS, VIPSelector
+from plstream import CIPLS, IncrementalLDA, IncrementalPLS, IncrementalPLSClassifier, VIPSelector
 from plstream.persistence import export_onnx
 
 from ..oracles import relative_error
@@ -56,6 +56,9 @@ def test_same_results(case, dtype, run):
             assert relative_error(outputs["prediction"], prediction) < tolerance
         else:
             np.testing.assert_array_equal(outputs["prediction"], prediction)
+    assert ("probabilities" in outputs) == hasattr(model, "predict_proba")
+    if "probabilities" in outputs:
+        np.testing.assert_allclose(outputs["probabilities"], model.predict_proba(rows), atol=100 * tolerance)
 
 
 @pytest.mark.parametrize("n_rows", [1, 5])
@@ -80,9 +83,11 @@ def test_types_of_labels(kind, run):
 
 def test_class_without_rows(run):
     X, y = data("many", m=7)
-    model = IncrementalLDA().partial_fit(X, y, classes=[0, 1, 2, 3, 4])
-    outputs, _ = run(model, X)
-    np.testing.assert_array_equal(outputs["prediction"], model.predict(X))
+    for model in (IncrementalLDA(), IncrementalPLSClassifier()):
+        model.partial_fit(X, y, classes=[0, 1, 2, 3, 4])
+        outputs, _ = run(model, X)
+        np.testing.assert_array_equal(outputs["prediction"], model.predict(X))
+    np.testing.assert_allclose(outputs["probabilities"], model.predict_proba(X), atol=1e-12)
 
 
 def test_data_far_from_zero(run):

@@ -12,7 +12,18 @@ from sklearn.base import clone
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
 
-from plstream import CCIPCA, CIPLS, ILFS, SGDPLS, IncrementalLDA, IncrementalPLS, VIPSelector, load, save
+from plstream import (
+    CCIPCA,
+    CIPLS,
+    ILFS,
+    SGDPLS,
+    IncrementalLDA,
+    IncrementalPLS,
+    IncrementalPLSClassifier,
+    VIPSelector,
+    load,
+    save,
+)
 from plstream.persistence import ModelFileError
 from plstream.statistics import Buffered
 
@@ -153,6 +164,36 @@ EDITS = [
     (["model", "fields", "_targets", "fields", "classes"], {"array": "|i1", "values": [1, 300]}, "not of type|not fit"),
     (["model", "fields", "_targets", "fields", "classes"], {"array": "V4", "values": [1, 3]}, "type that is not known"),
 ]
+
+
+# The same for a classifier in mid-stream.
+CLASSIFIER_EDITS = [
+    (["parameters", "class_weight"], {"dict": [[{"list": []}, 1]]}, "keys that are lists"),
+    (["parameters", "class_weight"], {"dict": [["no"]]}, "is not a dict"),
+    (["parameters", "class_weight"], {"dict": 1}, "is not a dict"),
+    (["fields", "_labels", "fields", "classes"], {"array": "<U1", "values": ["a", "b", "c"]}, "has a size of"),
+    (["fields", "_labels", "fields", "classes"], {"array": "<U1", "values": ["b", "a"]}, "ascending order"),
+    (["fields", "_labels", "fields", "kind"], "values", "one of"),
+    (["class"], "IncrementalPLS", "not known|lacks"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "match"), CLASSIFIER_EDITS)
+def test_edited_classifier(place, value, match, path, parts):
+    document, tensors = parts(IncrementalPLSClassifier(solver="gram"), "two")
+    node = document["model"]
+    for name in place[:-1]:
+        node = node[name]
+    node[place[-1]] = value
+    refused(path, put_together(document, tensors), match)
+
+
+@pytest.mark.parametrize("number", [-1.0, 0.5, 2.0, np.nan])
+def test_numbers_that_are_no_classes(number, path, parts):
+    document, tensors = parts(IncrementalPLSClassifier(solver="gram"), "two")
+    name = "model._stream._Y"
+    tensors[name][2] = struct.pack("<d", number) + tensors[name][2][8:]
+    refused(path, put_together(document, tensors), "numbers that it cannot have|y has all responses, or classes")
 
 
 @pytest.mark.parametrize(("place", "value", "match"), EDITS)

@@ -10,7 +10,18 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 import plstream
-from plstream import CIPLS, ILFS, SGDPLS, IncrementalLDA, IncrementalPLS, InfFSS, VIPSelector, load, save
+from plstream import (
+    CIPLS,
+    ILFS,
+    SGDPLS,
+    IncrementalLDA,
+    IncrementalPLS,
+    IncrementalPLSCV,
+    InfFSS,
+    VIPSelector,
+    load,
+    save,
+)
 
 from .models import CASES, STREAMS, assert_identical, data, fitted, learn
 
@@ -87,6 +98,14 @@ def test_merge_goes_on(solver, through_file):
     one, other = clone(model).partial_fit(X[:40], y[:40]), clone(model).partial_fit(X[40:], y[40:])
     merged = through_file(one).merge(through_file(other))
     assert_identical(merged.transform(X), one.merge(other).transform(X))
+
+
+def test_cross_validation_of_merged_models(through_file):
+    X, y = data()
+    one, other = (IncrementalPLSCV(4).fit(X[rows], y[rows]) for rows in (slice(40), slice(40, 90)))
+    merged = through_file(one.merge(other))
+    assert_identical(merged, one)
+    assert_identical(merged.cv_results_, one.cv_results_)
 
 
 def test_large_sketch_in_float32(through_file):

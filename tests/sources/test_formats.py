@@ -35,6 +35,7 @@ def test_blocks(name, y, tmp_path):
         np.testing.assert_array_equal(read, y)
     assert source.count() == N_ROWS
     np.testing.assert_array_equal(source.labels(), np.unique(y))
+    np.testing.assert_array_equal(source.label_counts()[1], np.unique(y, return_counts=True)[1])
 
 
 @pytest.mark.parametrize("name", FORMATS)

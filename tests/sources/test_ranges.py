@@ -53,6 +53,21 @@ def test_opened_elsewhere(name, tmp_path, monkeypatch):
     for mine, theirs in zip(rows_of(again), rows_of(part), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert again.fingerprint() == part.fingerprint() != source.fingerprint()
+    np.testing.assert_array_equal(again.label_counts()[1], np.unique(Y[40:130], return_counts=True)[1])
+
+
+@pytest.mark.parametrize("name", ["npy", "csv"])
+def test_rows_in_memory_are_read_again_elsewhere(name, tmp_path):
+    source = opened(name, tmp_path, X, LABELS, batch_size=40)
+    part = source.between(40, 130)
+    held = part.part((X[40:130], LABELS[40:130]), part.first_row)
+    again = pickle.loads(pickle.dumps(held))  # noqa: S301
+    for one in (held, again):
+        assert one.count() == 90
+        np.testing.assert_array_equal(rows_of(one)[0], X[40:130])
+        labels, counts = one.label_counts()
+        np.testing.assert_array_equal(labels, ["high", "low"])
+        np.testing.assert_array_equal(counts, np.unique(LABELS[40:130], return_counts=True)[1])
 
 
 def test_relative_paths_and_names_that_are_also_files(tmp_path, monkeypatch):

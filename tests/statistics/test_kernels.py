@@ -16,10 +16,10 @@ dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def sources(monkeypatch):
     """Return a function that makes two sources of the same data, one that uses compiled loops and one that does not."""
 
-    def make(X, Y, weight=None, batch_size=None):
-        plain = ArraySource(X, Y, weight, batch_size=batch_size)
+    def make(X, Y, weight=None, batch_size=None, n_classes=0):
+        plain = ArraySource(X, Y, weight, batch_size=batch_size, n_classes=n_classes)
         monkeypatch.setattr(arrays, "SMALL_BYTES", 0)
-        compiled = ArraySource(X, Y, weight, batch_size=batch_size)
+        compiled = ArraySource(X, Y, weight, batch_size=batch_size, n_classes=n_classes)
         monkeypatch.undo()
         assert (plain.compiled, compiled.compiled) == (False, True)
         return plain, compiled
@@ -36,6 +36,21 @@ def test_moments(sources, dtype, n, q, weighted):
     X, Y = (X + 1000).astype(dtype), Y[:, :q]
     weight = np.linspace(0.5, 2, n) if weighted else None
     (plain,), (compiled,) = sources(X, Y, weight)
+    expected, state = moments_of(plain), moments_of(compiled)
+    np.testing.assert_allclose(state.x_mean, expected.x_mean, rtol=1e-14)
+    np.testing.assert_allclose(state.x_squares, expected.x_squares, rtol=1e-12, atol=1e-20)
+    scale = np.sqrt(np.outer(expected.x_squares, expected.y_squares)).max() + 1e-20
+    np.testing.assert_allclose(state.cross, expected.cross, rtol=0, atol=1e-13 * scale)
+
+
+@dtypes
+@pytest.mark.parametrize("n", [1, 3, 30])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_of_classes(sources, dtype, n, weighted):
+    X, _ = regression_data(n, 9)
+    X = (X + 1000).astype(dtype)
+    weight = np.linspace(0.5, 2, n) if weighted else None
+    (plain,), (compiled,) = sources(X, np.arange(n)[:, None] % 3, weight, n_classes=4)
     expected, state = moments_of(plain), moments_of(compiled)
     np.testing.assert_allclose(state.x_mean, expected.x_mean, rtol=1e-14)
     np.testing.assert_allclose(state.x_squares, expected.x_squares, rtol=1e-12, atol=1e-20)

@@ -44,6 +44,38 @@ def assert_equal_states(state, expected, *, rtol=1e-12):
 @states
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("offset", [0.0, 1e8])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_numbers_of_classes_are_ones_and_zeros(State, weighted, offset, kind):
+    X, _ = regression_data(90, 7)
+    X = np.round(X * 8) / 8 + offset
+    classes = np.random.default_rng(0).integers(0, 5, 90)
+    classes[classes == 2] = 3
+    weight = np.linspace(0.01, 3, 90) if weighted else None
+    state = State(7, 5)
+    for rows in (slice(0, 1), slice(1, 2), slice(2, 50), slice(50, 90)):
+        state.update(kind(X)[rows], classes[rows, None].astype(float), None if weight is None else weight[rows])
+    expected = by_definition(X, np.eye(5)[classes], weight)
+    assert_equal_states(state, expected)
+    assert not state.cross[:, 2].any()
+    # Without the class that has no rows, and with it again.
+    others = State(7, 4)
+    others.update(X, (classes - (classes > 2))[:, None].astype(float), weight)
+    assert_equal_states(others.add_class(2), expected)
+
+
+@states
+def test_one_class_alone_has_no_covariance(State):
+    X, _ = regression_data(50, 7)
+    weight = np.random.default_rng(0).uniform(size=50)
+    state = State(7, 3).update(X[:30], np.ones((30, 1)), weight[:30]).update(X[30:], np.ones((20, 1)), weight[30:])
+    assert not state.cross.any()
+    assert not state.y_squares.any()
+    np.testing.assert_array_equal(state.y_mean, [0, 1, 0])
+
+
+@states
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e8])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, np.asfortranarray, np.float32])
 def test_update_in_blocks(State, weighted, offset, kind):
     X, Y = regression_data(90, 7, 2)
@@ -181,3 +213,18 @@ def test_read_only_state_is_copied_before_it_changes(tmp_path):
     state.update(X, Y[:, None])
     twice = by_definition(np.vstack([X, X]), np.vstack([Y[:, None], Y[:, None]]))
     np.testing.assert_allclose(np.triu(state.upper), np.triu(twice["upper"]).astype(np.float64), rtol=1e-10)
+
+
+def test_streams_that_go_on_from_one_another():
+    """They share the buffer as long as only one of them takes rows in."""
+    X, Y = regression_data(30, 3, 2)
+    first = Buffered(Gram(3, 2), block_rows=20).update(X[:5], Y[:5])
+    one, other = first.branch().update(X[5:10], Y[5:10]), first.branch().update(X[10:15], Y[10:15])
+    one.update(X[20:23], Y[20:23])
+    first.update(X[15:], Y[15:])
+    for stream, rows in [
+        (one, [*range(10), 20, 21, 22]),
+        (other, [*range(5), *range(10, 15)]),
+        (first, [*range(5), *range(15, 30)]),
+    ]:
+        assert_equal_states(stream.current(), by_definition(X[rows], Y[rows]))

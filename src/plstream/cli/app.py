@@ -22,6 +22,7 @@ from .features import features
 from .fit import fit
 from .info import info
 from .predict import predict
+from .report import report
 from .reproduce import reproduce
 from .select import select
 from .transform import transform
@@ -32,7 +33,7 @@ os.environ.setdefault("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
 _INTERRUPTED = 130
 
 app = typer.Typer(name="plstream", rich_markup_mode=None, pretty_exceptions_enable=False)
-for command in (fit, transform, predict, select, evaluate, info, export, features, reproduce):
+for command in (fit, transform, predict, select, evaluate, report, info, export, features, reproduce):
     app.command()(command)
 
 

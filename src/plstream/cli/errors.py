@@ -28,6 +28,14 @@ _PARAMETER = re.compile(
 )
 # Those that have another name here.
 _RENAMED = {"overwrite": "force"}
+# What else messages say that is for those who program.
+_PROGRAMMING = {
+    " in the first call of partial_fit": "",
+    " in the first call": "",
+    " of the first call": "",
+    ", or call add_class with it": "",
+    "use IncrementalPLSClassifier": "use incremental-pls-classifier",
+}
 
 
 def tell(line: str) -> None:
@@ -41,6 +49,8 @@ def tell(line: str) -> None:
 def as_options(message: str) -> str:
     """Return a message of the library in terms of the command line, in one line."""
     plain = _PARAMETER.sub(lambda match: "--" + _RENAMED.get(match[1], match[1]).replace("_", "-"), message)
+    for words, others in _PROGRAMMING.items():
+        plain = plain.replace(words, others)
     return " ".join("".join(character if character.isprintable() else " " for character in plain).split())
 
 

@@ -21,11 +21,11 @@ def evaluate(
     plstream evaluate model.plstream test.csv --target moisture
     plstream evaluate model.plstream test.npy --target labels.npy
     """
+    from ..inspection.scores import Score, score_for
     from ..persistence import load
     from .applying import in_blocks, open_for
     from .output import print_table
     from .progress import shown
-    from .scores import Score, score_for
 
     if not target:
         raise ValueError("Say what is true with --target: a column, or a file.")

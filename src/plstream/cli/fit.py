@@ -70,6 +70,14 @@ def fit(
             help="Folder for checkpoints: after a kill the same command goes on from there.",
         ),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="ADDRESS",
+            help="Read the files on Dask's workers: local, local:N for N processes, or tcp://HOST:PORT of a scheduler.",
+        ),
+    ] = None,
     every_rows: Annotated[
         int | None, typer.Option("--every-rows", min=1, help="Rows from one checkpoint to the next.")
     ] = None,
@@ -80,21 +88,22 @@ def fit(
 ) -> None:
     """Fit a model to data of any size and write it to a file.
 
-    incremental-pls is exact: it reads the data once for each component and once more. With --one-pass,
-    and of what can be read only once, it is exact up to 2,048 features, and close to it with more. All other methods
-    learn in one pass.
+    incremental-pls, of numbers, and incremental-pls-classifier, of labels, are exact: they read the data once for each
+    component and once more. With --one-pass, and of what can be read only once, they are exact up to 2,048 features,
+    and close to it with more. All other methods learn in one pass.
 
     \b
     plstream fit spectra.csv --target moisture -c 5 -o moisture.plstream
-    plstream fit features.npy --target labels.npy --method cipls
+    plstream fit features.npy --target labels.npy --method incremental-pls-classifier -c 10
     plstream fit 'day*.parquet' --target y --exclude id,date --one-pass --memory 512MB
     plstream fit big.npy --target y.npy -c 10 --checkpoint big.checkpoint
+    plstream fit 'year/*.parquet' --target y --cluster tcp://scheduler:8786
     cat log.ndjson | plstream fit - --format ndjson --target y -c 3
     """
     from ..persistence import load, save
+    from .cluster import fit_on_workers, require_for_cluster, workers_of
     from .errors import FAILED, tell
     from .fitting import Stopped, fit_source, signals_to_stop
-    from .output import require_free
     from .plan import plan_memory
     from .progress import RunningError, is_shown, shown
     from .summary import summary
@@ -103,13 +112,7 @@ def fit(
     require_options(method, scale=scale, forgetting=forgetting, sketch_size=sketch_size, classes=labels)
     if not target and method is not Method.ccipca:
         raise ValueError("Say what is to be learnt with --target: a column by name or number, or a file.")
-    if str(output) == "-":
-        raise ValueError("A model is not for standard output: name a file with -o.")
-    if checkpoint is None and every_rows is not None:
-        raise ValueError("--every-rows is for checkpoints: pass --checkpoint DIR as well.")
-    if output.exists() and not force and checkpoint is not None and any(checkpoint.glob("checkpoint-*.plstream")):
-        raise ValueError(f"{output} exists already, and so do checkpoints: pass --force to go on from there.")
-    require_free(output, force=force)
+    _require_place(output, checkpoint, every_rows, force=force)
     source = open_data(data, target, columns, exclude, data_format, header, delimiter)
     in_one_pass = one_pass or not source.rereadable or not reads_again(method)
     if sketch_size is not None and not in_one_pass:
@@ -122,6 +125,13 @@ def fit(
         "solver": solver,
     }
     model = new_model(method, n_components=components, **parameters)
+    if cluster is not None:
+        require_for_cluster(method, source, memory=memory, checkpoint=checkpoint)
+        with shown(), workers_of(cluster):
+            fit_on_workers(model, source, one_pass=in_one_pass, classes=labels)
+        save(model, output, overwrite=force)
+        typer.echo(f"{output}: {summary(model)}")
+        return
     plan_memory(model, source, one_pass=in_one_pass, classes=labels, memory=allowed)
     error = RunningError()
     written = False
@@ -156,3 +166,16 @@ def fit(
             tell(f"plstream: interrupted{then and f'{then}, with --force'}.")
             model = load(output)
     typer.echo(f"{output}: {summary(model)}")
+
+
+def _require_place(output: Path, checkpoint: Path | None, every_rows: int | None, *, force: bool) -> None:
+    """Raise ValueError unless the model, and checkpoints if there are to be any, can be written."""
+    from .output import require_free
+
+    if str(output) == "-":
+        raise ValueError("A model is not for standard output: name a file with -o.")
+    if checkpoint is None and every_rows is not None:
+        raise ValueError("--every-rows is for checkpoints: pass --checkpoint DIR as well.")
+    if output.exists() and not force and checkpoint is not None and any(checkpoint.glob("checkpoint-*.plstream")):
+        raise ValueError(f"{output} exists already, and so do checkpoints: pass --force to go on from there.")
+    require_free(output, force=force)

@@ -12,6 +12,7 @@ class Method(StrEnum):
     """Methods that can be fitted."""
 
     incremental_pls = "incremental-pls"
+    incremental_pls_classifier = "incremental-pls-classifier"
     cipls = "cipls"
     ccipca = "ccipca"
     ipls = "ipls"
@@ -22,6 +23,10 @@ class Method(StrEnum):
 
 _CLASSES = {
     Method.incremental_pls: ("IncrementalPLS", {"scale", "forgetting", "sketch_size", "one_pass"}),
+    Method.incremental_pls_classifier: (
+        "IncrementalPLSClassifier",
+        {"scale", "sketch_size", "one_pass", "classes"},
+    ),
     Method.cipls: ("CIPLS", {"classes"}),
     Method.ccipca: ("CCIPCA", set[str]()),
     Method.ipls: ("IPLS", {"classes"}),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..estimators import IncrementalPLS
+from sklearn.base import clone
+
+from ..estimators._streamed import StreamedPLS
 from ..memory import in_words, require_memory
 from ..online import IncrementalLDA
 from ..sources import Source
@@ -29,7 +31,7 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
         return
     least = _LEAST_BLOCKS * source.n_columns * source.dtype.itemsize
     if state + least > memory:
-        advice = _what_would_do(model, source, memory - least, one_pass=one_pass, needed=state + least)
+        advice = _what_would_do(model, source, memory - least, one_pass=one_pass, classes=classes, needed=state + least)
         raise ValueError(
             f"{in_words(memory)} of memory are not enough, for the model takes {in_words(state)} and rows at least "
             f"{in_words(least)}: {advice}."
@@ -44,9 +46,9 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
 def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> int:
     """Return the bytes that a model takes while it learns, rather too many than too few."""
     m, q = source.n_columns, max(1, source.n_targets, 0 if classes is None else len(classes))
-    if isinstance(model, IncrementalPLS):
+    if isinstance(model, StreamedPLS):
         if one_pass:
-            return int(model.memory_usage(m, max(1, source.n_targets)))
+            return model._memory_usage(m, q)
         # Small data is centred as a whole; how many rows there are, a text file tells only in the end.
         total = source.bytes_at_most if source.n_rows is None else 8 * m * source.n_rows
         total = SMALL_BYTES if total is None else total
@@ -60,24 +62,24 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
     return 8 * m * (12 * q * components + 20)
 
 
-def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, needed: int) -> str:
+def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, classes: Any, needed: int) -> str:
     """Return what to do instead."""
     more = f"allow --memory {-(-needed // 10**6)}MB"
-    if not (one_pass and isinstance(model, IncrementalPLS)):
+    if not (one_pass and isinstance(model, StreamedPLS)):
         return more
-    size = _largest_sketch(model, source, room)
+    size = _largest_sketch(model, source, room, classes)
     ways = [] if size is None else [f"pass --one-pass --sketch-size {size}"]
-    if source.rereadable and state_bytes(model, source, one_pass=False, classes=None) <= room:
+    if source.rereadable and state_bytes(model, source, one_pass=False, classes=classes) <= room:
         ways.append("leave out --one-pass")
     return ", or ".join([*ways, more])
 
 
-def _largest_sketch(model: IncrementalPLS, source: Source, room: int) -> int | None:
+def _largest_sketch(model: StreamedPLS, source: Source, room: int, classes: Any) -> int | None:
     """Return the largest size of a sketch, of the default and halves of it, that there is room for."""
     size = 128
     while size > model.n_components:
-        trial = IncrementalPLS(model.n_components, solver="sketch", sketch_size=size)
-        if trial.memory_usage(source.n_columns, max(1, source.n_targets)) <= room:
+        trial = clone(model).set_params(solver="sketch", sketch_size=size)
+        if state_bytes(trial, source, one_pass=True, classes=classes) <= room:
             return size
         size //= 2
     return None

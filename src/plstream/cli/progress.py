@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from .._types import Array
+from ..inspection.scores import Score, score_for
 from ..progress import ProgressBar, Step, listening
-from .scores import Score, score_for
 
 # Seconds before a bar appears.
 WAIT = 0.5

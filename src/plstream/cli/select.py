@@ -29,6 +29,7 @@ class PlsModel(StrEnum):
     """Models that VIP can be had from."""
 
     incremental_pls = "incremental-pls"
+    incremental_pls_classifier = "incremental-pls-classifier"
     cipls = "cipls"
     olpls = "olpls"
 
@@ -47,7 +48,7 @@ def select(
     ] = None,
     components: Components = None,
     model: Annotated[
-        PlsModel, typer.Option("--model", help="The PLS model of vip. cipls and olpls take labels.")
+        PlsModel, typer.Option("--model", help="The PLS model of vip. All but incremental-pls take labels.")
     ] = PlsModel.incremental_pls,
     columns: Columns = None,
     exclude: Exclude = None,

@@ -72,10 +72,10 @@ def validate_training_rows(
     if target.dtype.kind not in "biuf":
         raise ValueError(f"y must hold numbers, not values of type {target.dtype}.")
     check_consistent_length(rows, target)
-    return rows, target, _validate_weight(sample_weight, rows.shape[0])
+    return rows, target, validate_weight(sample_weight, rows.shape[0])
 
 
-def _validate_weight(sample_weight: Any, n_rows: int) -> Float64Array | None:
+def validate_weight(sample_weight: Any, n_rows: int) -> Float64Array | None:
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)

@@ -84,14 +84,16 @@ class Solution(FromFactors):
     y_total: float
     retained_variance: float
     subspace_error: Float64Array
+    weight: float = np.nan
+    """Of all rows together; not a number in models that were written before it was kept."""
 
     @classmethod
-    def of(cls, moments: Moments, gram: Condensed, n_components: int, *, scale: bool) -> Solution:
-        """Solve for the data that the moments and the Gram action describe."""
+    def of(cls, moments: Moments, gram: Condensed, n_components: int, *, scale: bool, quiet: bool = False) -> Solution:
+        """Solve for the data that the moments and the Gram action describe; if quiet, warn of nothing."""
         scaling = Scaling.of(moments, scale=scale)
         x_total = float(np.sum(moments.x_squares / scaling.x_scale**2))
         y_total = float(np.sum(moments.y_squares / scaling.y_scale**2))
-        factors = solve_scaled(moments, gram, scaling, n_components)
+        factors = solve_scaled(moments, gram, scaling, n_components, quiet=quiet)
         return cls(
             factors=factors,
             x_mean=moments.x_mean,
@@ -102,6 +104,7 @@ class Solution(FromFactors):
             y_total=y_total,
             retained_variance=1.0 - float(np.sum(gram.lost / scaling.x_scale**2)) / (x_total or 1.0),
             subspace_error=_subspace_error(moments, gram, scaling, factors, x_total, y_total),
+            weight=moments.weight,
         )
 
     @property

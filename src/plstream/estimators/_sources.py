@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,9 +18,12 @@ from ..sources.blocks import SMALL_BYTES
 from ..sources.reading import NoRoomError, TemporaryCopy
 from ..sources.table import Piece
 from ._base import validate_rows
+from ._collections import CollectionRows, apply_lazily, is_collection
 
 # Blocks that threads may be working on. A source counts on eight with those that are being read.
 _UNDER_WAY = 5
+
+Numbers: TypeAlias = Callable[[Array], Float64Array]
 
 
 class SourceRows:
@@ -31,6 +34,8 @@ class SourceRows:
     source : Source
     numbers : callable, optional
         Turns y into an array of numbers with one column a response. By default there is no y.
+    n_classes, class_weight
+        As of :class:`ArraySource`, if y holds labels.
 
     Attributes
     ----------
@@ -41,14 +46,27 @@ class SourceRows:
     dense = True
     under_way: int | None = _UNDER_WAY
 
-    def __init__(self, source: Source, numbers: Callable[[Array], Float64Array] | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        numbers: Numbers | None = None,
+        *,
+        n_classes: int = 0,
+        class_weight: Float64Array | None = None,
+    ) -> None:
         self.source = source
         self.numbers = numbers
         self.n_rows = source.n_rows
         self.n_columns = source.n_columns
-        self.n_targets = source.n_targets
+        self.n_classes = n_classes
+        self.class_weight = class_weight
         self._blocks: Iterator[Piece] | None = None
         self._first: Piece | None = None
+
+    @property
+    def n_targets(self) -> int:
+        """Number of responses."""
+        return self.n_classes or self.source.n_targets
 
     @property
     def compiled(self) -> bool:
@@ -74,7 +92,8 @@ class SourceRows:
             self._blocks = self.source.blocks(start)
         n_rows = start
         for X, y in chain([] if first is None else [first], self._blocks):
-            yield Block(X, self._numbers(y, len(X), n_rows), None, self.compiled)
+            block = Block(X, self._numbers(y, len(X), n_rows), None, self.compiled, self.n_classes)
+            yield block.weighted(self.class_weight)
             n_rows += len(X)
         if not n_rows:
             self._require_block(None)
@@ -107,9 +126,15 @@ class SourceRows:
 class _ArraysOfSource(ArraySource):
     """All rows of a source as arrays, which are read when they are used."""
 
-    def __init__(self, source: Source, X: Array, Y: Array, batch_size: int | None) -> None:
-        super().__init__(X, Y, batch_size=batch_size)
+    def __init__(
+        self, source: Source, X: Array, Y: Array, numbers: Numbers, batch_size: int | None, **labels: Any
+    ) -> None:
+        super().__init__(X, Y, batch_size=batch_size, **labels)
         self.source = source
+        self.numbers = numbers
+
+    def _numbers(self, rows: slice) -> Float64Array:
+        return self.numbers(self.Y[rows])
 
     def require_finite(self) -> None:
         """Say which file it is."""
@@ -117,29 +142,39 @@ class _ArraysOfSource(ArraySource):
 
 
 @contextmanager
-def rows_to_read_again(source: Source, batch_size: int | None) -> Iterator[ArraySource | SourceRows]:
-    """Give the rows of a source to be read several times: in place, or from a temporary copy if that is faster."""
-    if not source.rereadable:
-        raise DataError(
-            f"{source.name} can be read only once, and solver='multipass' reads it several times: use solver='gram' or "
-            "'sketch', or partial_fit."
-        )
+def rows_to_read_again(
+    source: Source, numbers: Numbers, batch_size: int | None, **labels: Any
+) -> Iterator[ArraySource | SourceRows]:
+    """Give the rows of a source to be read several times: in place, or from a temporary copy if that is faster.
+
+    ``numbers`` and ``labels`` are as of :class:`SourceRows`.
+    """
+    require_rereadable(source)
     batch_size = source.batch_size or batch_size
     mapped = source.mapped()
     if mapped is not None:
         X, y = mapped
         assert y is not None
-        as_numbers(y[:1])
-        yield _ArraysOfSource(source, X, y.reshape(len(y), -1), batch_size)
+        numbers(y[:1])
+        yield _ArraysOfSource(source, X, y.reshape(len(y), -1), numbers, batch_size, **labels)
         return
-    with SourceRows(source, as_numbers) as rows:
+    with SourceRows(source, numbers, **labels) as rows:
         if source.slow and (copy := _copied(rows)) is not None:
             with copy as (X, Y):
                 # Blocks as without a copy: results do not depend on whether there was room for one.
-                yield _ArraysOfSource(source, X, Y, source.block_rows)
+                yield _ArraysOfSource(source, X, Y, as_numbers, source.block_rows, **labels)
             return
         rows.n_rows = source.count()
         yield rows
+
+
+def require_rereadable(source: Source) -> None:
+    """Raise DataError for a source that cannot be read several times."""
+    if not source.rereadable:
+        raise DataError(
+            f"{source.name} can be read only once, and solver='multipass' reads it several times: use solver='gram' or "
+            "'sketch', or partial_fit."
+        )
 
 
 def _copied(rows: SourceRows) -> TemporaryCopy | None:
@@ -168,7 +203,7 @@ def require_alone(y: Any, sample_weight: Any = None) -> None:
         raise ValueError("sample_weight is not for sources: pass blocks of rows to partial_fit with their weights.")
 
 
-def validate_source(estimator: BaseEstimator, source: Source, *, reset: bool) -> None:
+def validate_source(estimator: BaseEstimator, source: Source | CollectionRows, *, reset: bool) -> None:
     """Check or set the number and the names of features, as scikit-learn does for arrays and frames."""
     model: Any = estimator
     names = None if source.feature_names is None else np.array(source.feature_names, dtype=object)
@@ -197,7 +232,9 @@ def validate_source(estimator: BaseEstimator, source: Source, *, reset: bool) ->
 
 
 def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Array:
-    """Return ``function`` of the rows of X, of all at once or, for a source, of one block after another."""
+    """Return ``function`` of the rows of X: of all at once, for a source of one block after another, for Dask later."""
+    if is_collection(X):
+        return apply_lazily(estimator, X, function)  # type: ignore[no-any-return]
     if not isinstance(X, Source):
         return function(validate_rows(estimator, X, reset=False))
     validate_source(estimator, X, reset=False)
@@ -212,5 +249,7 @@ def _n_rows(block: Block) -> int:
 def as_numbers(y: Array) -> Float64Array:
     """Return y in float64, one column a response; raise ValueError if it holds text."""
     if y.dtype.kind not in "biuf":
-        raise ValueError(f"y must hold numbers, not text such as {str(y.flat[0])!r}: for labels use CIPLS.")
+        raise ValueError(
+            f"y must hold numbers, not text such as {str(y.flat[0])!r}: for labels use IncrementalPLSClassifier."
+        )
     return np.asarray(y, dtype=np.float64).reshape(len(y), -1)

@@ -3,56 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self, TypeAlias
+from contextlib import contextmanager
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    MultiOutputMixin,
-    RegressorMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils._param_validation import Interval
 
 from .._types import Array, Float64Array, FloatArray, Rows
-from .._warnings import warn_user
-from ..parallel import single_threaded_blas
-from ..progress import track
-from ..solvers import Journal, Rereading
 from ..sources import ArraySource, Source
-from ..statistics import Buffered, Gram, Sketch
-from ._base import located_errors, unchanged_on_failure, validate_training_rows
+from ._base import unchanged_on_failure, validate_training_rows
+from ._collections import CollectionRows, is_collection
 from ._projection import centred_product
-from ._solution import Solution, SolvedAttributes
 from ._sources import SourceRows, as_numbers, by_blocks, require_target, rows_to_read_again, validate_source
-
-# Rows that the Gram matrix absorbs at a time: enough that adding to it costs little beside the product itself.
-_GRAM_BLOCK_ROWS = 1024
-# With more features the sketch is faster, and the square matrix grows out of hand.
-_LARGEST_GRAM = 2048
-# Rows of a sketch: the larger of the two.
-_SKETCH_SIZE = 128
-_SKETCH_SIZE_A_COMPONENT = 24
-# Estimated sine of the angle to the exact solution, above which there is a warning.
-_LARGEST_SUBSPACE_ERROR = 0.3
-
-Stream: TypeAlias = Buffered[Gram | Sketch]
+from ._streamed import StreamedPLS
 
 
-class IncrementalPLS(
-    SolvedAttributes,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    RegressorMixin,
-    MultiOutputMixin,
-    BaseEstimator,
-):
+class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
     """Partial least squares regression for streams and for data larger than memory.
 
     A drop-in for :class:`sklearn.cross_decomposition.PLSRegression`: the same model, attributes and predictions. Its
@@ -155,17 +124,9 @@ class IncrementalPLS(
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "scale": ["boolean"],
-        "solver": [StrOptions({"auto", "multipass", "gram", "sketch"})],
-        "sketch_size": [Interval(Integral, 2, None, closed="left"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        **StreamedPLS._parameter_constraints,
         "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
     }
-
-    _stream: Stream | None
-    _solved: Solution | None
-    _solve_with: dict[str, Any]
 
     def __init__(
         self,
@@ -190,12 +151,13 @@ class IncrementalPLS(
 
         Parameters
         ----------
-        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), or source
+        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
             The rows. Arrays and memory maps of more than 32 MiB are read block by block, and neither copied nor
-            converted as a whole. Files of any size are opened by :func:`plstream.open_source`.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            converted as a whole. Files of any size are opened by :func:`plstream.open_source`. Dask arrays, dataframes
+            and lists of delayed blocks are read by Dask's workers, and no block of them comes to this process.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
             The responses. None if X is a source, which has them.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Weights of the rows.
 
         Returns
@@ -204,59 +166,24 @@ class IncrementalPLS(
         """
         return self._fit(X, y, sample_weight)
 
-    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None, journal: Journal | None = None) -> Self:
-        """Fit a model whose parameters are valid. With a journal, exact reads of a source go on where it ends."""
-        with unchanged_on_failure(self):
-            self._reset()
-            in_one_read = self.solver in {"gram", "sketch"}
-            with self._rows(X, y, sample_weight, reset=True, in_one_read=in_one_read) as rows:
-                self._require_rows(rows.n_rows, rows.n_columns)
-                self._solve_with = {"n_components": self.n_components, "scale": self.scale}
-                with located_errors(rows):
-                    if in_one_read:
-                        self._fit_stream(rows)
-                    else:
-                        self._fit_rereading(rows, journal)
-        return self
-
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the model. A call that fails leaves the model as it was.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The new rows, one or more.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
             Their responses. None if X is a source, which has them.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Their weights.
 
         Returns
         -------
         self : IncrementalPLS
         """
-        with unchanged_on_failure(self):
-            first = not self.__sklearn_is_fitted__()
-            if first and self.solver == "multipass":
-                raise ValueError(
-                    "solver='multipass' reads the data several times: for partial_fit use solver='gram' or 'sketch'."
-                )
-            stream = None if first else self._require_stream("partial_fit")
-            self._validate_params()
-            with self._rows(X, y, sample_weight, reset=first, in_one_read=True) as rows:
-                self._solve_with = {"n_components": self.n_components, "scale": self.scale}
-                if stream is None:
-                    self._require_weight(rows.n_rows)
-                    stream = self._new_stream(rows)
-                else:
-                    stream = self._continued(stream)
-                with located_errors(rows):
-                    stream = _with_rows(stream, rows)
-            self._stream, self._solved = stream, None
-            if first:
-                self.solver_ = self._streaming_solver(rows.n_columns)
-        return self
+        return self._learn(X, y, sample_weight)
 
     def merge(self, other: IncrementalPLS) -> Self:
         """Add to this model all rows that another one has seen; the other one is left as it is.
@@ -273,10 +200,9 @@ class IncrementalPLS(
         """
         if not isinstance(other, IncrementalPLS):
             raise TypeError(f"Only another IncrementalPLS can be merged, not {type(other).__name__}.")
-        mine, theirs = self._require_stream("merge"), other._require_stream("merge")
-        self._require_alike(other)
-        mine.merge(theirs)
-        self._solved = None
+        mine, theirs = self._streams_to_merge(other)
+        with unchanged_on_failure(self):
+            self._go_on_with(mine.branch().merge(theirs))
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -302,52 +228,15 @@ class IncrementalPLS(
         >>> IncrementalPLS(solver="sketch").memory_usage(100_000) // 10**6
         1267
         """
-        if self.solver == "multipass":
-            raise ValueError("solver='multipass' keeps no streaming state: use solver='auto', 'gram' or 'sketch'.")
-        if self._streaming_solver(n_features) == "gram":
-            # The matrix and the waiting rows are copied while they change, and the rows are centred.
-            block_rows, small = _GRAM_BLOCK_ROWS, 0
-            n_rows = 2 * n_features + 4 * block_rows
-        else:
-            # Three times the rows left by a compression, before and after a change of units, and four blocks.
-            block_rows = self._rows_in_sketch()
-            n_rows = 12 * block_rows
-            small = 6 * (3 * block_rows) ** 2
-        vectors = 4 * self.n_components + 12 * n_targets + 20
-        responses = 6 * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2
-        return 8 * (n_features * (n_rows + vectors) + responses + small)
-
-    def transform(self, X: Any, n_components: int | None = None) -> FloatArray:
-        """Return the scores of X.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
-        n_components : int, default=None
-            Use the first components only.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_components)
-            float32 if X is, else float64.
-        """
-        solution, k = self._solution(), self._components_to_use(n_components)
-        projection = solution.projection(k)
-
-        def scores(rows: Rows) -> FloatArray:
-            dtype = np.float32 if rows.dtype == np.float32 else np.float64
-            return centred_product(rows, solution.x_mean, projection, dtype)
-
-        return by_blocks(self, X, scores)
+        return self._memory_usage(n_features, n_targets)
 
     def predict(self, X: Any, n_components: int | None = None) -> FloatArray:
         """Predict the responses of X.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
             Use the first components only. The result is that of a model fitted with so many.
 
@@ -357,10 +246,14 @@ class IncrementalPLS(
             With as many dimensions as the y of the fit.
         """
         solution, k = self._solution(), self._components_to_use(n_components)
-        coefficients = solution.coefficients(k).T
-        prediction = by_blocks(self, X, lambda rows: centred_product(rows, solution.x_mean, coefficients))
-        prediction += solution.y_mean
-        return prediction[:, 0] if self._y_is_vector else prediction
+        coefficients, is_vector = solution.coefficients(k).T, self._y_is_vector
+
+        def responses(rows: Rows) -> FloatArray:
+            prediction = centred_product(rows, solution.x_mean, coefficients)
+            prediction += solution.y_mean
+            return prediction[:, 0] if is_vector else prediction
+
+        return by_blocks(self, X, responses)
 
     def transform_y(self, y: Any) -> Float64Array:
         """Return the scores of y.
@@ -376,7 +269,7 @@ class IncrementalPLS(
         """
         solution = self._solution()
         Y = _as_columns(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-        self._require_targets(Y.shape[1])
+        _require_targets(Y.shape[1], len(solution.y_mean))
         scores: Float64Array = ((Y - solution.y_mean) / solution.y_scale) @ solution.y_rotations
         return scores
 
@@ -403,160 +296,40 @@ class IncrementalPLS(
             return rows
         return rows, self._check_scores(y, "y") @ solution.y_loadings.T * solution.y_scale + solution.y_mean
 
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows that the model was made from."""
-        check_is_fitted(self)
-        return self._stream.n_rows if self._stream is not None else int(self._n_rows or 0)
-
-    def _fit_rereading(self, source: ArraySource | SourceRows, journal: Journal | None) -> None:
-        # Between the reads of large data, BLAS's idle threads would spin on the cores that the next read needs.
-        with single_threaded_blas() if source.compiled else nullcontext():
-            rereading = Rereading(
-                source, forgetting=self.forgetting, planned_reads=self.n_components + 1, journal=journal
-            )
-            self._solved = Solution.of(rereading.moments, rereading, **self._solve_with)
-        self._n_rows = source.n_rows
-        self._stream = None
-        self.solver_ = "multipass"
-
-    def _fit_stream(self, source: ArraySource | SourceRows) -> None:
-        stream = self._new_stream(source)
-        for block in track(source, "read 1 of 1", source.n_rows, lambda block: block.n_rows):
-            stream.update(block.X, block.Y, block.weight)
-        self._require_rows(stream.n_rows, source.n_columns)
-        self._stream, self._solved, self.solver_ = stream, None, self._streaming_solver(source.n_columns)
-        self._solution()
-
-    def _new_stream(self, source: ArraySource | SourceRows) -> Stream:
-        state: Gram | Sketch
-        shape = source.n_columns, source.n_targets
-        if self._streaming_solver(source.n_columns) == "gram":
-            state = Gram(*shape, forgetting=self.forgetting)
-            return Buffered(state, _GRAM_BLOCK_ROWS)
-        size = self._rows_in_sketch()
-        state = Sketch(*shape, size=size, forgetting=self.forgetting, **self._solve_with)
-        return Buffered(state, size)
-
-    def _continued(self, stream: Stream) -> Stream:
-        """Return a stream, or a copy of it that preserves another solution, after parameters may have been set anew."""
-        state = stream.state
-        if state.forgetting != self.forgetting:
-            raise ValueError(f"forgetting cannot change in mid-stream: set it back to {state.forgetting}.")
-        if isinstance(state, Sketch):
-            if self.sketch_size not in {None, state.size}:
-                raise ValueError(f"sketch_size cannot change in mid-stream: set it back to {state.size}.")
-            if self.n_components >= state.size:
-                raise ValueError(f"n_components={self.n_components} is too many for a sketch of {state.size} rows.")
-            if not state.preserves(**self._solve_with):
-                stream = stream.copy()
-                stream.state = state.copy().preserve(**self._solve_with)
-        return stream
-
-    def _rows_in_sketch(self) -> int:
-        if self.sketch_size is None:
-            return max(_SKETCH_SIZE, _SKETCH_SIZE_A_COMPONENT * self.n_components)
-        if self.sketch_size <= self.n_components:
-            raise ValueError(f"sketch_size={self.sketch_size} must be more than n_components={self.n_components}.")
-        return self.sketch_size
-
-    def _streaming_solver(self, n_columns: int) -> str:
-        if self.solver in {"gram", "sketch"}:
-            return self.solver
-        return "gram" if n_columns <= _LARGEST_GRAM else "sketch"
-
-    def _solution(self) -> Solution:
-        """Return the solution for the rows seen so far, solving for it if that has not been done."""
-        check_is_fitted(self)
-        if self._solved is None:
-            state = self._require_stream("solving").current()
-            self._solved = Solution.of(state, state, **self._solve_with)
-            if isinstance(state, Sketch):
-                _warn_of_small_sketch(state.size, self._solved.subspace_error)
-        return self._solved
-
     @contextmanager
-    def _rows(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool, in_one_read: bool
-    ) -> Iterator[ArraySource | SourceRows]:
-        """Give the rows in the form that they are learnt from, once or several times."""
+    def _rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, in_one_read: bool) -> Iterator[Any]:
         if isinstance(X, Source):
             require_target(X, type(self).__name__, y, sample_weight)
-            validate_source(self, X, reset=reset)
-            self._set_targets(X.n_targets, is_vector=X.target_is_vector, reset=reset)
-            with SourceRows(X, as_numbers) if in_one_read else rows_to_read_again(X, self.batch_size) as source_rows:
+            self._set_columns(X, reset=reset)
+            read = SourceRows(X, as_numbers) if in_one_read else rows_to_read_again(X, as_numbers, self.batch_size)
+            with read as source_rows:
                 yield source_rows
+            return
+        if is_collection(X):
+            with CollectionRows(self, X, y, sample_weight) as remote:
+                self._set_columns(remote, reset=reset)
+                yield remote
             return
         rows, target, weight = validate_training_rows(self, X, y, sample_weight, reset=reset)
         Y = _as_columns(target)
         self._set_targets(Y.shape[1], is_vector=target.ndim == 1, reset=reset)
         yield ArraySource(rows, Y, weight, batch_size=self.batch_size)
 
+    def _set_columns(self, source: Source | CollectionRows, *, reset: bool) -> None:
+        validate_source(self, source, reset=reset)
+        self._set_targets(source.n_targets, is_vector=source.target_is_vector, reset=reset)
+
     def _set_targets(self, n_targets: int, *, is_vector: bool, reset: bool) -> None:
         if reset:
             self._y_is_vector, self._n_targets = is_vector, n_targets
-        self._require_targets(n_targets)
-
-    def _reset(self) -> None:
-        for name in ("_solved", "_solve_with", "_stream", "_n_rows", "solver_"):
-            if hasattr(self, name):
-                delattr(self, name)
-
-    def _require_weight(self, n_rows: int | None) -> None:
-        if n_rows == 0:
-            raise ValueError("All weights are zero: give at least one row a positive weight.")
-
-    def _require_rows(self, n_rows: int | None, n_columns: int) -> None:
-        self._require_weight(n_rows)
-        if self.n_components > (n_columns if n_rows is None else min(n_rows, n_columns)):
-            raise ValueError(
-                f"n_components={self.n_components} is more than the smaller of n_samples={n_rows} and "
-                f"n_features={n_columns}: ask for fewer components."
-            )
-
-    def _require_targets(self, n_targets: int) -> None:
-        if n_targets != self._n_targets:
-            raise ValueError(f"y has {n_targets} target(s), but the model has {self._n_targets}.")
-
-    def _require_stream(self, method: str) -> Stream:
-        check_is_fitted(self)
-        if self._stream is None:
-            raise ValueError(
-                f"{method} needs a streaming state, and fit with solver='multipass' keeps none: "
-                "fit with solver='gram' or 'sketch', or use partial_fit from the start."
-            )
-        return self._stream
-
-    def _require_alike(self, other: IncrementalPLS) -> None:
-        """Raise ValueError unless the other model has the same kind of state."""
-        mine, theirs = self._kind(), other._kind()
-        for name, value in mine.items():
-            if value != theirs[name]:
-                raise ValueError(
-                    f"Only models that are alike can be merged: {name} is {value} here, {theirs[name]} there."
-                )
-        if list(getattr(self, "feature_names_in_", [])) != list(getattr(other, "feature_names_in_", [])):
-            raise ValueError("Only models with the same feature names in the same order can be merged.")
+        _require_targets(n_targets, self._n_targets)
 
     def _kind(self) -> dict[str, Any]:
         return {
-            **self._solve_with,
-            "solver_": self.solver_,
-            "forgetting": self._require_stream("merge").state.forgetting,
-            "sketch_size": getattr(self._require_stream("merge").state, "size", None),
-            "n_features_in_": self.n_features_in_,
+            **super()._kind(),
             "the number of targets": self._n_targets,
             "the number of dimensions of y": 1 if self._y_is_vector else 2,
         }
-
-    def _components_to_use(self, n_components: Any) -> int:
-        most = self._n_features_out
-        if n_components is None:
-            return most
-        if not (isinstance(n_components, Integral) and n_components in range(1, most + 1)):
-            given = n_components if isinstance(n_components, Real | str) else f"a {type(n_components).__name__}"
-            raise ValueError(f"n_components must be a whole number from 1 to the model's {most}, not {given}.")
-        return int(n_components)
 
     def _check_scores(self, scores: Any, name: str) -> Array:
         checked: Array = check_array(scores, dtype=(np.float64, np.float32), input_name=name)
@@ -567,41 +340,11 @@ class IncrementalPLS(
             )
         return checked
 
-    @property
-    def _n_features_out(self) -> int:
-        # Not n_components, which may have been set anew since the fit.
-        return int(self._solution().x_weights.shape[1])
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "solver_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
 
 def _as_columns(y: Array) -> Array:
     return y.reshape(-1, 1) if y.ndim == 1 else y
 
 
-def _with_rows(stream: Stream, rows: ArraySource | SourceRows) -> Stream:
-    """Return the stream after more rows; if that fails, the one that was passed is as it was."""
-    if isinstance(rows, ArraySource):
-        return stream.update(rows.X, np.asarray(rows.Y, dtype=np.float64), rows.weight)
-    stream = stream.copy()
-    for block in track(rows, "read 1 of 1", rows.n_rows, lambda block: block.n_rows):
-        stream.update(block.X, block.Y)
-    return stream
-
-
-def _warn_of_small_sketch(size: int, subspace_error: Float64Array) -> None:
-    too_large = subspace_error > _LARGEST_SUBSPACE_ERROR
-    if too_large.any():
-        good = int(np.argmax(too_large))
-        warn_user(
-            f"sketch_size={size} is small for this data: only the first {good} of {len(subspace_error)} components are "
-            "likely to be close to those of an exact fit (see subspace_error_). Use a larger sketch_size, or fewer "
-            "components."
-        )
+def _require_targets(n_targets: int, expected: int) -> None:
+    if n_targets != expected:
+        raise ValueError(f"y has {n_targets} target(s), but the model has {expected}.")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..inspection.report import FAINT, GRID, INK, PAPER
+from ..inspection.palette import FAINT, GRID, INK, PAPER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,8 +82,6 @@ STYLES |= {
     "incremental-pls-vip": STYLES["incremental-pls"],
     "none": Style(FAINT, "", ":"),
 }
-CLASSES = ("#0460bd", "#d88700", "#0faaac", "#9f480a", "#614cff", "#726440", "#3aa2d5", "#a39b60", "#1d7168", INK)
-CLASS_MARKERS = ("o", "^", "s", "v", "D", "P", "X", "h", "<", ">")
 _CONTEXT = {
     "font.size": 9.5,
     "font.family": "sans-serif",

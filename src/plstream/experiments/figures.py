@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..inspection.report import FAINT, GRID, INK, PAPER
+from ..inspection.palette import CLASS_MARKERS, CLASSES, FAINT, GRID, INK, PAPER
 from . import drawing, paper
 from .catalogue import EXPERIMENTS
 from .drawing import STYLES, Rows
@@ -318,8 +318,8 @@ def _projection(_: Result, task: Result, found: Result) -> Drawn:
             points = scores[labels == label]
             axes.plot(
                 *points.T,
-                marker=drawing.CLASS_MARKERS[k % 10],
-                color=drawing.CLASSES[k % 10],
+                marker=CLASS_MARKERS[k % 10],
+                color=CLASSES[k % 10],
                 linestyle="",
                 markersize=3.2,
                 markeredgewidth=0,
@@ -351,8 +351,7 @@ def _class_legend(figure: Figure, names: Sequence[str], height: float) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], marker=drawing.CLASS_MARKERS[k], color=drawing.CLASSES[k], linestyle="", markersize=5)
-        for k in range(len(names))
+        Line2D([], [], marker=CLASS_MARKERS[k], color=CLASSES[k], linestyle="", markersize=5) for k in range(len(names))
     ]
     figure.legend(
         handles,

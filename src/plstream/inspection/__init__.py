@@ -1,5 +1,32 @@
-"""Inspection: what was learnt or measured, on pages to be looked at."""
+"""Inspection: what was learnt or measured, in pictures and pages, and whether new rows are like those before."""
 
+from .drift import DriftTracker
+from .model_page import model_report
+from .monitoring import Monitor
+from .plots import (
+    CoefficientsDisplay,
+    CrossValidationDisplay,
+    ExplainedVarianceDisplay,
+    LoadingsDisplay,
+    MonitoringDisplay,
+    PredictionDisplay,
+    ScoresDisplay,
+    VIPDisplay,
+)
 from .report import Page, Section
 
-__all__ = ["Page", "Section"]
+__all__ = [
+    "CoefficientsDisplay",
+    "CrossValidationDisplay",
+    "DriftTracker",
+    "ExplainedVarianceDisplay",
+    "LoadingsDisplay",
+    "Monitor",
+    "MonitoringDisplay",
+    "Page",
+    "PredictionDisplay",
+    "ScoresDisplay",
+    "Section",
+    "VIPDisplay",
+    "model_report",
+]

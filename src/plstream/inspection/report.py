@@ -1,25 +1,33 @@
-"""Pages in HTML that are one file: no scripts, and nothing that is loaded from elsewhere.
+"""Pages in HTML that are one file: nothing is loaded from elsewhere, and no script runs but those that draw plots.
 
 All text is plain, and escaped here: nothing that a name or a title holds is ever markup. Figures are SVG, and become
-part of the page. Colours follow what the reader prefers, light or dark.
+part of the page; plots are drawn by Plotly, which then is part of the page. Colours follow what the reader prefers,
+light or dark.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree as ET
 
 from ..persistence.files import replacing
+from .interactive import View, as_json, hash_of, scripts
 
 # Figures that are drawn in these colours follow the page: text and lines, background, what is less important, grids.
 INK, PAPER, FAINT, GRID = "#1b1f24", "#ffffff", "#5c6670", "#d7dce1"
 _FOLLOWING = {INK: "var(--ink)", PAPER: "var(--paper)", FAINT: "var(--faint)", GRID: "var(--grid)"}
 _DARK = {INK: "#e6e9ec", PAPER: "#16191d", FAINT: "#a3adb7", GRID: "#363c43"}
+# Colours that plots tell things apart by: the variables --c0, --c1 and so on.
+LIGHT_COLOURS = ("#0460bd", "#c27600", "#0b8f91", "#9f480a", "#614cff", "#726440", "#2b8cbd", "#8b8348", "#b8336a")
+DARK_COLOURS = ("#5aa9ff", "#f0a63c", "#34c9cb", "#e08a50", "#a194ff", "#c0b083", "#7cc8f0", "#d3cb8a", "#f08ab4")
+# Low, middle and high values: --s0, --s1 and --s2.
+LIGHT_SCALE = ("#d98200", "#c2405f", "#3b1470")
+DARK_SCALE = ("#9168d0", "#e2637d", "#ffd27a")
 
 Verdict = Literal["yes", "partly", "no", "open"]
 _MARKS: dict[Verdict, str] = {"yes": "✓", "partly": "◐", "no": "✗", "open": "?"}
@@ -27,7 +35,7 @@ _MARKS: dict[Verdict, str] = {"yes": "✓", "partly": "◐", "no": "✗", "open"
 # What a figure may consist of. Anything else could run, load or hide something.
 _ELEMENTS = {"svg", "g", "defs", "path", "use", "text", "tspan", "clipPath", "rect", "circle", "line", "polyline"}
 _DROPPED = {"metadata", "style", "title", "desc"}
-_ALLOWED = "default-src 'none'; style-src 'unsafe-inline'"
+_ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 class Section:
@@ -40,13 +48,19 @@ class Section:
         self.title = title
         self.parts: list[Section] = []
         self.id = _new_id(title, ids)
-        self._level, self._ids = level, ids
+        self._level, self._ids, self._plotted = level, ids, False
         self._blocks: list[str | Section] = []
 
     def part(self, title: str) -> Section:
         """Begin a section of this section, and return it."""
         new = Section(title, self._level + 1, self._ids)
         self.parts.append(new)
+        self._blocks.append(new)
+        return new
+
+    def folded(self, title: str) -> Section:
+        """Begin something long that is shown when one asks for it, and return it."""
+        new = _Folded(title, self._level, self._ids)
         self._blocks.append(new)
         return new
 
@@ -117,16 +131,47 @@ class Section:
         words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         return self._add(f"<figure>{inline_svg(svg, name, description)}{words}</figure>")
 
+    def plot(self, views: Sequence[View], description: str, caption: str = "") -> Section:
+        """Add a figure that one can point at and zoom into, with a choice of views if there are several.
+
+        The description is for those who do not see it.
+        """
+        name, data = _new_id("plot", self._ids), _new_id("data", self._ids)
+        self._plotted = True
+        words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+        return self._add(
+            f"<figure>{_choice(views, name)}"
+            f"<div class='drawing' id='{name}' role='img' aria-label='{escape(description)}' data-views='{data}'></div>"
+            f"<noscript><p class='note'>This figure is drawn by a script of this page: allow it to run.</p></noscript>"
+            f"<script type='application/json' id='{data}'>{as_json(views)}</script>{words}</figure>"
+        )
+
+    @property
+    def plotted(self) -> bool:
+        """Whether there is a plot in it."""
+        return self._plotted or any(block.plotted for block in self._blocks if isinstance(block, Section))
+
     def html(self) -> str:
         """Return the section as HTML."""
-        blocks = (block.html() if isinstance(block, Section) else block for block in self._blocks)
         level = self._level
         heading = f"<h{level} id='{self.id}'>{escape(self.title)}</h{level}>"
-        return "\n".join([f"<section aria-labelledby='{self.id}'>", heading, *blocks, "</section>"])
+        return "\n".join([f"<section aria-labelledby='{self.id}'>", heading, *self._inside(), "</section>"])
+
+    def _inside(self) -> Iterator[str]:
+        return (block.html() if isinstance(block, Section) else block for block in self._blocks)
 
     def _add(self, *blocks: str) -> Section:
         self._blocks += blocks
         return self
+
+
+class _Folded(Section):
+    """Blocks that are shown when one asks for them."""
+
+    def html(self) -> str:
+        """Return them as HTML."""
+        summary = f"<summary id='{self.id}'>{escape(self.title)}</summary>"
+        return "\n".join(["<details>", summary, *self._inside(), "</details>"])
 
 
 class Page(Section):
@@ -160,6 +205,7 @@ class Page(Section):
         """Return the page."""
         own = [block for block in self._blocks if isinstance(block, str)]
         title = escape(self.title)
+        drawing = scripts() if self.plotted else ()
         return "\n".join(
             [
                 "<!DOCTYPE html>",
@@ -168,7 +214,7 @@ class Page(Section):
                 '<meta charset="utf-8">',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
                 # Even if something had slipped in, it would neither run nor load.
-                f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">',
+                f'<meta http-equiv="Content-Security-Policy" content="{_allowed(drawing)}">',
                 '<meta name="color-scheme" content="light dark">',
                 f"<title>{title}</title>",
                 f"<style>{_style()}</style>",
@@ -183,16 +229,18 @@ class Page(Section):
                 *(part.html() for part in self.parts),
                 "</main>",
                 f"<footer>{escape(self.footer)}</footer>" if self.footer else "",
+                *(f"<script>{script}</script>" for script in drawing),
                 "</body>",
                 "</html>",
                 "",
             ]
         )
 
-    def write(self, path: str | os.PathLike[str]) -> Path:
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
         """Write the page to a file, whole or not at all."""
-        with replacing(path) as file:
-            file.write(self.html().encode())
+        with replacing(path, overwrite=overwrite) as file:
+            # Names may hold halves of signs, which no file can.
+            file.write(self.html().encode(errors="replace"))
         return Path(path)
 
     def _contents(self) -> str:
@@ -200,6 +248,19 @@ class Page(Section):
             return ""
         items = "".join(f"<li><a href='#{part.id}'>{escape(part.title)}</a></li>" for part in self.parts)
         return f"<nav aria-labelledby='contents'><h2 id='contents'>Contents</h2><ol>{items}</ol></nav>"
+
+
+def _allowed(drawing: Collection[str]) -> str:
+    """Return what a browser may do with the page: these scripts run, and pictures of what they draw can be saved."""
+    hashes = " ".join(map(hash_of, drawing))
+    return f"{_ALLOWED}; script-src {hashes}; img-src data: blob:" if drawing else _ALLOWED
+
+
+def _choice(views: Sequence[View], name: str) -> str:
+    if len(views) < 2:
+        return ""
+    options = "".join(f"<option>{escape(view.name)}</option>" for view in views)
+    return f"<p class='choice'><label>Show <select data-of='{name}' autocomplete='off'>{options}</select></label></p>"
 
 
 def inline_svg(svg: str, name: str, description: str) -> str:
@@ -289,10 +350,16 @@ def _style() -> str:
     light = "; ".join(f"{name[4:-1]}: {colour}" for colour, name in _FOLLOWING.items())
     dark = "; ".join(f"{name[4:-1]}: {_DARK[colour]}" for colour, name in _FOLLOWING.items())
     return (
-        f"\n:root {{ {light}; --yes: #17703a; --partly: #8a5a00; --no: #b3261e; --open: #5c6670; --shade: #f3f5f7 }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}; "
-        "--yes: #63c98b; --partly: #e0b04e; --no: #ff9389; --open: #a3adb7; --shade: #1f2429 } }\n" + _CSS
+        f"\n:root {{ {light}; --yes: #17703a; --partly: #8a5a00; --no: #b3261e; --open: #5c6670; --shade: #f3f5f7; "
+        f"{_numbered('c', LIGHT_COLOURS)}; {_numbered('s', LIGHT_SCALE)} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root:not(.printed) {{ {dark}; "
+        f"--yes: #63c98b; --partly: #e0b04e; --no: #ff9389; --open: #a3adb7; --shade: #1f2429; "
+        f"{_numbered('c', DARK_COLOURS)}; {_numbered('s', DARK_SCALE)} }} }}\n" + _CSS
     )
+
+
+def _numbered(letter: str, colours: Iterable[str]) -> str:
+    return "; ".join(f"--{letter}{i}: {colour}" for i, colour in enumerate(colours))
 
 
 _CSS = """
@@ -340,14 +407,20 @@ thead th { border-bottom: 2px solid var(--faint); font-weight: 600; vertical-ali
 thead th:first-child { font-weight: 600 }
 .strong th:first-child, .strong td { font-weight: 700 }
 figure { margin: 1.2rem 0 }
-svg { display: block; width: 100%; height: auto; stroke-linejoin: round }
+figure > svg { display: block; width: 100%; height: auto; stroke-linejoin: round }
+.drawing { width: 100%; height: 27rem; overflow: hidden }
+.choice { margin: 0 0 .3rem; font-size: .88rem; color: var(--faint) }
+select { font: inherit; color: var(--ink); background: var(--shade); border: 1px solid var(--faint);
+  border-radius: .3rem; padding: .3rem .5rem; max-width: 100% }
+details { margin: 0 0 1rem }
+summary { cursor: pointer; padding: .35rem 0; font-weight: 600 }
 figcaption { color: var(--faint); font-size: .88rem; margin-top: .4rem }
 footer { color: var(--faint); font-size: .85rem; padding-top: 2rem; padding-bottom: 3rem }
 :focus-visible { outline: 2px solid var(--faint); outline-offset: 2px }
 @media (max-width: 30rem) { body { font-size: 16px } h1 { font-size: 1.5rem } h2 { font-size: 1.25rem }
-  th:first-child { min-width: 7.5rem } }
-@media print { body { font-size: 10pt } main { max-width: none } nav { display: none } .wide { overflow: visible }
-  table { font-size: 7.5pt } th, td { padding: .15rem .35rem } figure, tr { break-inside: avoid }
-  h2, h3 { break-after: avoid }
-  h2 { margin-top: 1.5rem } svg { max-width: 12cm !important } }
+  th:first-child { min-width: 7.5rem } .drawing { height: 22rem } }
+@media print { body { font-size: 10pt } main { max-width: none } nav, .choice, .modebar { display: none }
+  .wide { overflow: visible } table { font-size: 7.5pt } th, td { padding: .15rem .35rem }
+  figure, tr { break-inside: avoid } h2, h3 { break-after: avoid }
+  h2 { margin-top: 1.5rem } figure > svg { max-width: 12cm !important } }
 """

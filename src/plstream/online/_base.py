@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .._types import Array, Float64Array, FloatArray, Rows
 from .._warnings import warn_user
 from ..estimators._base import located_errors, unchanged_on_failure, validate_rows
+from ..estimators._labels import as_target, require_label_vector
 from ..estimators._projection import centred_product
 from ..estimators._sources import SourceRows, by_blocks, require_target, validate_source
 from ..parallel import ordered_map
@@ -25,7 +26,7 @@ from ..progress import track
 from ..sources import ArraySource, Source
 from ._centring import RunningMean, tile_rows, tiles
 from ._memory import aligned_empty
-from ._targets import Targets, as_target, is_labels, require_label_vector
+from ._targets import Targets, is_labels
 
 # A few milliseconds, which is what it takes to start threads several times over.
 _WORK_WORTH_THREADS = 10_000_000

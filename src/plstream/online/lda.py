@@ -11,9 +11,9 @@ from scipy import linalg, sparse
 from scipy.linalg import blas, lapack
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import column_or_1d
 
 from .._types import Array, Float64Array, Rows
+from ..estimators._labels import as_labels
 from ..estimators._projection import centred_product
 from ..estimators._solution import Solved
 from ..estimators._sources import by_blocks
@@ -369,10 +369,7 @@ class IncrementalLDA(ClassifierMixin, Supervised):
         return labels
 
     def _target(self, y: Any, classes: Any) -> Array:
-        labels: Array = column_or_1d(super()._target(y, classes), warn=True)
-        if classes is None and self._is_new():
-            _require_labels(labels)
-        return labels
+        return as_labels(y, type(self).__name__, first=classes is None and self._is_new())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -410,15 +407,6 @@ class IncrementalLDA(ClassifierMixin, Supervised):
         if isinstance(stream, WithinScatter):
             return _solve_scatter(stream, n_components, shrinkage)
         return _solve_regression(stream, n_components)
-
-
-def _require_labels(y: Array) -> None:
-    """Raise ValueError if y holds numbers that cannot have been meant as labels."""
-    if y.dtype.kind == "f" and np.isfinite(y).all() and (y != np.round(y)).any():
-        raise ValueError(
-            "Unknown label type: y holds floats that are not whole numbers. Pass labels, or pass all such numbers as "
-            "classes= in the first call of partial_fit."
-        )
 
 
 def _solve_scatter(state: WithinScatter, n_components: int, shrinkage: float) -> Discriminants:

@@ -14,8 +14,8 @@ from sklearn.frozen import FrozenEstimator
 import plstream
 
 from .._types import Array
-from ..estimators import IncrementalPLS
 from ..estimators._base import unchanged_on_failure
+from ..estimators._streamed import StreamedPLS
 from ..progress import Step, also_listening, listening, track
 from ..selection import VIPSelector
 from ..solvers import Journal, JournalError
@@ -68,7 +68,8 @@ def fit_source(
         Seconds after which the next one is written, whichever comes first. More if the model is so large that writing
         would take more than a tenth of the time. None for rows alone.
     one_pass : bool, default=False
-        Whether IncrementalPLS with ``solver="auto"`` is to read the data once, as by ``partial_fit``.
+        Whether IncrementalPLS or IncrementalPLSClassifier with ``solver="auto"`` is to read the data once, as by
+        ``partial_fit``.
     classes : array-like of shape (n_classes,), default=None
         All labels that will ever come, for models that learn labels. By default those of the source, or of its first
         block if it can be read only once.
@@ -179,7 +180,7 @@ class _Fit:
             raise TypeError(f"{type(model).__name__} needs all rows in memory: pass them to its fit.")
         if self.classes is not None and not hasattr(model, "target"):
             raise ValueError(f"{type(model).__name__} does not learn labels: pass no classes.")
-        in_one_read = not isinstance(model, IncrementalPLS) or self.one_pass or model.solver in {"gram", "sketch"}
+        in_one_read = not isinstance(model, StreamedPLS) or self.one_pass or model._in_one_read
         self.present = Checkpoint(clone(model), journal=None if in_one_read else Journal())
         if self.folder is not None:
             _require_nothing_else(model)
@@ -213,9 +214,8 @@ class _Fit:
             learnt.pop(_OUTPUT, None)
             vars(model).update(learnt)
         present.model = model
-        if isinstance(model, IncrementalPLS):
+        if isinstance(model, StreamedPLS):
             model._require_rows(self.source.n_rows, self.source.n_columns)
-        extra = {} if self.classes is None else {"classes": self.classes}
         row = present.n_rows - present.n_rows_before
         n_rows = None if self.source.n_rows is None else self.source.n_rows - row
         blocks = track(self.source.blocks(row), "read 1 of 1", n_rows, lambda block: len(block[0]))
@@ -224,30 +224,34 @@ class _Fit:
                 if self.on_block is not None:
                     self.on_block(model, X, y)
                 with listening(None):
-                    model.partial_fit(self.source.part((X, y), row), **extra)
+                    model.partial_fit(self.source.part((X, y), row), **self._targets())
                 row += len(X)
                 present.n_rows += len(X)
                 self._tell(len(X))
         if not present.n_rows:
             raise DataError(f"{self.source.name} has no rows.")
-        if isinstance(model, IncrementalPLS):
+        if isinstance(model, StreamedPLS):
             model._require_rows(present.n_rows, self.source.n_columns)
         model._solution()
 
-    def _reread(self, model: IncrementalPLS) -> None:
+    def _reread(self, model: StreamedPLS) -> None:
         """Read the data several times."""
         assert self.present is not None
         journal = self.present.journal
         assert journal is not None
         journal.tell = self._tell
         try:
-            model._fit(self.source, journal=journal)
+            model._fit(self.source, journal=journal, **self._targets())
         except JournalError:
             assert self.folder is not None
             raise CheckpointError(
                 f"The checkpoint in {str(self.folder.folder)!r} was made by a processor or libraries that round "
                 "otherwise: go on with those, or delete the folder to start over."
             ) from None
+
+    def _targets(self) -> dict[str, Any]:
+        """Return what the model is to be told about y."""
+        return {} if self.classes is None else {"classes": self.classes}
 
     def _tell(self, n_rows: int) -> None:
         """Write a checkpoint if it is time."""

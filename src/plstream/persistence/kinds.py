@@ -68,7 +68,7 @@ class Sizes:
         if not name.isidentifier():
             self.open.append((name, size, where))
             return
-        if size < (name not in _MAY_BE_ZERO):
+        if size < (not _MAY_BE_ZERO & {symbol, name}):
             raise MismatchError(f"{where} has no entries")
         if self.known.setdefault(name, size) != size:
             raise MismatchError(f"{where} has a size of {size} where other parts of the model have {self.known[name]}")
@@ -338,11 +338,12 @@ class Maybe(Kind):
 
 
 class Several(Kind):
-    """A tuple of values of one kind."""
+    """A tuple of values of one kind; ``own`` is a symbol in shapes that each of them has a value of its own for."""
 
-    def __init__(self, kind: Kind, number: int | None = None) -> None:
+    def __init__(self, kind: Kind, number: int | None = None, *, own: str | None = None) -> None:
         self.kind = kind
         self.number = number
+        self.own = own
 
     def write(self, value: Any, tensors: Tensors, where: str) -> Any:
         """Return what stands for each."""
@@ -352,7 +353,10 @@ class Several(Kind):
         """Return the values."""
         if not isinstance(node, list) or self.number not in {None, len(node)}:
             raise MismatchError(f"{where} is not a list of the right length")
-        return tuple(self.kind.check(entry, tensors, sizes, f"{where}.{i}") for i, entry in enumerate(node))
+        names = [{} if self.own is None else {self.own: f"{self.own}{i}"} for i in range(len(node))]
+        return tuple(
+            self.kind.check(entry, tensors, sizes.renamed(names[i]), f"{where}.{i}") for i, entry in enumerate(node)
+        )
 
 
 class Entries(Kind):

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 import plstream
 
 from .._types import Array, Float64Array
+from ..estimators._classes import OfLabels
 from ..online import IncrementalLDA
 from ..online._base import OnlineMethod, Supervised
 from .files import replacing
@@ -34,8 +35,8 @@ def export_onnx(
     """Write what a fitted model computes as an ONNX graph.
 
     The graph has an input ``X`` of any number of rows. Its output ``scores`` is what ``transform`` returns, and
-    ``prediction`` what ``predict`` returns: values, or labels of their own type. Rows are centred before they are
-    multiplied, as here.
+    ``prediction`` what ``predict`` returns: values, or labels of their own type. With the latter, a model that has
+    ``predict_proba`` gives ``probabilities``. Rows are centred before they are multiplied, as here.
 
     Parameters
     ----------
@@ -110,6 +111,9 @@ def _add_transform(graph: _Graph, model: Any) -> None:
 
 def _add_predict(graph: _Graph, model: Any) -> None:
     solution = model._solution()
+    if isinstance(model, OfLabels) and model._of_labels:
+        _add_decision(graph, model)
+        return
     if isinstance(model, IncrementalLDA):
         scores = graph.product(solution.x_mean, solution.directions, "directions")
         likelihoods = graph.node("MatMul", graph.as_double(scores), graph.exact("centres", solution.centres.T))
@@ -124,12 +128,29 @@ def _add_predict(graph: _Graph, model: Any) -> None:
         if is_vector:
             values = graph.node("Squeeze", values, graph.constant("axis", np.array([1])))
         graph.output("prediction", values, np.dtype(np.float64), [None] if is_vector else [None, len(solution.y_mean)])
-    elif len(classes) > 2:
+    elif len(solution.y_mean) > 1:
         graph.labels(classes, graph.node("ArgMax", values, axis=1, keepdims=0))
     else:
         values = graph.node("Squeeze", values, graph.constant("axis", np.array([1])))
         is_second = graph.node("Greater", values, graph.exact("zero", np.zeros(())))
         graph.labels(classes, graph.node("Cast", is_second, to=graph.onnx.TensorProto.INT64))
+
+
+def _add_decision(graph: _Graph, model: OfLabels) -> None:
+    solution = model._solution()
+    projection = solution.projection(None)
+    decision = model._decision(projection.shape[1])
+    scores = graph.product(solution.x_mean, projection, "projection")
+    values = graph.node("MatMul", graph.as_double(scores), graph.exact("decision", decision.matrix))
+    values = graph.node("Add", values, graph.exact("decision_offset", decision.offset))
+    graph.labels(model.classes_, graph.node("ArgMax", values, axis=1, keepdims=0))
+    if decision.of_likelihoods:
+        probabilities = graph.node("Softmax", values, axis=1)
+    else:
+        shares = graph.node("Relu", values)
+        total = graph.node("ReduceSum", shares, graph.constant("classes_axis", np.array([1])), keepdims=1)
+        probabilities = graph.node("Div", shares, total)
+    graph.output("probabilities", probabilities, np.dtype(np.float64), [None, len(model.classes_)])
 
 
 def _as_utf8(label: Any) -> bytes:

@@ -1,7 +1,8 @@
 """Plain values in strict JSON and back, to the last bit: numbers, text, tuples, labels, random states.
 
 What JSON has is written as it is. All else is an object with one key that says what it is: ``{"float": "inf"}``,
-``{"numpy": "float32", "value": 0.5}``, ``{"tuple": [1, 2]}``, ``{"array": "<U3", "values": ["no", "yes"]}``.
+``{"numpy": "float32", "value": 0.5}``, ``{"tuple": [1, 2]}``, ``{"dict": [["no", 1], ["yes", 2]]}``,
+``{"array": "<U3", "values": ["no", "yes"]}``.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def to_json(value: Any, depth: int = 0) -> Any:
         return _array_to_json(value)
     if type(value) is np.random.RandomState:
         return _random_to_json(value)
-    if type(value) in {tuple, list} and depth < _DEEPEST:
-        return {type(value).__name__: [to_json(entry, depth + 1) for entry in value]}
+    if type(value) in {tuple, list, dict} and depth < _DEEPEST:
+        return {type(value).__name__: _entries_to_json(value, depth + 1)}
     if isinstance(value, np.generic) and value.dtype.name in _SCALARS:
         return {"numpy": value.dtype.name, "value": to_json(value.item())}
     if type(value) is float and not math.isfinite(value):
@@ -47,6 +48,12 @@ def to_json(value: Any, depth: int = 0) -> Any:
     if not _is_json(value):
         raise UnfitError(f"is of type {type(value).__name__}")
     return str(value) if isinstance(value, str) else value
+
+
+def _entries_to_json(value: Any, depth: int) -> Any:
+    if isinstance(value, dict):
+        return [[to_json(entry, _DEEPEST) for entry in pair] for pair in value.items()]
+    return [to_json(entry, depth) for entry in value]
 
 
 def _is_json(value: Any) -> bool:
@@ -102,6 +109,16 @@ def _sequence_from_json(node: dict[str, Any], depth: int) -> Any:
         raise UnfitError(f"is not a {kind}")
     values = [from_json(entry, depth) for entry in entries]
     return values if kind == "list" else tuple(values)
+
+
+def _dict_from_json(node: dict[str, Any], _depth: int) -> dict[Any, Any]:
+    pairs = node["dict"]
+    if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise UnfitError("is not a dict")
+    keys, values = ([from_json(pair[i], _DEEPEST) for pair in pairs] for i in range(2))
+    if any(isinstance(key, list) for key in keys):
+        raise UnfitError("is a dict with keys that are lists")
+    return dict(zip(keys, values, strict=True))
 
 
 def _array_from_json(node: dict[str, Any], depth: int) -> Array:
@@ -188,6 +205,7 @@ _READERS: dict[frozenset[str], Callable[[dict[str, Any], int], Any]] = {
     frozenset({"numpy", "value"}): _scalar_from_json,
     frozenset({"tuple"}): _sequence_from_json,
     frozenset({"list"}): _sequence_from_json,
+    frozenset({"dict"}): _dict_from_json,
     frozenset({"array", "values"}): _array_from_json,
     frozenset({"random_state", "position", "has_gauss", "gauss"}): _random_from_json,
 }

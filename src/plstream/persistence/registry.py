@@ -1,7 +1,7 @@
 """Every class that a model file may name, with all of its fields: a file that has anything else is refused.
 
 Symbols in shapes have one value in a model: m features, q columns of y, c components for each of these, k classes, s
-scores, L principal components, r the rank that is kept, w rows that wait.
+scores, L principal components, r the rank that is kept, w rows that wait, f folds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ..estimators import IncrementalPLS
+from .._types import Array
+from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV, _labels
+from ..estimators._cross_validation import ClassCrossValidation, CrossValidation
 from ..estimators._solution import Solution
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
 from ..online._base import Stream
@@ -27,7 +29,7 @@ from ..online.sgdpls import CrossCovarianceSVD, IncrementalSVD, MatrixGradient, 
 from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector
 from ..solvers import Factors, Journal
 from ..solvers.multipass import Sums
-from ..statistics import Buffered, Gram, Moments, Sketch
+from ..statistics import Buffered, Folds, Gram, Moments, Sketch
 from .kinds import (
     LARGEST_COMPONENTS,
     Count,
@@ -43,7 +45,7 @@ from .kinds import (
     Text,
     Truth,
 )
-from .records import FirstParameters, OneOf, ParameterOr, Record, from_state
+from .records import FirstParameters, OneOf, ParameterOr, Record, Rule, from_state
 
 # Rows that a sketch may hold; memory is taken for them when a stream goes on.
 _LARGEST_SKETCH = 1 << 25
@@ -102,7 +104,7 @@ Record(
         "n_waiting": Count(size="w"),
         "_peaks": Several(Number(0), 2),
         "_X": Numbers("w", "m", types=("F64", "F32")),
-        "_Y": Numbers("w", "q"),
+        "_Y": Numbers("w", None),
         "_weight": Numbers("w", least=0),
     },
     rules={
@@ -110,11 +112,26 @@ Record(
         "blocks have 1024 rows, or those of the sketch": lambda its: (
             its["block_rows"] == its["state"].fields.get("size", 1024)
         ),
+        "y has all responses, or classes by number": lambda its: _is_y(
+            its["_Y"], its["state"].fields["y_squares"].shape[0]
+        ),
     },
     # Of the rows in its buffer, only those that wait.
     take=lambda stream: stream.__getstate__(),
     build=from_state,
 )
+Record(
+    Folds,
+    {"streams": Several(OneOf("Buffered"), own="w")},
+    rules={"there are two folds or more": lambda its: len(its["streams"]) > 1},
+)
+
+
+def _is_y(Y: Array, n_targets: int) -> bool:
+    numbers = np.arange(n_targets)
+    return Y.shape[1] == n_targets or (Y.shape[1] == 1 and bool(np.isin(Y, numbers).all()))
+
+
 Record(Sums, {"v": _solved("m"), "action": Numbers("m", anything=True), "square": Number(finite=False)})
 Record(
     Journal,
@@ -313,8 +330,22 @@ Record(
         "y_total": Number(0, finite=False),
         "retained_variance": Number(finite=False),
         "subspace_error": Numbers("s", anything=True),
+        "weight": Number(0),
+    },
+    # Files of the first version have none.
+    optional=frozenset({"weight"}),
+)
+Record(
+    CrossValidation,
+    {
+        "rmse": Numbers("f", "c", "q", anything=True),
+        "weight": Numbers("f", least=0),
+        "y_deviation": Numbers("q", least=0),
+        "y_unit": Numbers("q", least=0),
+        "y_is_vector": Truth(),
     },
 )
+Record(ClassCrossValidation, {"accuracy": Numbers("f", "c", anything=True), "weight": Numbers("f", least=0)})
 Record(
     SideBySide,
     {
@@ -373,27 +404,89 @@ Record(
 _FEATURES: dict[str, Kind] = {"n_features_in_": Count(size="m"), "feature_names_in_": FeatureNames()}
 _NO_NAMES = frozenset({"feature_names_in_"})
 
+_STREAMED: dict[str, Kind] = {
+    **_FEATURES,
+    "_solve_with": Entries(n_components=Count(1, LARGEST_COMPONENTS, size="s"), scale=Truth()),
+    "_stream": Maybe(OneOf("Buffered")),
+    "_solved": Maybe(OneOf("Solution")),
+    "_n_rows": Count(),
+    "solver_": Text("multipass", "gram", "sketch"),
+}
+_STREAMED_RULES: dict[str, Rule] = {
+    "there is a stream or a solution": lambda its: its["_stream"] is not None or its["_solved"] is not None,
+    "the solver is that of the state": lambda its: its["solver_"] == _solver_of(its["_stream"]),
+    "rows are counted once": lambda its: (its["_stream"] is None) == ("_n_rows" in its),
+}
 Record(
     IncrementalPLS,
+    _STREAMED | {"_y_is_vector": Truth(), "_n_targets": Count(1, size="q")},
+    optional=_NO_NAMES | {"_n_rows"},
+    parameters={},
+    rules=_STREAMED_RULES
+    | {
+        "a vector has one column": lambda its: not its["_y_is_vector"] or its["_n_targets"] == 1,
+        "rows that wait have all responses": lambda its: _waiting_columns(its["_stream"]) in {None, its["_n_targets"]},
+    },
+)
+Record(
+    IncrementalPLSCV,
     _FEATURES
     | {
         "_y_is_vector": Truth(),
         "_n_targets": Count(1, size="q"),
-        "_solve_with": Entries(n_components=Count(1, LARGEST_COMPONENTS, size="s"), scale=Truth()),
-        "_stream": Maybe(OneOf("Buffered")),
+        "_solve_with": Entries(n_components=Count(1, LARGEST_COMPONENTS, size="c"), scale=Truth()),
+        "_stream": OneOf("Folds"),
         "_solved": Maybe(OneOf("Solution")),
-        "_n_rows": Count(),
-        "solver_": Text("multipass", "gram", "sketch"),
+        "_validated": Maybe(OneOf("CrossValidation", "ClassCrossValidation")),
+        "_rule": Text("min", "one-se"),
+        "_dealt_by": Text(),
+        "_labels": OneOf("Labels", k="q"),
+        "solver_": Text("gram", "sketch"),
     },
-    optional=_NO_NAMES | {"_n_rows"},
+    optional=_NO_NAMES | {"_y_is_vector", "_n_targets", "_labels"},
     parameters={},
     rules={
-        "there is a stream or a solution": lambda its: its["_stream"] is not None or its["_solved"] is not None,
-        "the solver is that of the state": lambda its: its["solver_"] == _solver_of(its["_stream"]),
-        "rows are counted once": lambda its: (its["_stream"] is None) == ("_n_rows" in its),
-        "a vector has one column": lambda its: not its["_y_is_vector"] or its["_n_targets"] == 1,
+        "the solver is that of the states": lambda its: all(
+            its["solver_"] == _solver_of(stream) for stream in its["_stream"].fields["streams"]
+        ),
+        "there are either labels or values": lambda its: (
+            ("_labels" in its, "_n_targets" in its, "_y_is_vector" in its)
+            in {(True, False, False), (False, True, True)}
+        ),
+        "rows that wait are of labels or values": lambda its: all(
+            _waiting_columns(stream) == its.get("_n_targets", 1) for stream in its["_stream"].fields["streams"]
+        ),
+        "scores are those of labels or values": lambda its: (
+            its["_validated"] is None or ("accuracy" in its["_validated"].fields) == ("_labels" in its)
+        ),
+        "every fold has errors": lambda its: (
+            its["_validated"] is None
+            or its["_validated"].fields["weight"].shape == (len(its["_stream"].fields["streams"]),)
+        ),
+        "as many components are chosen as were tried, or fewer": lambda its: (
+            its["_solved"] is None
+            or its["_solved"].fields["subspace_error"].shape[0] <= its["_solve_with"]["n_components"]
+        ),
+        "models are solved and validated together": lambda its: (its["_solved"] is None) == (its["_validated"] is None),
+        "a vector has one column": lambda its: not its.get("_y_is_vector") or its["_n_targets"] == 1,
     },
 )
+Record(_labels.Labels, {"classes": Labels(), "kind": Text("truth values", "integers", "floats", "text")})
+Record(
+    IncrementalPLSClassifier,
+    _STREAMED | {"_labels": OneOf("Labels", k="q")},
+    optional=_NO_NAMES | {"_n_rows"},
+    parameters={},
+    rules=_STREAMED_RULES
+    | {
+        "rows that wait have classes by number": lambda its: _waiting_columns(its["_stream"]) in {None, 1},
+        "the weight of all rows is known": lambda its: its["_solved"] is None or "weight" in its["_solved"].fields,
+    },
+)
+
+
+def _waiting_columns(stream: Any) -> int | None:
+    return None if stream is None else int(stream.fields["_Y"].shape[1])
 
 
 def _solver_of(stream: Any) -> str:
@@ -496,7 +589,7 @@ for _selector, _more in ((InfFS, {}), (InfFSU, {}), (InfFSS, {}), (ILFS, _FACTOR
         rules={"ranks are 1, 2, ...": _is_ranking, "the first features are kept": _keeps_the_first},
     )
 
-_WITH_VIP = ("IncrementalPLS", "CIPLS", "OLPLS")
+_WITH_VIP = ("IncrementalPLS", "IncrementalPLSCV", "IncrementalPLSClassifier", "CIPLS", "OLPLS")
 Record(FrozenEstimator, {}, parameters={"estimator": OneOf(*_WITH_VIP)})
 Record(
     VIPSelector,
@@ -505,6 +598,7 @@ Record(
 )
 
 MODEL = OneOf(
-    *("IncrementalPLS", "CIPLS", "CCIPCA", "IPLS", "OLPLS", "SGDPLS", "IncrementalLDA"),
+    *("IncrementalPLS", "IncrementalPLSCV", "IncrementalPLSClassifier", "CIPLS", "CCIPCA", "IPLS", "OLPLS", "SGDPLS"),
+    "IncrementalLDA",
     *("InfFS", "InfFSU", "InfFSS", "ILFS", "VIPSelector"),
 )

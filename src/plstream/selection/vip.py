@@ -20,7 +20,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Float64Array
+from ..distributed import Remote
 from ..estimators import IncrementalPLS
+from ..estimators._collections import apply_lazily, is_collection
 from ..estimators._solution import Solved
 from ..solvers import column_lengths, importance
 from ..sources import Source
@@ -40,8 +42,8 @@ def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noq
     Parameters
     ----------
     estimator : object
-        A fitted :class:`IncrementalPLS`, :class:`CIPLS` or :class:`OLPLS`, or scikit-learn's ``PLSRegression``,
-        ``PLSCanonical`` or ``CCA``; or one of these in a ``FrozenEstimator``.
+        A fitted :class:`IncrementalPLS`, :class:`IncrementalPLSClassifier`, :class:`CIPLS` or :class:`OLPLS`, or
+        scikit-learn's ``PLSRegression``, ``PLSCanonical`` or ``CCA``; or one of these in a ``FrozenEstimator``.
     per_target : bool, default=False
         Whether to return the importance for each column of y by itself, with :math:`SS_i = q_{ki}^2 \, t_i^T t_i` for
         column k.
@@ -50,7 +52,7 @@ def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noq
     -------
     scores : ndarray of shape (n_features,), or (n_targets, n_features) if ``per_target``
         The mean of the squares is one, for every target; or all are zero, if nothing of y is explained. Columns of y
-        are those of the model: two classes are one, more are one each.
+        are those of the model: two classes are one, more are one each; of IncrementalPLSClassifier all are one each.
 
     See Also
     --------
@@ -138,9 +140,9 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : object, default=None
-        The PLS model: :class:`IncrementalPLS`, :class:`CIPLS` or :class:`OLPLS`, or scikit-learn's ``PLSRegression``,
-        ``PLSCanonical`` or ``CCA``. By default ``IncrementalPLS()``, of two components. Results of CIPLS are those of
-        its ``variant``.
+        The PLS model: :class:`IncrementalPLS`, :class:`IncrementalPLSClassifier`, :class:`CIPLS` or :class:`OLPLS`, or
+        scikit-learn's ``PLSRegression``, ``PLSCanonical`` or ``CCA``. By default ``IncrementalPLS()``, of two
+        components. Results of CIPLS are those of its ``variant``.
     n_features_to_select : int or float, default=None
         How many features to keep, or, above 0 and up to 1, which share of them. By default those with scores of
         ``threshold`` or more.
@@ -269,6 +271,24 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         self.estimator_ = self._taught(model, "partial_fit", X, y, params)
         return self
 
+    def transform(self, X: Any) -> Any:
+        """Return the columns of X that are kept.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or Dask collection
+            The rows.
+
+        Returns
+        -------
+        kept : array or sparse matrix of shape (n_samples, n_selected_features)
+            A Dask array of such if X is a Dask array or dataframe.
+        """
+        if not is_collection(X):
+            return super().transform(X)
+        support = self.support_
+        return apply_lazily(self, X, lambda rows: rows[:, support])
+
     @property
     def scores_(self) -> Float64Array:
         """Variable importance in projection."""
@@ -324,7 +344,7 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
 
     def _taught(self, model: Any, method: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
         """Return the model after a call of its ``fit`` or ``partial_fit``."""
-        if isinstance(X, Source):
+        if isinstance(X, Source | Remote):
             if not _is_ours(model):
                 raise TypeError(f"{type(model).__name__} cannot learn from a source: use a model of this package.")
         elif y is None:

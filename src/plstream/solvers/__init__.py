@@ -1,5 +1,6 @@
 """Solvers: PLS factors from a state, or from data that is read again."""
 
+from .held_out import held_out_errors
 from .multipass import Journal, JournalError, Rereading
 from .pls import Condensed, Factors, GramAction, solve_pls
 from .scaling import Scaling, solve_scaled
@@ -15,6 +16,7 @@ __all__ = [
     "Rereading",
     "Scaling",
     "column_lengths",
+    "held_out_errors",
     "importance",
     "solve_pls",
     "solve_scaled",

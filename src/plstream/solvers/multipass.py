@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +26,7 @@ _ROUNDING = 10 * float(np.finfo(np.float64).eps)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Part = TypeVar("Part", bound="Mergeable")
 # Something of a block, and the number of rows that are done with it.
 Counted: TypeAlias = tuple[Item, int]
 
@@ -59,6 +60,32 @@ class Source(Protocol):
         """Read the rows once, in blocks, from the beginning of one of them on."""
 
 
+class Mergeable(Protocol):
+    """What is known of some rows."""
+
+    def merge(self, other: Any) -> Self:
+        """Add what is known of other rows."""
+
+    def shrink(self, factor: float) -> None:
+        """Let the rows weigh less."""
+
+
+@runtime_checkable
+class ReducingSource(Protocol):
+    """Rows that are elsewhere, where what is made of each block is merged."""
+
+    n_rows: int | None
+    """Number of rows, known after the first read."""
+
+    n_columns: int
+    n_targets: int
+    dense: bool
+    compiled: bool
+
+    def reduce(self, work: Callable[[Block], Part], forgetting: float, label: str) -> Part:
+        """Read the rows once, and return the merged results of ``work``, all that is older shrunk by ``forgetting``."""
+
+
 @dataclass
 class Sums:
     """S v and v'Sv of the rows read so far, but for the correction of the mean."""
@@ -66,6 +93,20 @@ class Sums:
     v: Float64Array
     action: Float64Array
     square: float = 0.0
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.v.nbytes + self.action.nbytes
+
+    def merge(self, other: Sums) -> Self:
+        """Add those of other rows."""
+        self.action += other.action
+        self.square += other.square
+        return self
+
+    def shrink(self, factor: float) -> None:
+        """Let the rows read so far weigh less."""
+        self.action *= factor
+        self.square *= factor
 
 
 @dataclass
@@ -138,7 +179,7 @@ class Rereading:
 
     def __init__(
         self,
-        source: Source,
+        source: Source | ReducingSource,
         *,
         forgetting: float = 1.0,
         planned_reads: int | None = None,
@@ -147,17 +188,17 @@ class Rereading:
         self.source = source
         self.forgetting = forgetting
         self.n_reads = 0
+        self.planned_reads = planned_reads
         self._held: Float64Array | None = None
         self._journal = journal
-        held = source.dense and not source.compiled
-        self.planned_reads = 1 if held else planned_reads
-        if held:
-            self.n_reads = 1
-            self.moments, self._held = centred_rows(_as_one(block for block, _ in self._tracked(self._blocks())))
+        if source.dense and not source.compiled:
+            assert not isinstance(source, ReducingSource)
+            self.n_reads = self.planned_reads = 1
+            self.moments, self._held = centred_rows(_as_one(block for block, _ in self._tracked(self._blocks(source))))
         else:
             self.moments = self._own_moments()
-            for summary in self._read(moments_of):
-                self.moments.merge(summary)
+            for part in self._read(moments_of):
+                self.moments.merge(part)
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Sv and v'Sv from one read of the data."""
@@ -165,9 +206,8 @@ class Rereading:
             scores = self._held @ v
             return scores @ self._held, float(scores @ scores)
         sums = self._own_sums(v)
-        for action, square in self._read(_BlockAction(self.moments, v)):
-            sums.action += action
-            sums.square += square
+        for part in self._read(_BlockAction(self.moments, v)):
+            sums.merge(part)
         # The rows were centred on a mean that is rounded to one number. Far from zero, that is off by a little.
         error = (self.moments.x_origin - self.moments.x_mean) + self.moments.x_offset
         shift = float(error @ v)
@@ -196,16 +236,22 @@ class Rereading:
             raise JournalError("The journal is one of other data, or of a machine or libraries that round otherwise.")
         return sums
 
-    def _read(self, work: Callable[[Block], Result]) -> Iterator[Result]:
-        """Yield what ``work`` makes of every block of one read, of those that are not in the journal yet."""
+    def _read(self, work: Callable[[Block], Part]) -> Iterator[Part]:
+        """Yield what ``work`` makes of every block of one read, of those that are not in the journal yet.
+
+        Of rows that are elsewhere it is what all blocks come to together.
+        """
         self.n_reads += 1
+        if isinstance(self.source, ReducingSource):
+            yield self.source.reduce(work, self.forgetting, self._label)
+            return
         journal = self._journal
         if journal is None:
             journal = Journal(n_reads=self.n_reads - 1)
         if self.n_reads <= journal.n_reads:
             return
         start = journal.n_rows
-        results = ordered_map(_counted(work), self._blocks(start), self.source.under_way)
+        results = ordered_map(_counted(work), self._blocks(self.source, start), self.source.under_way)
         for result, n_rows in self._tracked(results, start):
             yield result
             # The result has been added by now.
@@ -213,13 +259,13 @@ class Rereading:
             journal.tell(n_rows)
         journal.n_reads, journal.n_rows = self.n_reads, 0
 
-    def _blocks(self, start: int = 0) -> Iterator[Counted[Block]]:
+    def _blocks(self, source: Source, start: int = 0) -> Iterator[Counted[Block]]:
         """Read the source once, with weights as seen from its last row."""
-        n_later = self.source.n_rows
+        n_later = source.n_rows
         assert n_later is not None
         n_later -= start
         n_rows = 0
-        for block in self.source.blocks(start):
+        for block in source.blocks(start):
             n_later -= block.n_rows
             n_rows += block.n_rows
             weight = aged(block.weight, self.forgetting, block.n_rows, n_later)
@@ -228,11 +274,14 @@ class Rereading:
                 yield present, n_rows
                 n_rows = 0
 
+    @property
+    def _label(self) -> str:
+        return f"read {self.n_reads}" + (f" of {self.planned_reads}" if self.planned_reads else "")
+
     def _tracked(self, items: Iterable[Counted[Item]], start: int = 0) -> Iterator[Counted[Item]]:
         """Let progress tell of a read."""
-        label = f"read {self.n_reads}" + (f" of {self.planned_reads}" if self.planned_reads else "")
         assert self.source.n_rows is not None
-        return track(items, label, self.source.n_rows - start, lambda item: item[1])
+        return track(items, self._label, self.source.n_rows - start, lambda item: item[1])
 
 
 def _counted(work: Callable[[Block], Result]) -> Callable[[Counted[Block]], Counted[Result]]:
@@ -243,8 +292,10 @@ def _as_one(blocks: Iterable[Block]) -> Block:
     first, *others = blocks
     if not others:
         return first
-    X, Y, weight, _ = zip(first, *others, strict=True)
-    return Block(np.concatenate(X), np.concatenate(Y), None if first.weight is None else np.concatenate(weight))
+    X, Y, weight = zip(*((block.X, block.Y, block.weight) for block in (first, *others)), strict=True)
+    return first._replace(
+        X=np.concatenate(X), Y=np.concatenate(Y), weight=None if first.weight is None else np.concatenate(weight)
+    )
 
 
 class _BlockAction:
@@ -255,7 +306,7 @@ class _BlockAction:
         self.v = v
         self.sparse_as_is = _largest_relative_mean(moments) <= _LARGEST_SPARSE_MEAN
 
-    def __call__(self, block: Block) -> tuple[Float64Array, float]:
+    def __call__(self, block: Block) -> Sums:
         if sparse.issparse(block.X) and self.sparse_as_is:
             return self._of_sparse(block)
         weight = np.ones(block.n_rows) if block.weight is None else block.weight
@@ -268,14 +319,14 @@ class _BlockAction:
             for rows, tile in dense_tiles(block.X, self.mean):
                 np.dot(tile, self.v, out=scores[rows])
                 action += np.dot(scores[rows] * weight[rows], tile)
-        return action, float(np.dot(scores * weight, scores))
+        return Sums(self.v, action, float(np.dot(scores * weight, scores)))
 
-    def _of_sparse(self, block: Block) -> tuple[Float64Array, float]:
+    def _of_sparse(self, block: Block) -> Sums:
         """Centre the products and not the rows, which then stay sparse."""
         scores = block.X @ self.v - self.mean @ self.v
         weighted = scores if block.weight is None else scores * block.weight
         action = block.X.T @ weighted - self.mean * weighted.sum()
-        return action, float(np.dot(weighted, scores))
+        return Sums(self.v, action, float(np.dot(weighted, scores)))
 
 
 def _largest_relative_mean(moments: Moments) -> float:

@@ -104,6 +104,7 @@ def solve_pls(
     *,
     x_squares: float,
     y_squares: float,
+    quiet: bool = False,
 ) -> Factors:
     """Return the PLS factors of data with the given cross-covariance and Gram action.
 
@@ -117,6 +118,8 @@ def solve_pls(
         Components to look for. With fewer in the data there is one warning, and the columns past the rank are zero.
     x_squares, y_squares : float
         Total sums of squares, to tell a small number from a rounding error.
+    quiet : bool, default=False
+        Whether to say nothing of components that the data does not have.
     """
     m, q = cross.shape
     W, P, R = np.zeros((m, n_components)), np.zeros((m, n_components)), np.zeros((m, n_components))
@@ -143,7 +146,7 @@ def solve_pls(
         noise += gram.variance_resolution * x_squares * np.linalg.norm(r) * np.linalg.norm(load)
         W[:, i], P[:, i], R[:, i], Q[:, i], squares[i] = w, p, r, load, tau
         found = i + 1
-    if found < n_components:
+    if found < n_components and not quiet:
         warn_user(
             f"X and y have only {found} component(s) in common, fewer than the n_components={n_components} asked for: "
             "the rest are zero."

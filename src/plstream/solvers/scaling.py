@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,25 +33,44 @@ def _deviations(squares: Float64Array, divisor: float) -> Float64Array:
     return np.sqrt(np.where(squares > 0, squares / divisor, 1.0))
 
 
-def solve_scaled(moments: Moments, gram: GramAction, scaling: Scaling, n_components: int) -> Factors:
+class Units(NamedTuple):
+    """Powers of two that bring scaled data near one, and the factors that take the columns as they are to these units.
+
+    Nothing is rounded by that; numbers near 1e+-300 leave no room to work in.
+    """
+
+    x: float
+    y: float
+    x_factor: Float64Array
+    y_factor: Float64Array
+
+    @classmethod
+    def of(cls, moments: Moments, scaling: Scaling) -> Units:
+        """Return the units for data with these moments."""
+        x = _power_of_two(moments.x_squares / scaling.x_scale**2)
+        y = _power_of_two(moments.y_squares / scaling.y_scale**2)
+        # A constant column has nothing but rounding errors to give.
+        x_factor = np.where(moments.x_squares > 0, 1.0 / (scaling.x_scale * x), 0.0)
+        return cls(x, y, x_factor, 1.0 / (scaling.y_scale * y))
+
+
+def solve_scaled(
+    moments: Moments, gram: GramAction, scaling: Scaling, n_components: int, *, quiet: bool = False
+) -> Factors:
     """Return the PLS factors of the centred and scaled data."""
-    x_squares = moments.x_squares / scaling.x_scale**2
-    y_squares = moments.y_squares / scaling.y_scale**2
-    # Powers of two bring all near one without rounding: numbers near 1e+-300 leave no room to work in.
-    x_unit, y_unit = _power_of_two(x_squares), _power_of_two(y_squares)
-    # A constant column has nothing but rounding errors to give.
-    x_factor = np.where(moments.x_squares > 0, 1.0 / (scaling.x_scale * x_unit), 0.0)
+    units = Units.of(moments, scaling)
     factors = solve_pls(
-        moments.cross * x_factor[:, None] / (scaling.y_scale * y_unit),
-        _ScaledGram(gram, x_factor),
+        moments.cross * units.x_factor[:, None] / (scaling.y_scale * units.y),
+        _ScaledGram(gram, units.x_factor),
         n_components,
-        x_squares=float(np.sum(x_squares / x_unit**2)),
-        y_squares=float(np.sum(y_squares / y_unit**2)),
+        x_squares=float(np.sum(moments.x_squares / scaling.x_scale**2 / units.x**2)),
+        y_squares=float(np.sum(moments.y_squares / scaling.y_scale**2 / units.y**2)),
+        quiet=quiet,
     )
     return replace(
         factors,
-        y_loadings=factors.y_loadings * (y_unit / x_unit),
-        score_squares=factors.score_squares * x_unit**2,
+        y_loadings=factors.y_loadings * (units.y / units.x),
+        score_squares=factors.score_squares * units.x**2,
     )
 
 

@@ -23,6 +23,10 @@ class ArraySource:
     Y : array of shape (n_rows, n_targets)
     weight : array of shape (n_rows,), optional
         Rows of weight zero are left out.
+    n_classes : int, default=0
+        Number of classes, if Y is one column of labels by number.
+    class_weight : array of shape (n_classes,), optional
+        Weights of the classes, that of a row being the product of both.
     batch_size : int, optional
         Rows in a block. By default a 32nd part of all, but no less than 4 and no more than 32 MiB; 4 MiB if rows are
         left out, and all rows of small dense arrays.
@@ -38,10 +42,21 @@ class ArraySource:
 
     under_way: int | None = None
 
-    def __init__(self, X: Rows, Y: Array, weight: Float64Array | None = None, *, batch_size: int | None = None) -> None:
+    def __init__(
+        self,
+        X: Rows,
+        Y: Array,
+        weight: Float64Array | None = None,
+        *,
+        batch_size: int | None = None,
+        n_classes: int = 0,
+        class_weight: Float64Array | None = None,
+    ) -> None:
         self.X: Rows = X.tocsr() if sparse.issparse(X) else X
         self.Y = Y
         self.weight = weight
+        self.n_classes = n_classes
+        self.class_weight = class_weight
         self.dense = isinstance(self.X, np.ndarray)
         self.compiled = self.dense and 8 * self.X.size > SMALL_BYTES
         self.batch_size = batch_size or self._default_batch_size()
@@ -67,7 +82,7 @@ class ArraySource:
     @property
     def n_targets(self) -> int:
         """Number of responses."""
-        return int(self.Y.shape[1])
+        return self.n_classes or int(self.Y.shape[1])
 
     def require_finite(self) -> None:
         """Raise ValueError that says where the first number is that is not finite, if there is one."""
@@ -81,9 +96,18 @@ class ArraySource:
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Read the rows from the beginning of a block on."""
         for first in range(start, self.X.shape[0], self.batch_size):
-            rows = slice(first, first + self.batch_size)
-            weight = None if self.weight is None else self.weight[rows]
-            block = Block(self.X[rows], np.asarray(self.Y[rows], dtype=np.float64), weight, self.compiled)
-            block = block.present()
+            block = self._block(slice(first, first + self.batch_size)).present()
             if block.n_rows:
                 yield block
+
+    def whole(self) -> Block:
+        """Return all rows, those of weight zero among them, as one block."""
+        return self._block(slice(None))
+
+    def _block(self, rows: slice) -> Block:
+        weight = None if self.weight is None else self.weight[rows]
+        block = Block(self.X[rows], self._numbers(rows), weight, self.compiled, self.n_classes)
+        return block.weighted(self.class_weight)
+
+    def _numbers(self, rows: slice) -> Float64Array:
+        return np.asarray(self.Y[rows], dtype=np.float64)

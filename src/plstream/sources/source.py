@@ -86,6 +86,11 @@ class Source:
         """Bytes that the blocks under way take together, at most."""
         return _BLOCKS_UNDER_WAY * self.block_rows * self._row_bytes
 
+    @property
+    def bytes_in_memory(self) -> int:
+        """Bytes of rows that it holds itself."""
+        return 0
+
     def _default_rows(self, memory: int) -> int:
         row_bytes = self._row_bytes
         return max(1, min(default_rows(self.n_rows, row_bytes), memory // _BLOCKS_UNDER_WAY // row_bytes))
@@ -167,13 +172,19 @@ class Source:
 
     def labels(self) -> Array:
         """Return the values of the target that there are, in ascending order, from a read of the target alone."""
-        table, nothing = self._target_table or self._table, np.empty(0, np.intp)
+        return self.label_counts()[0]
+
+    def label_counts(self) -> tuple[Array, NDArray[np.int64]]:
+        """Return the values of the target, in ascending order, and how often they are there."""
         found: Array | None = None
-        for _, y in table.read(nothing, self._targets, 0, 1 << 16):
-            assert y is not None
-            found = np.unique(y) if found is None else np.union1d(found, y)
+        counts = np.empty(0, np.int64)
+        for y in self._target_pieces():
+            values, n = np.unique(y, return_counts=True)
+            both = values if found is None else np.concatenate([found, values])
+            found, where = np.unique(both, return_inverse=True)
+            counts = np.bincount(where, np.concatenate([counts, n])).astype(np.int64)
         assert found is not None
-        return found
+        return found, counts
 
     def mapped(self) -> tuple[Array, Array | None] | None:
         """Return all of X and y as arrays, if rows of theirs are read only when they are used, else None."""
@@ -220,6 +231,13 @@ class Source:
         """Read all rows, and raise DataError for the first number that is not finite."""
         for _ in self._read(0):
             pass
+
+    def _target_pieces(self, start: int = 0) -> Iterator[Array]:
+        """Read the target alone."""
+        table, nothing = self._target_table or self._table, np.empty(0, np.intp)
+        for _, y in table.read(nothing, self._targets, start, 1 << 16):
+            assert y is not None
+            yield y
 
     def _is_mapped(self) -> bool:
         return all(table.mapped() is not None for table in self._tables) and _are_neighbours(self._features)
@@ -273,6 +291,7 @@ class _Part(Source):
 
     def __init__(self, source: Source, piece: Piece, first_row: int) -> None:
         vars(self).update(vars(source))
+        self._whole = source
         self._piece = piece
         self.first_row = first_row
 
@@ -284,6 +303,26 @@ class _Part(Source):
     def blocks(self, start: int = 0) -> Iterator[Piece]:
         """Yield the block."""
         yield self._piece
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """Bytes of the block."""
+        return sum(0 if part is None else part.nbytes for part in self._piece)
+
+    def count(self) -> int:
+        """Return the rows of the block."""
+        return self.n_rows
+
+    def label_counts(self) -> tuple[Array, NDArray[np.int64]]:
+        """Return the labels of the whole: a model that begins with a block has to know all that will come."""
+        return self._whole.label_counts()
+
+    def mapped(self) -> None:
+        """Return nothing: the block is in memory."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # It is read again where it is needed.
+        return _range_elsewhere(self, self.first_row, self.first_row + self.n_rows)
 
 
 class _Range(Source):
@@ -318,10 +357,6 @@ class _Range(Source):
         rows = slice(self._start, self._stop)
         return X[rows], None if y is None else y[rows]
 
-    def labels(self) -> Array:
-        """Return the values of the target that there are in these rows."""
-        return np.unique(np.concatenate([y for _, y in self._read(0) if y is not None]))
-
     def fingerprint(self) -> str:
         """Return a short text that changes with the files or the choice of rows."""
         return f"{self._whole.fingerprint()}-{self._start}-{self._stop}"
@@ -335,11 +370,23 @@ class _Range(Source):
             if left <= 0:
                 return
 
+    def _target_pieces(self, start: int = 0) -> Iterator[Array]:
+        left = self.n_rows - start
+        for y in self._whole._target_pieces(self._start + start):
+            yield y[:left]
+            left -= len(y)
+            if left <= 0:
+                return
+
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.reopen is None:
-            raise DataError(f"{self.name} is not a file, which another process could open.")
-        whole = self._whole
-        return _reopened, (self.reopen, whole.block_rows, whole.fingerprint(), self._start, self._stop)
+        return _range_elsewhere(self, self._start, self._stop)
+
+
+def _range_elsewhere(source: Source, start: int, stop: int) -> tuple[Any, ...]:
+    """Return what it takes to have some rows of the same files in another process."""
+    if source.reopen is None:
+        raise DataError(f"{source.name} is not a file, which another process could open.")
+    return _reopened, (source.reopen, source.block_rows, Source.fingerprint(source), start, stop)
 
 
 def _reopened(reopen: Callable[[], Source], block_rows: int, fingerprint: str, start: int, stop: int) -> Source:

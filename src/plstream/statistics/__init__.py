@@ -1,8 +1,9 @@
 """States: what is kept of the rows seen so far. A state absorbs rows, forgets and merges; it knows nothing of PLS."""
 
 from .buffer import Buffered
+from .folds import Folds
 from .gram import Gram
 from .moments import Moments, moments_of
 from .sketch import Sketch
 
-__all__ = ["Buffered", "Gram", "Moments", "Sketch", "moments_of"]
+__all__ = ["Buffered", "Folds", "Gram", "Moments", "Sketch", "moments_of"]

@@ -6,7 +6,6 @@ it looks the same to the state however the rows came: the result is the same to 
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -28,6 +27,8 @@ class Buffered(Generic[State]):
         The state to feed.
     block_rows : int
         Rows that the state absorbs at a time.
+    of_labels : bool, default=False
+        Whether Y is one column of labels by number, see :class:`Moments`.
 
     Examples
     --------
@@ -39,15 +40,22 @@ class Buffered(Generic[State]):
     (2, 3)
     """
 
-    def __init__(self, state: State, block_rows: int) -> None:
+    def __init__(self, state: State, block_rows: int, *, of_labels: bool = False) -> None:
         self.state = state
         self.block_rows = block_rows
         self.n_waiting = 0
         n_columns, n_targets = state.shape
         self._peaks = (0.0, 0.0)
         self._X: FloatArray = np.empty((block_rows, n_columns), np.float32)
-        self._Y = np.empty((block_rows, n_targets))
+        self._Y = np.empty((block_rows, 1 if of_labels else n_targets))
         self._weight = np.empty(block_rows)
+        # Places in the buffer that have been written to, by this stream or by any that goes on from it.
+        self._taken = [0]
+
+    @property
+    def of_labels(self) -> bool:
+        """Whether Y is one column of labels by number."""
+        return self._Y.shape[1] < self.state.shape[1]
 
     @property
     def n_rows(self) -> int:
@@ -58,6 +66,11 @@ class Buffered(Generic[State]):
     def nbytes(self) -> int:
         """Memory that the state and the buffer take."""
         return self.state.nbytes + self._X.nbytes + self._Y.nbytes + self._weight.nbytes
+
+    @property
+    def bytes_to_send(self) -> int:
+        """Bytes of the state and of the rows that wait."""
+        return self.state.nbytes + sum(rows[: self.n_waiting].nbytes for rows in (self._X, self._Y, self._weight))
 
     def update(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
         """Take rows in; a failure, or an interrupt, leaves everything as it was."""
@@ -78,17 +91,22 @@ class Buffered(Generic[State]):
             stream._append(block)
             if stream.n_waiting == stream.block_rows:
                 stream._absorb(stream.state, stream._waiting())
-                stream.n_waiting = 0
+                stream.n_waiting, stream._taken = 0, [0]
         vars(self).update(vars(stream), _peaks=peaks if stream.n_waiting else (0.0, 0.0))
         return self
 
+    def branch(self) -> Self:
+        """Return a stream that goes on from here. The first of both to take rows in has the rest of the buffer."""
+        # Not copy.copy, which would copy the rows that wait.
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
     def copy(self) -> Self:
         """Return a stream of its own with the same content."""
-        twin = copy(self)
+        twin = self.branch()
         twin.state = self.state.copy()
-        for name in ("_X", "_Y", "_weight"):
-            rows = getattr(self, name)
-            setattr(twin, name, self._with_waiting(rows, rows.dtype))
+        twin._own_buffer()
         return twin
 
     def current(self) -> State:
@@ -99,32 +117,66 @@ class Buffered(Generic[State]):
         self._absorb(state, self._waiting())
         return state
 
+    def settled(self) -> Self:
+        """Return a stream of the same rows, none of which waits: there is less to be sent."""
+        return type(self)(self._own_current(), self.block_rows, of_labels=self.of_labels)
+
+    def followed_by(self, later: Buffered[State]) -> Self:
+        """Return a stream of these rows and then those of a later one; neither is changed."""
+        state = self._own_current().forget(later.n_rows).merge(later.current())
+        return type(self)(state, self.block_rows, of_labels=self.of_labels)
+
     def merge(self, other: Buffered[State]) -> Self:
         """Add all rows that another stream has taken in; the other one is left as it is."""
-        merged = (self.current() if self.n_waiting else self.state.copy()).merge(other.current())
+        merged = self._own_current().merge(other.current())
         self.state, self.n_waiting, self._peaks = merged, 0, (0.0, 0.0)
         return self
+
+    def add_class(self, at: int) -> Self:
+        """Let there be one class more, with the number ``at``, of which there are no rows yet."""
+        self.state.add_class(at)
+        waiting = self._Y[: self.n_waiting]
+        waiting[waiting >= at] += 1
+        return self
+
+    def _own_current(self) -> State:
+        """Return a copy of the state of all rows taken in."""
+        return self.current() if self.n_waiting else self.state.copy()
 
     def __getstate__(self) -> dict[str, Any]:
         # Only the rows that wait are worth keeping.
         waiting = {name: getattr(self, name)[: self.n_waiting].copy() for name in ("_X", "_Y", "_weight")}
-        return {**vars(self), **waiting}
+        kept = {**vars(self), **waiting}
+        del kept["_taken"]
+        return kept
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
-        self.__init__(saved["state"], saved["block_rows"])  # type: ignore[misc]
+        of_labels = saved["_Y"].shape[1] < saved["state"].shape[1]
+        self.__init__(saved["state"], saved["block_rows"], of_labels=of_labels)  # type: ignore[misc]
         self._append(Block(saved["_X"], saved["_Y"], saved["_weight"]))
         self._peaks = saved["_peaks"]
 
     def _append(self, block: Block) -> None:
         X = block.X.toarray() if sparse.issparse(block.X) else block.X
+        if self._taken[0] != self.n_waiting:
+            self._own_buffer()
         dtype = np.result_type(self._X.dtype, X.dtype)
         if dtype != self._X.dtype:
             self._X = self._with_waiting(self._X, dtype)
         rows = slice(self.n_waiting, self.n_waiting + block.n_rows)
+        # First of all: whatever happens next, they are not free.
+        self._taken[0] = rows.stop
         self._X[rows] = X
         self._Y[rows] = block.Y
         self._weight[rows] = block.weight
         self.n_waiting = rows.stop
+
+    def _own_buffer(self) -> None:
+        """Let the buffer be that of no other stream."""
+        for name in ("_X", "_Y", "_weight"):
+            rows = getattr(self, name)
+            setattr(self, name, self._with_waiting(rows, rows.dtype))
+        self._taken = [self.n_waiting]
 
     def _with_waiting(self, rows: FloatArray, dtype: Any) -> FloatArray:
         """Return a new array with those of the rows that wait; the others have no content."""

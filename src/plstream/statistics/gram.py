@@ -86,6 +86,7 @@ class Gram(Moments):
         in_place = self.upper.flags.writeable
         self.upper = blas.dsyrk(1.0, rows.T, beta=1.0, c=self.upper, overwrite_c=in_place)
 
-    def _shrink(self, factor: float) -> None:
-        super()._shrink(factor)
+    def shrink(self, factor: float) -> None:
+        """Let everything absorbed so far weigh less by a factor."""
+        super().shrink(factor)
         self.upper *= factor

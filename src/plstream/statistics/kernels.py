@@ -9,6 +9,9 @@ first use, and caches them on disk.
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._compiled import compiled, readable
 from .._types import Array, Float64Array, FloatArray
 
@@ -20,6 +23,19 @@ def add_moments(X: Array, shift: Float64Array, left: Float64Array, squares: Floa
     """
     for rows, part in readable(X):
         _add_moments(part, shift, left[rows], squares, sums)
+
+
+def add_class_moments(
+    X: Array,
+    shift: Float64Array,
+    classes: NDArray[np.intp],
+    weight: Float64Array,
+    squares: Float64Array,
+    sums: Float64Array,
+) -> None:
+    """Add to ``squares`` the sums of weight (x - shift)^2, and to each row of ``sums`` those of its class."""
+    for rows, part in readable(X):
+        _add_class_moments(part, shift, classes[rows], weight[rows], squares, sums)
 
 
 def add_gram_action(
@@ -57,6 +73,24 @@ def _add_moments(
         for k in range(n_columns):
             for j in range(m):
                 sums[k, j] += left[i, k] * (X[i, j] - shift[j])
+
+
+@compiled
+def _add_class_moments(
+    X: FloatArray,
+    shift: Float64Array,
+    classes: NDArray[np.intp],
+    weight: Float64Array,
+    squares: Float64Array,
+    sums: Float64Array,
+) -> None:
+    n, m = X.shape
+    for i in range(n):
+        w, total = weight[i], sums[classes[i]]
+        for j in range(m):
+            a = X[i, j] - shift[j]
+            squares[j] += w * a * a
+            total[j] += w * a
 
 
 @compiled

@@ -20,6 +20,7 @@ from typing import Self
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import blas
 
 from .._types import Array, Float64Array, Rows
 from ..sources.blocks import Block, require_finite
@@ -34,6 +35,10 @@ _TOO_LARGE = "X, y or the weights are too large, weighted squares overflow float
 
 class Moments:
     """Weight, means, cross-covariance and sums of squares of the rows absorbed so far.
+
+    Where there are several responses, Y may be a single column with the numbers of classes: it stands for a response
+    for each class, which is one for rows of the class and zero for others. Their cross-covariance is that of sums of
+    rows, a few operations for each number in X and not as many as there are classes.
 
     Parameters
     ----------
@@ -102,6 +107,10 @@ class Moments:
         """Memory that the state takes."""
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
+    def __sizeof__(self) -> int:
+        # Dask asks, to know what it has where.
+        return object.__sizeof__(self) + self.nbytes
+
     def copy(self) -> Self:
         """Return a state of its own with the same content."""
         twin = type(self).__new__(type(self))
@@ -111,7 +120,8 @@ class Moments:
 
     def update(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
         """Absorb a block of rows; a failure leaves the state as it was."""
-        block = Block(X, Y, sample_weight).present()
+        n_targets = self.shape[1]
+        block = Block(X, Y, sample_weight, n_classes=n_targets if Y.shape[1] < n_targets else 0).present()
         if block.n_rows:
             aged_block = block._replace(weight=aged(block.weight, self.forgetting, block.n_rows)).present()
             summary, rows = self._summarise(aged_block)
@@ -125,7 +135,7 @@ class Moments:
     def forget(self, n_rows: int) -> Self:
         """Let everything absorbed so far age by a number of rows."""
         if self.forgetting < 1.0:
-            self._shrink(self.forgetting**n_rows)
+            self.shrink(self.forgetting**n_rows)
         return self
 
     def merge(self, other: Moments) -> Self:
@@ -134,7 +144,7 @@ class Moments:
         total = self.weight + other.weight
         if total > 0:
             dx, dy, f = self._differences(other)
-            self.cross += other.cross + np.outer(f * dx, dy)
+            self._add_cross(other.cross, f * dx, dy)
             self.x_squares += other.x_squares + f * dx**2
             self.y_squares += other.y_squares + f * dy**2
             self._move_means(other, dx, dy, other.weight / total)
@@ -142,6 +152,23 @@ class Moments:
             self.weight = total
         self.n_rows += other.n_rows
         return self
+
+    def add_class(self, at: int) -> Self:
+        """Let there be one response more, at a position among the others: that of a class without rows is zero."""
+        for name in ("y_origin", "y_offset", "y_squares"):
+            setattr(self, name, np.insert(getattr(self, name), at, 0.0))
+        self.cross = np.insert(self.cross.T, at, 0.0, axis=0).T
+        return self
+
+    def _add_cross(self, cross: Float64Array, x: Float64Array, y: Float64Array) -> None:
+        """Add a cross-covariance and the product x y'."""
+        if cross.flags.c_contiguous:
+            self.cross += cross + np.outer(x, y)
+            return
+        # Sums of classes lie in memory one after the other. They may be many, so no more is made of them than is kept.
+        self.cross = np.asfortranarray(self.cross)
+        self.cross += cross
+        self.cross = blas.dger(1.0, x, y, a=self.cross, overwrite_a=True)
 
     def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
         """Return the moments of a block, and what of its rows there is to add besides."""
@@ -151,7 +178,8 @@ class Moments:
         """Add what is known of a block."""
         Moments.merge(self, summary)
 
-    def _shrink(self, factor: float) -> None:
+    def shrink(self, factor: float) -> None:
+        """Let everything absorbed so far weigh less by a factor."""
         self.weight *= factor
         self.typical_weight *= factor
         self.cross *= factor
@@ -204,36 +232,64 @@ def centred_rows(block: Block) -> tuple[Moments, Float64Array]:
     """Return the moments of one block, and its rows, dense, centred, and times the roots of their weights."""
     rows = np.empty((0, 0))
 
-    def centre(state: Moments, block: Block, y: Float64Array) -> None:
+    def centre(state: Moments, block: Block, y: Rows) -> None:
         nonlocal rows
         X = block.X.toarray() if sparse.issparse(block.X) else block.X
         state.x_origin, state.x_offset, rows = _centre(X, block.weight, state.weight)
         if block.weight is not None:
             root = np.sqrt(block.weight)[:, None]
             rows *= root
-            y = y * root
+            y = _times(y, root)
         state.x_squares = np.einsum("ij,ij->j", rows, rows)
-        state.cross = np.dot(rows.T, y)
+        state.cross = _cross(rows, y)
 
     return _finite_moments(block, centre), rows
 
 
-def _finite_moments(block: Block, add_x: Callable[[Moments, Block, Float64Array], None]) -> Moments:
+def _finite_moments(block: Block, add_x: Callable[[Moments, Block, Rows], None]) -> Moments:
     """Return the moments of a block, those of X as ``add_x`` sets them; raise ValueError if they are not finite."""
-    state = Moments(block.X.shape[1], block.Y.shape[1])
+    state = Moments(block.X.shape[1], block.n_targets)
     state.n_rows = block.n_rows
     weight = np.ones(block.n_rows) if block.weight is None else block.weight
     state.weight = float(weight.sum())
     state.typical_weight = float(weight @ (weight / state.weight))
     with np.errstate(over="ignore", invalid="ignore"):
-        state.y_origin, state.y_offset, y = _centre(block.Y, block.weight, state.weight)
-        state.y_squares = _weighted_squares(y, block.weight)
-        add_x(state, block, y)
+        add_x(state, block, _add_y(state, block, weight))
+    if block.n_classes:
+        # If all rows are of one class, its sum is that of all rows, which are centred: nothing but rounding errors.
+        state.cross[:, state.y_squares == 0] = 0.0
     if not (np.isfinite(state.x_squares).all() and np.isfinite(state.y_squares).all()):
         require_finite("X", block.X)
         require_finite("y", block.Y)
         raise ValueError(_TOO_LARGE)
     return state
+
+
+def _add_y(state: Moments, block: Block, weight: Float64Array) -> Rows:
+    """Set the moments of Y and return its rows, centred; or those of ones and zeros, not centred, if it is of labels.
+
+    Then they are sparse. X is centred, so that is all the same to the cross-covariance.
+    """
+    if not block.n_classes:
+        state.y_origin, state.y_offset, y = _centre(block.Y, block.weight, state.weight)
+        state.y_squares = _weighted_squares(y, block.weight)
+        return y
+    weights = np.bincount(block.classes, weight, block.n_classes)
+    state.y_offset = weights / weights.sum()
+    state.y_squares = weights * (1.0 - state.y_offset)
+    shape = block.n_rows, block.n_classes
+    return sparse.csr_array((np.ones(block.n_rows), block.classes, np.arange(block.n_rows + 1)), shape=shape)
+
+
+def _times(y: Rows, factor: Float64Array) -> Rows:
+    """Return rows times factors, which are one column."""
+    return y.multiply(factor).tocsr() if sparse.issparse(y) else y * factor
+
+
+def _cross(rows: Float64Array, y: Rows) -> Float64Array:
+    """Return rows'y."""
+    cross: Float64Array = (y.T @ rows).T if sparse.issparse(y) else np.dot(rows.T, y)
+    return cross
 
 
 def require_range(
@@ -275,17 +331,27 @@ def aged(weight: Float64Array | None, forgetting: float, n_rows: int, n_later: i
     return factor if weight is None else weight * factor
 
 
-def _add_by_compiled_loops(state: Moments, block: Block, y: Float64Array) -> None:
+def _add_by_compiled_loops(state: Moments, block: Block, y: Rows) -> None:
     """Set the moments of X from one read of it."""
-    from .kernels import add_moments
+    from .kernels import add_class_moments, add_moments
 
     shift = np.array(block.X[_reference_row(block.weight)], dtype=np.float64)
-    left = _left_factor(y, block.weight)
-    sums, squares = np.zeros((left.shape[1], len(shift))), np.zeros(len(shift))
-    add_moments(block.X, shift, left, squares, sums)
-    state.x_origin, state.x_offset = shift, sums[0] / state.weight
-    state.x_squares = np.maximum(squares - state.weight * state.x_offset**2, 0.0)
-    state.cross = sums[1 : 1 + y.shape[1]].T.copy()
+    squares = np.zeros(len(shift))
+    if block.n_classes:
+        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        sums = np.zeros((block.n_classes, len(shift)))
+        add_class_moments(block.X, shift, block.classes, weight, squares, sums)
+        offset = sums.sum(axis=0) / state.weight
+        sums -= np.outer(state.y_offset * state.weight, offset)
+        state.cross = sums.T
+    else:
+        left = _left_factor(y, block.weight)
+        sums = np.zeros((left.shape[1], len(shift)))
+        add_moments(block.X, shift, left, squares, sums)
+        offset = sums[0] / state.weight
+        state.cross = sums[1 : 1 + y.shape[1]].T.copy()
+    state.x_origin, state.x_offset = shift, offset
+    state.x_squares = np.maximum(squares - state.weight * offset**2, 0.0)
 
 
 def _left_factor(y: Float64Array, weight: Float64Array | None) -> Float64Array:
@@ -299,13 +365,17 @@ def _left_factor(y: Float64Array, weight: Float64Array | None) -> Float64Array:
     return left
 
 
-def _add_sparse(state: Moments, block: Block, y: Float64Array) -> None:
+def _add_sparse(state: Moments, block: Block, y: Rows) -> None:
     """Set the moments of sparse X from sums about zero, which do not touch what is not stored."""
     X = block.X.astype(np.float64)
     weight = np.ones(block.n_rows) if block.weight is None else block.weight
-    weighted = y * weight[:, None]
+    weighted = _times(y, weight[:, None])
     state.x_offset = (X.T @ weight) / state.weight
-    state.cross = X.T @ weighted
+    if block.n_classes:
+        sums = (weighted.T @ X).toarray()
+        state.cross = (sums - np.outer(state.y_offset * state.weight, state.x_offset)).T
+    else:
+        state.cross = X.T @ weighted
     about_zero = X.multiply(X).T @ weight
     state.x_squares = np.maximum(about_zero - state.weight * state.x_offset**2, 0.0)
     # A column whose mean is large beside its deviation loses its digits in that difference.
@@ -317,7 +387,7 @@ def _add_sparse(state: Moments, block: Block, y: Float64Array) -> None:
         dense = by_column[:, chosen].toarray()
         state.x_origin[chosen], state.x_offset[chosen], x = _centre(dense, weight, state.weight)
         state.x_squares[chosen] = _weighted_squares(x, weight)
-        state.cross[chosen] = np.dot(x.T, weighted)
+        state.cross[chosen] = _cross(x, weighted)
 
 
 def _reference_row(weight: Float64Array | None) -> int:

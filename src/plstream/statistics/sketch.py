@@ -34,6 +34,11 @@ from .scores import pls_scores
 _SUBSPACE_STEPS = 2
 # Share, at most, of a preserved direction's sum of squares that is explained by columns.
 _LARGEST_RESIDUAL = 0.5
+# Directions of y that a compression looks at: these are enough for the solution it preserves.
+_DIRECTIONS_OF_Y_A_COMPONENT = 2
+_MORE_DIRECTIONS_OF_Y = 16
+# With fewer responses than this many times as much, to find the directions takes as long as it saves.
+_MANY_MORE = 3
 # With this share of the variance lost, the rounding errors of float32 do not count.
 _SINGLE_PRECISION_LOSS = 0.01
 # What is formed of a large array at a time.
@@ -189,8 +194,9 @@ class Sketch(Moments):
             self._silence(rows, between)
         self._append(rows, between)
 
-    def _shrink(self, factor: float) -> None:
-        super()._shrink(factor)
+    def shrink(self, factor: float) -> None:
+        """Let everything absorbed so far weigh less by a factor."""
+        super().shrink(factor)
         self.residual *= factor
         self.lost *= factor
         self.loudest *= factor**_FADING_OF_THE_LOUDEST
@@ -236,6 +242,7 @@ class Sketch(Moments):
         C = self._cross_in_units()
         if C.shape[1] > C.shape[0]:  # A factor with as few columns as there are features has the same left vectors.
             C = linalg.qr(C.T, mode="r")[0].T[:, : len(C)]
+        C = _leading_columns(C, _DIRECTIONS_OF_Y_A_COMPONENT * self.n_components + _MORE_DIRECTIONS_OF_Y)
         gram = _inner_products(self.pieces)
         SC = np.concatenate([piece @ C.astype(self.dtype) for piece in self.pieces]).astype(np.float64)
         size = min(self.size, len(C))
@@ -284,6 +291,17 @@ class Sketch(Moments):
             # Not in units: these follow the columns from compression to compression only.
             return float(np.mean(self.lost[varies] / self.x_squares[varies]))
         return float(np.sum(self._in_units(self.lost)) / np.sum(self._in_units(self.x_squares)))
+
+
+def _leading_columns(C: Float64Array, n: int) -> Float64Array:
+    """Return n combinations of the columns of C, if it has many more, with about its leading left singular vectors."""
+    if C.shape[1] <= _MANY_MORE * n:
+        return C
+    basis = _mixture(C.shape[1], n)
+    for _ in range(_SUBSPACE_STEPS):
+        basis = linalg.qr(C.T @ (C @ basis), mode="economic", check_finite=False)[0]
+    leading: Float64Array = C @ basis
+    return leading
 
 
 def _inner_products(pieces: tuple[FloatArray, ...]) -> Float64Array:
@@ -337,7 +355,7 @@ def _with_signs_fixed(vectors: FloatArray) -> FloatArray:
     return vectors * signs.astype(vectors.dtype)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _mixture(n_rows: int, n_columns: int) -> Float64Array:
     mixture: Float64Array = np.random.default_rng(0).standard_normal((n_rows, n_columns)) / np.sqrt(n_rows)
     return mixture

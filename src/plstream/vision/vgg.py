@@ -31,6 +31,7 @@ def _numbered() -> dict[str, int]:
 
 
 _NUMBERS = _numbered()
+#: Names of the layers of VGG16's convolutional part, from the first to the last.
 VGG16_LAYERS = tuple(_NUMBERS)
 
 

@@ -1,7 +1,8 @@
-"""How good predictions are, from blocks of them: R2 and RMSE of values, accuracy of labels."""
+"""How good predictions are, from blocks of them: R2, RMSE and bias of values, accuracy and confusions of labels."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,11 +37,20 @@ def score_for(model: Any, y: Array) -> Score:
 
 
 class Accuracy:
-    """The share of labels that are right."""
+    """The share of labels that are right.
+
+    Attributes
+    ----------
+    n_rows, n_right : int
+        Rows, and those whose label is right.
+    confusions : Counter
+        How many rows there are of each pair of a true and a predicted label.
+    """
 
     def __init__(self) -> None:
         self.n_rows = 0
         self.n_right = 0
+        self.confusions: Counter[tuple[Any, Any]] = Counter()
 
     def add(self, y: Array, predicted: Array) -> None:
         """Take in a block."""
@@ -53,6 +63,19 @@ class Accuracy:
             )
         self.n_right += int(np.count_nonzero(labels == predicted))
         self.n_rows += len(labels)
+        true, row = np.unique(labels, return_inverse=True)
+        guessed, column = np.unique(predicted, return_inverse=True)
+        pairs, counts = np.unique(row * len(guessed) + column, return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            self.confusions[true[pair // len(guessed)].item(), guessed[pair % len(guessed)].item()] += count
+
+    @property
+    def totals(self) -> Counter[Any]:
+        """How many rows there are of each true label, that of most rows first."""
+        totals: Counter[Any] = Counter()
+        for (true, _), count in self.confusions.items():
+            totals[true] += count
+        return Counter(dict(totals.most_common()))
 
     def error(self) -> float:
         """Return the share of wrong labels."""
@@ -64,7 +87,7 @@ class Accuracy:
 
 
 class Regression:
-    """R2 and RMSE of each target.
+    """R2, RMSE and bias of each target.
 
     Sums of squares are about the mean of the rows so far, block by block (Chan, Golub and LeVeque), in units of the
     first block: a mean of 1e8 costs no digits, and units of 1e200 do not overflow.
@@ -74,7 +97,7 @@ class Regression:
         self.n_rows = 0
         peaks = np.abs(first).max(axis=0)
         self._unit = np.where(peaks > 0, peaks, 1.0)
-        self._mean, self._total, self._residual = np.zeros((3, first.shape[1]))
+        self._mean, self._total, self._residual, self._excess = np.zeros((4, first.shape[1]))
 
     def add(self, y: Array, predicted: Array) -> None:
         """Take in a block."""
@@ -87,26 +110,43 @@ class Regression:
         self._total += np.square(true - true.mean(axis=0)).sum(axis=0) + move**2 * (n_before * n / self.n_rows)
         self._mean += move * (n / self.n_rows)
         self._residual += np.square(true - guess / self._unit).sum(axis=0)
+        self._excess += (guess / self._unit - true).sum(axis=0)
+
+    @property
+    def rmse(self) -> Float64Array:
+        """Root mean squared error."""
+        return self._unit * np.sqrt(self._residual / self.n_rows)
+
+    @property
+    def bias(self) -> Float64Array:
+        """Mean of what predictions are too large by."""
+        return self._unit * (self._excess / self.n_rows)
+
+    @property
+    def rmse_of_mean(self) -> Float64Array:
+        """Root mean squared error if the mean of these rows were predicted for all of them."""
+        return self._unit * np.sqrt(self._total / self.n_rows)
+
+    @property
+    def r2(self) -> Float64Array:
+        """Share of the variance that is predicted."""
+        # As in scikit-learn: a constant is predicted or it is not.
+        constant = np.where(self._residual > 0, 1.0, 0.0)
+        r2: Float64Array = 1.0 - np.divide(self._residual, self._total, out=constant, where=self._total > 0)
+        return r2
 
     def error(self) -> float:
         """Return the root of the mean share of the variance that is not predicted."""
-        return float(np.sqrt(np.mean(1.0 - self._r2())))
+        return float(np.sqrt(np.mean(1.0 - self.r2)))
 
     def table(self, names: list[str]) -> list[dict[str, Any]]:
         """Return R2 and RMSE of each target."""
         if self.n_rows < 2:
             raise ValueError("R2 needs two rows or more, and there is one.")
-        rmse = self._unit * np.sqrt(self._residual / self.n_rows)
         return [
             {"target": name, "rows": self.n_rows, "r2": float(r2), "rmse": float(error)}
-            for name, r2, error in zip(names, self._r2(), rmse, strict=True)
+            for name, r2, error in zip(names, self.r2, self.rmse, strict=True)
         ]
-
-    def _r2(self) -> Float64Array:
-        # As in scikit-learn: a constant is predicted or it is not.
-        constant = np.where(self._residual > 0, 1.0, 0.0)
-        r2: Float64Array = 1.0 - np.divide(self._residual, self._total, out=constant, where=self._total > 0)
-        return r2
 
 
 def columns_of(y: Array) -> Float64Array:

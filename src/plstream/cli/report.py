@@ -1,0 +1,72 @@
+"""``plstream report``: a page about a model, and about what it makes of data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Columns, DataFormat, Delimiter, Exclude, Force, Header, Model, Target
+
+
+def report(
+    model: Model,
+    data: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATA]", help="Rows to try the model on, best such that it has not learnt from."),
+    ] = None,
+    target: Target = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write, .html.")] = Path(
+        "report.html"
+    ),
+    columns: Columns = None,
+    exclude: Exclude = None,
+    data_format: DataFormat = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
+    force: Force = False,
+) -> None:
+    """Write a page about a model: what it is, how well it does, what it looks at, and what to be careful about.
+
+    The page is one file that needs no network. Data is read block by block; of many rows a sample is drawn.
+
+    \b
+    plstream report model.plstream -o report.html
+    plstream report model.plstream test.csv --target moisture -o report.html
+    """
+    from ..inspection import model_report
+    from ..inspection.interactive import scripts
+    from ..persistence import load
+    from .applying import open_for
+    from .errors import tell
+    from .output import STANDARD_OUTPUT, require_free
+    from .progress import is_shown, shown
+
+    if str(output) == STANDARD_OUTPUT:
+        raise ValueError("A page is a file: name it with --output, such as report.html.")
+    require_free(output, force=force, endings=(".html", ".htm"))
+    # Before any work.
+    scripts()
+    loaded = load(model)
+    options = {
+        "columns": columns,
+        "exclude": exclude,
+        "data_format": data_format,
+        "header": header,
+        "delimiter": delimiter,
+    }
+    if data is None:
+        given = [
+            name.replace("data_", "") for name, value in {"target": target, **options}.items() if value is not None
+        ]
+        if given:
+            raise ValueError(f"--{given[0]} is for data, and there is none: name a file after the model.")
+        page = model_report(loaded, title=model.name)
+    else:
+        source = open_for(loaded, data, target, **options)
+        with shown():
+            page = model_report(loaded, source, title=model.name)
+    page.write(output, overwrite=force)
+    if is_shown():
+        tell(f"{output}: a page about {model}, to open in a browser")

@@ -1,0 +1,111 @@
+"""The workers that Dask's scheduler has: their threads and memory, and how far they have come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from ..memory import available_bytes
+from ..progress import counting
+from .graph import Graph, Key
+
+# Beyond this share of its memory a worker of Dask is about to write to disk, to pause and to be restarted.
+_USABLE_SHARE = 0.7
+# Share of all workers' memory that blocks may be kept in from one read to the next.
+_HELD_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who does the work.
+
+    Attributes
+    ----------
+    get : callable
+        Dask's function that computes keys of a graph.
+    client : distributed.Client or None
+        The client, if the workers are those of a cluster.
+    n_workers, threads : int
+        Number of workers, and of threads of one of them, at most.
+    memory : int or None
+        Bytes that the smallest of them may take, if that is known.
+    keeps : bool
+        Whether values can stay where they are between two computations.
+    """
+
+    get: Callable[..., Any]
+    client: Any
+    n_workers: int
+    threads: int
+    memory: int | None
+    keeps: bool
+
+    @classmethod
+    def current(cls) -> Workers:
+        """Return those that Dask would use now."""
+        import dask
+        import dask.threaded
+        from dask.base import get_scheduler
+        from dask.system import CPU_COUNT
+
+        get = get_scheduler() or dask.threaded.get
+        client = getattr(get, "__self__", None)
+        if client is not None:
+            threads_of = client.nthreads()
+            limits = [worker["memory_limit"] or 0 for worker in client.scheduler_info()["workers"].values()]
+            most = max(threads_of.values(), default=1)
+            return cls(get, client, max(1, len(threads_of)), most, min(limits, default=0) or None, keeps=True)
+        threads = 1 if get is dask.get else int(dask.config.get("num_workers", None) or CPU_COUNT)
+        # From other processes the blocks would come here.
+        keeps = getattr(get, "__module__", "") != "dask.multiprocessing"
+        return cls(get, None, 1, threads, available_bytes(), keeps)
+
+    @property
+    def usable(self) -> int | None:
+        """Bytes that work on one worker may take."""
+        return None if self.memory is None else int(_USABLE_SHARE * self.memory)
+
+    def can_hold(self, n_bytes: int, needed: int) -> bool:
+        """Return whether blocks of this size, all workers' together, can stay in memory beside what work needs."""
+        if not self.keeps or self.memory is None or n_bytes > _HELD_SHARE * self.memory * self.n_workers:
+            return False
+        return needed + n_bytes / self.n_workers <= _USABLE_SHARE * self.memory
+
+    def compute(self, graph: Graph, key: Key, parts: Mapping[Key, int], label: str, total: int, unit: str) -> Any:
+        """Return the value of a key; progress hears of the size of each part as it is done."""
+        tell = counting(label, total, unit)
+        if self.client is None:
+            from dask.optimization import cull
+
+            with nullcontext() if tell is None else _callback(parts, tell):
+                return self.get(cull(graph, [key])[0], key)
+        if tell is None:
+            return self.client.get(graph, key)
+        from distributed import as_completed
+
+        result, *futures = self.client.get(graph, [key, *parts], sync=False)
+        for future in as_completed(futures):
+            if future.status != "finished":
+                break
+            tell(parts[future.key])
+            # From here on it is up to the scheduler how long what it stands for is needed.
+            future.release()
+        return result.result()
+
+    def keep(self, graph: Graph, keys: list[Key]) -> list[Any]:
+        """Compute keys, and return what stands for their values in a graph while these stay where they are."""
+        values: list[Any]
+        values = self.client.get(graph, keys, sync=False) if self.client is not None else list(self.get(graph, keys))
+        return values
+
+
+def _callback(parts: Mapping[Key, int], tell: Callable[[int], None]) -> Any:
+    from dask.callbacks import Callback
+
+    def after(key: Key, *_: Any) -> None:
+        if key in parts:
+            tell(parts[key])
+
+    return Callback(posttask=after)

@@ -1,0 +1,203 @@
+"""Cross-validated errors of all numbers of components, from the states of the folds alone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from .._types import Float64Array
+from ..solvers import Scaling, held_out_errors, solve_scaled
+from ..statistics import Gram, Sketch
+from ..statistics.folds import all_but_one
+from ._expected_accuracy import expected_accuracies
+from ._solution import Solution
+
+# Errors that differ by less, as a share of the variance of y or of all rows, are the same but for rounding.
+_SAME = 1e-12
+
+States: TypeAlias = Sequence[Gram | Sketch]
+
+
+class FoldErrors(ABC):
+    """Errors on every fold of a model of the other folds, and what they say about the number of components.
+
+    Attributes
+    ----------
+    weight : ndarray of shape (F,)
+        Weights of the folds.
+    """
+
+    weight: Float64Array
+
+    @property
+    @abstractmethod
+    def split_errors(self) -> Float64Array:
+        """Errors of each fold, of shape (F, c); NaN where there is no fold, or no other one."""
+
+    @abstractmethod
+    def results(self) -> dict[str, Any]:
+        """Return all that is known in the manner of scikit-learn's searches."""
+
+    @property
+    def n_folds(self) -> int:
+        """Folds that have rows."""
+        return int(np.count_nonzero(self.weight))
+
+    @property
+    def errors(self) -> Float64Array:
+        """Errors of all rows, of shape (c,)."""
+        return self._mean(self.split_errors)
+
+    @property
+    def standard_errors(self) -> Float64Array:
+        """Standard errors of these, from how the folds differ, of shape (c,)."""
+        if self.n_folds < 2:
+            return np.full(self.split_errors.shape[1], np.nan)
+        errors: Float64Array = np.sqrt(self._mean((self.split_errors - self.errors) ** 2) / (self.n_folds - 1))
+        return errors
+
+    def choice(self, rule: str) -> int:
+        """Return the least number of components that is as good as the best, or within a standard error of it."""
+        if self.n_folds < 2:
+            return 1
+        errors = self.errors
+        best = int(np.argmin(errors))
+        allowed = self.standard_errors[best] if rule == "one-se" else 0.0
+        return int(np.argmax(errors <= errors[best] + max(allowed, _SAME))) + 1
+
+    def _scores(self) -> dict[str, Any]:
+        """Return the scores of all numbers of components, and of each fold."""
+        errors = self.errors
+        table: dict[str, Any] = {"n_components": np.arange(1, len(errors) + 1)}
+        table |= {f"split{i}_test_score": 1.0 - split for i, split in enumerate(self.split_errors)}
+        return table | {"mean_test_score": 1.0 - errors, "se_test_score": self.standard_errors}
+
+    def _mean(self, values: Float64Array) -> Float64Array:
+        """Return the mean over the folds, each as its weight."""
+        used = self.weight > 0
+        mean: Float64Array = np.tensordot(self.weight[used] / self.weight.sum(), values[used], 1)
+        return mean
+
+
+@dataclass(frozen=True)
+class CrossValidation(FoldErrors):
+    """Squared errors of responses.
+
+    Attributes
+    ----------
+    rmse : ndarray of shape (F, c, q)
+        Root mean squared errors of each fold, number of components and response; NaN where there is no fold, or no
+        other one.
+    weight : ndarray of shape (F,)
+        Weights of the folds.
+    y_deviation : ndarray of shape (q,)
+        Standard deviations of the responses.
+    y_unit : ndarray of shape (q,)
+        What errors of the responses are divided by before they are added up.
+    y_is_vector : bool
+        Whether y has one dimension.
+    """
+
+    rmse: Float64Array
+    weight: Float64Array
+    y_deviation: Float64Array
+    y_unit: Float64Array
+    y_is_vector: bool
+
+    @classmethod
+    def of(
+        cls, folds: States, total: Gram | Sketch, n_components: int, *, scale: bool, y_is_vector: bool = False
+    ) -> Self:
+        """Solve for all rows but those of each fold, and apply that to the fold."""
+        m, q = total.shape
+        rmse = np.full((len(folds), n_components, q), np.nan)
+        at_most = min(n_components, m, total.n_rows)
+        for i, held_out, training in _held_out(folds):
+            scaling = Scaling.of(training, scale=scale)
+            factors = solve_scaled(training, training, scaling, at_most, quiet=True)
+            rmse[i, :at_most] = held_out_errors(factors, training, scaling, held_out, held_out)
+            rmse[i, at_most:] = rmse[i, at_most - 1]
+        deviation = np.sqrt(total.y_squares / total.weight)
+        unit = deviation if scale else np.full(q, deviation.max())
+        return cls(rmse, _weights(folds), deviation, np.where(unit > 0, unit, 1.0), y_is_vector)
+
+    @property
+    def split_errors(self) -> Float64Array:
+        """Squared errors of each fold as a share of the variance of y, of shape (F, c)."""
+        variance = np.sum((self.y_deviation / self.y_unit) ** 2) or 1.0
+        errors: Float64Array = np.sum((self.rmse / self.y_unit) ** 2, axis=2) / variance
+        return errors
+
+    @property
+    def mean_rmse(self) -> Float64Array:
+        """Root mean squared errors of all rows, of shape (c, q)."""
+        mean: Float64Array = np.sqrt(self._mean((self.rmse / self.y_unit) ** 2)) * self.y_unit
+        return mean
+
+    def results(self) -> dict[str, Any]:
+        """Return scores, and errors in the units of y."""
+
+        def by_target(values: Float64Array) -> Float64Array:
+            return values[..., 0] if self.y_is_vector else values
+
+        mean_rmse = self.mean_rmse
+        unexplained = np.divide(mean_rmse, self.y_deviation, out=np.zeros_like(mean_rmse), where=self.y_deviation > 0)
+        return {
+            **self._scores(),
+            **{f"split{i}_test_rmse": by_target(rmse) for i, rmse in enumerate(self.rmse)},
+            "mean_test_rmse": by_target(mean_rmse),
+            "q2": by_target(1.0 - unexplained**2),
+        }
+
+
+@dataclass(frozen=True)
+class ClassCrossValidation(FoldErrors):
+    """Shares of rows that are told right, as far as the states tell.
+
+    Attributes
+    ----------
+    accuracy : ndarray of shape (F, c)
+        Expected accuracy in each fold and number of components; NaN where there is no fold, or no other one.
+    weight : ndarray of shape (F,)
+        Weights of the folds.
+    """
+
+    accuracy: Float64Array
+    weight: Float64Array
+
+    @classmethod
+    def of(cls, folds: States, total: Gram | Sketch, n_components: int, *, scale: bool) -> Self:
+        """Solve for all rows but those of each fold, and decide for those of the fold."""
+        accuracy = np.full((len(folds), n_components), np.nan)
+        at_most = min(n_components, total.shape[0], total.n_rows)
+        for i, held_out, training in _held_out(folds):
+            solution = Solution.of(training, training, at_most, scale=scale, quiet=True)
+            found = expected_accuracies(solution, training, held_out)
+            accuracy[i] = found[np.arange(n_components).clip(max=len(found) - 1)]
+        return cls(accuracy, _weights(folds))
+
+    @property
+    def split_errors(self) -> Float64Array:
+        """Shares of each fold that are told wrong, of shape (F, c)."""
+        errors: Float64Array = 1.0 - self.accuracy
+        return errors
+
+    def results(self) -> dict[str, Any]:
+        """Return the scores, which are accuracies."""
+        return self._scores()
+
+
+def _weights(folds: States) -> Float64Array:
+    return np.array([fold.weight for fold in folds])
+
+
+def _held_out(folds: States) -> Iterator[tuple[int, Gram | Sketch, Gram | Sketch]]:
+    """Yield the number of each fold with rows, its state, and that of all other rows, if there are any."""
+    used = np.flatnonzero(_weights(folds)).tolist()
+    if len(used) > 1:
+        states = [folds[i] for i in used]
+        yield from zip(used, states, all_but_one(states), strict=True)

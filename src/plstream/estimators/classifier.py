@@ -1,0 +1,226 @@
+"""IncrementalPLSClassifier: classes from PLS (PLS-DA), for data larger than memory and for streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
+
+from ._classes import NOT_BALANCED, OfLabels
+from ._streamed import StreamedPLS
+
+
+class IncrementalPLSClassifier(ClassifierMixin, OfLabels):
+    """Classes from partial least squares (PLS-DA), for streams and for data larger than memory.
+
+    An :class:`IncrementalPLS` of one response for each class, which is one for the rows of the class and zero for all
+    others, and a decision by its scores. ``fit``, ``partial_fit``, ``merge`` and the attributes are as there. A row
+    costs what it costs there with one response, or little more, however many classes there are: no ones and zeros are
+    written out, and the cross-covariance is made of sums of rows.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components. At most ``min(n_samples, n_features)`` in ``fit``.
+    decision : {"lda", "regression"}, default="lda"
+        How scores become classes. "lda" is linear discriminant analysis of the scores. It is solved from the state
+        alone, and no row is read again. "regression" takes the class with the largest predicted response. With many
+        classes some are then hidden between others, and never predicted.
+    priors : array-like of shape (n_classes,), default=None
+        Probabilities of the classes, in the order of ``classes_``, for "lda" alone. By default their shares in the rows
+        seen. It can be changed at any time.
+    class_weight : dict or "balanced", default=None
+        Weights of the rows of each class, by label, that are not one. "balanced" gives all classes the same weight
+        together. As a stream does not tell how many rows of a class will come, ``partial_fit`` does not take
+        "balanced". What only should not count in the decision is better left to ``priors``.
+    scale : bool, default=True
+        Whether to divide each column of X, and each response, by its standard deviation. Columns are always centred.
+    solver : {"auto", "multipass", "gram", "sketch"}, default="auto"
+        How X is condensed, see :class:`IncrementalPLS`.
+    sketch_size : int, default=None
+        Rows that "sketch" keeps. By default 128, or 24 a component if that is more.
+    batch_size : int, default=None
+        Rows read at a time. By default as many as take 4 to 32 MiB.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, in ascending order.
+    class_count_ : ndarray of shape (n_classes,)
+        Rows of each class, that is the sum of their weights.
+    class_prior_ : ndarray of shape (n_classes,)
+        Probabilities of the classes that decisions are made with: ``priors``, or shares of ``class_count_``.
+    x_weights_, x_loadings_, x_rotations_ : ndarray of shape (n_features, n_components)
+        Weights, loadings and rotations of X. The largest entry of each weight vector is positive.
+    y_weights_, y_loadings_, y_rotations_ : ndarray of shape (n_classes, n_components)
+        The same of the responses.
+    coef_, intercept_ : ndarray of shape (n_classes, n_features) and (n_classes,)
+        Those of the responses: ``(X - x_mean_) @ coef_.T + intercept_``.
+    x_mean_, x_scale_ : ndarray of shape (n_features,)
+        Means and divisors of the columns of X.
+    y_mean_, y_scale_ : ndarray of shape (n_classes,)
+        Means and divisors of the responses.
+    n_components_, vip_, x_explained_variance_ratio_, y_explained_variance_ratio_, retained_variance_, subspace_error_
+        As of :class:`IncrementalPLS`.
+    solver_ : str
+        The solver in use.
+    n_samples_seen_ : int
+        Rows that the model was made from.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of features, if X has any that are all strings.
+
+    See Also
+    --------
+    IncrementalPLS : The same for responses that are numbers.
+    IncrementalLDA : Linear discriminant analysis of all features.
+
+    Notes
+    -----
+    "lda" is what scikit-learn's ``LinearDiscriminantAnalysis`` makes of the scores of the same rows. Their means by
+    class follow from the loadings of y, and their scatter within classes is that of all scores less that of the means.
+    A sketch knows the former only about, so that the difference may be too small, or negative. At least 1e-9 of the
+    variance in any direction is taken to be within classes, and 3 % of ``1 - retained_variance_`` if that is more.
+
+    Two classes are two responses, of which one is the other with its sign changed: the components are those of a single
+    response of -1 and +1.
+
+    A class of which no row has come is never predicted.
+
+    References
+    ----------
+    M. Barker and W. Rayens, "Partial least squares for discrimination", Journal of Chemometrics 17, 2003.
+
+    U. G. Indahl, H. Martens and T. Naes, "From dummy regression to prior probabilities in PLS-DA", Journal of
+    Chemometrics 21, 2007.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from plstream import IncrementalPLSClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = IncrementalPLSClassifier(n_components=15).fit(X[:1200], y[:1200])
+    >>> round(model.score(X[1200:], y[1200:]), 2)
+    0.9
+    >>> round(model.set_params(decision="regression").score(X[1200:], y[1200:]), 2)
+    0.88
+
+    From a stream:
+
+    >>> stream = IncrementalPLSClassifier(n_components=15)
+    >>> for start in range(0, 1200, 100):
+    ...     rows = slice(start, start + 100)
+    ...     stream = stream.partial_fit(X[rows], y[rows], classes=range(10))
+    >>> round(stream.score(X[1200:], y[1200:]), 2)
+    0.9
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **StreamedPLS._parameter_constraints,
+        "decision": [StrOptions({"lda", "regression"})],
+        "priors": ["array-like", None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    target = "labels"
+    forgetting = 1.0
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        decision: str = "lda",
+        priors: Any = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        scale: bool = True,
+        solver: str = "auto",
+        sketch_size: int | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.decision = decision
+        self.priors = priors
+        self.class_weight = class_weight
+        self.scale = scale
+        self.solver = solver
+        self.sketch_size = sketch_size
+        self.batch_size = batch_size
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to X and y, forgetting what it was before.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), or source
+            The rows. Files of any size are opened by :func:`plstream.open_source`.
+        y : array-like of shape (n_samples,), default=None
+            The labels: text, truth values or whole numbers. None if X is a source, which has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : IncrementalPLSClassifier
+        """
+        return self._fit(X, y, sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to the model. A call that fails leaves the model as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The new rows, one or more.
+        y : array-like of shape (n_samples,), default=None
+            Their labels. None if X is a source, which has them.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will come, in the first call. By default those that are in it, or in the first block of a
+            source that can be read only once. For more see ``add_class``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights.
+
+        Returns
+        -------
+        self : IncrementalPLSClassifier
+        """
+        if isinstance(self.class_weight, str):
+            raise ValueError(NOT_BALANCED)  # noqa: TRY004
+        return self._learn(X, y, sample_weight, classes=classes)
+
+    def merge(self, other: IncrementalPLSClassifier) -> Self:
+        """Add to this model all rows that another one has seen; the other one is left as it is.
+
+        Parameters
+        ----------
+        other : IncrementalPLSClassifier
+            A model of other rows, with the same parameters and features, made by ``partial_fit``, ``solver="gram"`` or
+            ``solver="sketch"``. Either may have classes that the other has not.
+
+        Returns
+        -------
+        self : IncrementalPLSClassifier
+        """
+        if not isinstance(other, IncrementalPLSClassifier):
+            raise TypeError(f"Only another IncrementalPLSClassifier can be merged, not {type(other).__name__}.")
+        return self._merge(other)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def memory_usage(self, n_features: int, n_classes: int = 2) -> int:
+        """Return the bytes that ``partial_fit`` and solving take, at most, whatever the number of rows.
+
+        Parameters
+        ----------
+        n_features, n_classes : int
+            Number of columns of X and of classes.
+
+        Returns
+        -------
+        n_bytes : int
+            As of :class:`IncrementalPLS`.
+        """
+        return self._memory_usage(n_features, n_classes)

@@ -1,0 +1,358 @@
+"""Monitor: which rows are unlike those that a PLS model was made from, and by which features."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from .._types import Array, Float64Array, Rows
+from ..estimators._collections import is_collection
+from ..estimators._solution import Solution, SolvedAttributes
+from ..estimators._sources import by_blocks
+from ..sources.blocks import require_finite
+from ..statistics import Gram, Sketch
+from .limits import Q_LIMITS, Traces, t2_limit
+from .names import feature_names
+from .residuals import divisor_of, residual_traces, residuals_of
+
+
+class Checked(NamedTuple):
+    """What a monitor has found, one entry a row."""
+
+    t2: Float64Array
+    """Distances within the model."""
+    q: Float64Array
+    """Squared distances to the model."""
+    t2_alarm: NDArray[np.bool_]
+    """Whether T2 is above its limit."""
+    q_alarm: NDArray[np.bool_]
+    """Whether Q is above its limit."""
+
+    @property
+    def alarm(self) -> NDArray[np.bool_]:
+        """Whether either is above its limit."""
+        return self.t2_alarm | self.q_alarm
+
+
+class _Normal(NamedTuple):
+    """What is known of rows that are normal."""
+
+    mean: Float64Array
+    """Of their scores."""
+    whitening: Float64Array
+    """What takes the centred scores to ones with a covariance of one."""
+    n_rows: float
+    """How many rows these are from."""
+    residuals: Traces
+    """Of the covariance of the residuals of new rows."""
+
+    def scaled(self, scores: Float64Array) -> Float64Array:
+        """Return scores with a mean of zero and a covariance of one."""
+        return np.asarray((scores - self.mean) @ self.whitening)
+
+
+class Monitor:
+    r"""Hotelling's T2 and Q of new rows, with limits: statistical process control of X.
+
+    With rows z, centred and scaled as in the model, scores :math:`t = R^T z` and residuals :math:`e = z - P t`,
+
+    .. math::
+        T^2 = (t - \bar t)^T S_t^{-1} (t - \bar t), \quad Q = e^T e .
+
+    T2 is large for rows that are extreme in what the model knows, and Q for rows that have something which it does not
+    know: a failed sensor, a new ingredient. A constant column that begins to vary counts in Q, unscaled.
+
+    What is normal is known from the state of a model made by ``partial_fit``, ``solver="gram"`` or ``"sketch"``: no row
+    is looked at again. After ``solver="multipass"`` there is no such state, and ``partial_fit`` is to be called
+    with reference rows, once or more. Reference rows, which the model has not learnt from, are also better where the
+    model has been made from few: see ``docs/monitoring.md`` for what can be expected.
+
+    Parameters
+    ----------
+    model : IncrementalPLS
+        A fitted model. It is taken as it is now: what it learns later does not change the monitor.
+    level : float, default=0.99
+        Share of normal rows that is below each limit.
+    q_limit : {"pearson", "jackson-mudholkar", "box"}, default="pearson"
+        How the limit of Q is computed.
+    held_out : bool, default=True
+        Whether reference rows are such that the model has not learnt from. Rows that it has learnt from are closer to
+        it than others will be; if they are used again, set it to False to have the limit of Q corrected for that.
+
+    Attributes
+    ----------
+    t2_limit_, q_limit_ : float
+        The limits.
+    n_reference_rows_ : int
+        Reference rows read.
+
+    Notes
+    -----
+    Limits are for normal distributions. That of T2 is exact for these if ``partial_fit`` has been called with rows that
+    the model has not learnt from. That of Q is an approximation, from the mean and the variance of Q (Box), or from its
+    first three moments (Jackson and Mudholkar). From the state of a model these come from the covariance of residuals,
+    corrected for the degrees of freedom that means and components take and for the spread of eigenvalues in small
+    samples; from reference rows they are those that Q has there, be residuals normal or not.
+
+    References
+    ----------
+    J. E. Jackson and G. S. Mudholkar, "Control procedures for residuals associated with principal component analysis",
+    Technometrics 21, 1979.
+
+    C. F. Alcala and S. J. Qin, "Analysis and generalization of fault diagnosis methods for process monitoring", Journal
+    of Process Control 21, 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import IncrementalPLS
+    >>> from plstream.inspection import Monitor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3)) @ rng.normal(size=(3, 20)) + 0.1 * rng.normal(size=(2000, 20))
+    >>> y = X[:, 0] + X[:, 1]
+    >>> model = IncrementalPLS(n_components=3).partial_fit(X[:1000], y[:1000])
+    >>> monitor = Monitor(model)
+    >>> float(monitor.check(X[1000:]).q_alarm.mean())
+    0.011
+    >>> fault = X[1000:1001].copy()
+    >>> fault[0, 7] += 2
+    >>> monitor.check(fault).alarm
+    array([ True])
+    >>> int(monitor.contributions(fault, "q").argmax())
+    7
+    """
+
+    def __init__(self, model: Any, *, level: float = 0.99, q_limit: str = "pearson", held_out: bool = True) -> None:
+        self.model: Any = model
+        if not issubclass(type(model), SolvedAttributes):
+            raise TypeError(f"A monitor is of a fitted IncrementalPLS, not of {type(model).__name__}.")
+        if not 0 < level < 1:
+            raise ValueError(f"level must be a share between 0 and 1, not {level!r}.")
+        if q_limit not in Q_LIMITS:
+            raise ValueError(f"q_limit must be one of {', '.join(map(repr, Q_LIMITS))}, not {q_limit!r}.")
+        self.level, self.q_limit, self.held_out = level, q_limit, held_out
+        self._solution: Solution = model._solution()
+        self._n_rows = float(model.n_samples_seen_)
+        # Near the variance of all features: squares of Q must not overflow.
+        self._unit = self._solution.x_total / max(self._n_rows, 1.0) or 1.0
+        self._reference: Gram | None = None
+        stream = getattr(model, "_stream", None)
+        self._normal = None if stream is None else self._from_state(stream.current())
+
+    def __repr__(self) -> str:
+        return f"Monitor({self.model!r}, level={self.level:g})"
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn what is normal from reference rows, or from more of them.
+
+        With the first of them, what was known from the state of the model is put aside.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        self : Monitor
+        """
+        if is_collection(X):
+            # It would be read later, if ever.
+            raise TypeError("Reference rows are read here: pass the blocks of a Dask collection, one after another.")
+        n_columns = self._solution.n_components + 2
+        reference = Gram(n_columns, 0) if self._reference is None else self._reference.copy()
+
+        def absorb(rows: Rows) -> Array:
+            scores, q = self._scores_and_q(rows)
+            q = q / self._unit
+            # The third moment of Q is known from the covariance with its square.
+            reference.update(np.column_stack([scores, q, q * q]), np.empty((len(q), 0)))
+            return np.empty(0)
+
+        by_blocks(self.model, X, absorb)
+        self._reference, self._normal = reference, None
+        return self
+
+    def t2(self, X: Any) -> Float64Array:
+        """Return T2 of every row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+
+        Returns
+        -------
+        t2 : ndarray of shape (n_samples,)
+        """
+        return self._statistics(X)[:, 0]
+
+    def q(self, X: Any) -> Float64Array:
+        """Return Q of every row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+
+        Returns
+        -------
+        q : ndarray of shape (n_samples,)
+        """
+        return by_blocks(self.model, X, lambda rows: self._scores_and_q(rows)[1])
+
+    def check(self, X: Any) -> Checked:
+        """Return T2 and Q of every row, and which of them are above the limits.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+
+        Returns
+        -------
+        checked : Checked
+            With the arrays ``t2``, ``q``, ``t2_alarm``, ``q_alarm``, and ``alarm`` for either of these.
+        """
+        t2, q = self._statistics(X).T
+        return Checked(t2, q, t2 > self.t2_limit_, q > self.q_limit_)
+
+    def contributions(self, X: Any, statistic: str = "q") -> Float64Array:
+        r"""Return the part that each feature has in T2 or Q of every row.
+
+        For Q these are the squares :math:`e_j^2` of the residuals. For T2 they are
+
+        .. math::
+            (z - P \bar t)_j \, (R S_t^{-1} (t - \bar t))_j ,
+
+        how far the feature is off, times how much T2 depends on it: the partial decomposition of Alcala and Qin. Both
+        sum to the statistic. Those of T2 are negative for features that bring the row nearer to the mean.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+        statistic : {"q", "t2"}, default="q"
+            Which of the two.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n_samples, n_features)
+            Their columns are ``feature_names_``.
+        """
+        if statistic not in {"t2", "q"}:
+            raise ValueError(f"statistic must be 't2' or 'q', not {statistic!r}.")
+        part = self._parts_of_q if statistic == "q" else self._parts_of_t2
+
+        def parts(rows: Rows) -> Float64Array:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return _finite(part(rows), rows)
+
+        return by_blocks(self.model, X, parts)
+
+    @property
+    def t2_limit_(self) -> float:
+        """The limit of T2."""
+        return t2_limit(self.level, self._solution.n_components, self._known().n_rows)
+
+    @property
+    def q_limit_(self) -> float:
+        """The limit of Q."""
+        return Q_LIMITS[self.q_limit](self.level, self._known().residuals)
+
+    @property
+    def n_reference_rows_(self) -> int:
+        """Reference rows read."""
+        return 0 if self._reference is None else self._reference.n_rows
+
+    @property
+    def feature_names_(self) -> Array:
+        """Names of the features, x0, x1 and so on if the model knows none."""
+        return feature_names(self.model)
+
+    @property
+    def _rotations(self) -> Float64Array:
+        return self._solution.x_rotations[:, : self._solution.n_components]
+
+    def _parts_of_q(self, rows: Rows) -> Float64Array:
+        return np.concatenate([e**2 for _, e in residuals_of(self._solution, rows)])
+
+    def _parts_of_t2(self, rows: Rows) -> Float64Array:
+        known, P = self._known(), self._solution.x_loadings[:, : self._solution.n_components]
+        directions = (self._rotations @ known.whitening).T
+        parts = []
+        for scores, e in residuals_of(self._solution, rows):
+            parts.append((e + (scores - known.mean) @ P.T) * (known.scaled(scores) @ directions))
+        return np.concatenate(parts)
+
+    def _scores_and_q(self, rows: Rows) -> tuple[Float64Array, Float64Array]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = [(scores, np.einsum("ij,ij->i", e, e)) for scores, e in residuals_of(self._solution, rows)]
+        scores, q = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return scores, _finite(q, rows)
+
+    def _statistics(self, X: Any) -> Float64Array:
+        """Return T2 and Q of every row, from one read."""
+        known = self._known()
+
+        def both(rows: Rows) -> Float64Array:
+            scores, q = self._scores_and_q(rows)
+            return np.column_stack([np.square(known.scaled(scores)).sum(axis=1), q])
+
+        return by_blocks(self.model, X, both)
+
+    def _known(self) -> _Normal:
+        """Return what is normal."""
+        if self._normal is None:
+            if self._reference is None:
+                raise ValueError(
+                    "What is normal is not known, as the model has kept no streaming state or has seen too few rows: "
+                    "call partial_fit with reference rows."
+                )
+            self._normal = self._from_reference(self._reference)
+        return self._normal
+
+    def _from_state(self, state: Gram | Sketch) -> _Normal | None:
+        """Return what the state of the model says, or None if it has seen too few rows."""
+        n, c = state.effective_rows, self._solution.n_components
+        dof = n - 1 - c
+        if dof <= 2:
+            return None
+        traces = residual_traces(self._solution, state, cube=self.q_limit != "box")
+        # Means and loadings, which are regressions on scores, were fitted to the rows, and are not exact for new ones.
+        residuals = traces.scaled((n - 1) / dof).unbiased(dof).scaled(1 + (c + 1) / n)
+        deviations = np.sqrt(self._solution.factors.score_squares[:c] / divisor_of(state))
+        return _Normal(np.zeros(c), np.diag(1 / deviations), n, residuals)
+
+    def _from_reference(self, reference: Gram) -> _Normal:
+        """Return what reference rows say."""
+        n, c = reference.n_rows, self._solution.n_components
+        if n < c + 2:
+            raise ValueError(f"There are {n} reference rows, too few for {c} components: give more to partial_fit.")
+        covariance = (np.triu(reference.upper) + np.triu(reference.upper, 1).T) / (n - 1)
+        try:
+            root = linalg.cholesky(covariance[:c, :c], lower=True)
+        except linalg.LinAlgError:
+            raise ValueError("The scores of the reference rows are collinear: give more rows to partial_fit.") from None
+        mean, variance = reference.x_mean[c], covariance[c, c]
+        third = covariance[c, c + 1] - 2 * mean * variance
+        # The moments of a sum of squares of normal residuals.
+        residuals = Traces(mean, variance / 2, third / 8, self._unit)
+        if not self.held_out:
+            share = min((c + 1) / self._n_rows, 0.9)
+            residuals = residuals.scaled((1 + share) / (1 - share))
+        whitening = linalg.solve_triangular(root, np.eye(c), lower=True).T
+        return _Normal(reference.x_mean[:c], whitening, float(n), residuals)
+
+
+def _finite(result: Float64Array, rows: Rows) -> Float64Array:
+    """Return a result; raise ValueError if it is not finite."""
+    if not np.isfinite(result).all():
+        require_finite("X", rows)
+        raise ValueError("X has values so far from the model that their squares overflow float64: scale the features.")
+    return result

@@ -1,0 +1,88 @@
+"""plstream fit --cluster: the models of one process, from workers that open the files for themselves."""
+
+import os
+import signal
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+
+from plstream import load
+from plstream.cli import cluster
+
+pytest.importorskip("distributed", reason="needs a cluster of Dask")
+
+
+@pytest.fixture(scope="module")
+def address():
+    from distributed import LocalCluster
+
+    # Threads of this process are workers enough for the command to find.
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_cluster_of_processes(done):
+    done("fit", "data.csv", "--target", "y", "--exclude", "kind", "-c", "3", "-o", "here.plstream")
+    there = done(
+        "fit", "data.csv", "--target", "y", "--exclude", "kind", "-c", "3", "--cluster", "local:1", "-o", "it.plstream"
+    )
+    assert "IncrementalPLS, 3 component(s) of 5 feature(s), 300 row(s)" in there
+    np.testing.assert_allclose(load("it.plstream").coef_, load("here.plstream").coef_, rtol=1e-9)
+    assert list(load("it.plstream").feature_names_in_) == list("abcde")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--target", "y.npy"),
+        ("--target", "y.npy", "--one-pass"),
+        ("--target", "y.npy", "--one-pass", "--sketch-size", "20", "--no-scale"),
+        ("--target", "labels.npy", "--method", "incremental-pls-classifier"),
+        ("--target", "labels.npy", "--method", "incremental-pls-classifier", "--one-pass"),
+    ],
+)
+def test_a_scheduler_by_its_address(done, address, more):
+    # Workers that are threads of this process have its listener for progress, and no terminal either.
+    done("fit", "X.npy", *more, "-o", "here.plstream")
+    done("fit", "X.npy", *more, "--cluster", address, "-o", "there.plstream")
+    here, there = load("here.plstream"), load("there.plstream")
+    assert type(there) is type(here)
+    assert there.solver_ == here.solver_
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--cluster", "tcp://127.0.0.1:9"], "No scheduler answers at tcp://127.0.0.1:9"),
+        (["--cluster", "far away"], "--cluster is local, local:N for N processes, or the address"),
+        (["--cluster", "local:0"], "--cluster is local, local:N for N processes, or the address"),
+        (["--cluster", "local", "--method", "cipls"], "--cluster is not for --method cipls"),
+        (["--cluster", "local", "--checkpoint", "there"], "--checkpoint is not for --cluster"),
+        (["--cluster", "local", "--memory", "1GB"], "--memory is not for --cluster"),
+    ],
+)
+def test_wrong_calls(folder, refused, more, message, monkeypatch):
+    monkeypatch.setattr("plstream.cli.cluster._PATIENCE", 1)
+    assert message in refused("fit", "X.npy", "--target", "y.npy", *more)
+    assert not (folder / "model.plstream").exists()
+
+
+def test_standard_input_stays_here(folder, refused):
+    piped = (folder / "data.csv").read_bytes()
+    options = ("--format", "csv", "--target", "y", "--exclude", "kind", "--cluster", "local")
+    assert "standard input can be read only here and once" in refused("fit", "-", *options, stdin=piped)
+
+
+def test_interrupts_are_for_the_command_and_not_for_its_workers():
+    if not hasattr(signal, "pthread_sigmask"):
+        pytest.skip("signals cannot be held back here")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with cluster._without_interrupts(), get_context("spawn").Pool(1) as pool:
+        assert signal.SIGINT in pool.apply(signal.pthread_sigmask, (signal.SIG_BLOCK, []))
+    with pytest.raises(KeyboardInterrupt), cluster._without_interrupts():
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before

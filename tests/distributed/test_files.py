@@ -1,0 +1,100 @@
+"""Files that workers open for themselves: the models of the same files in one process."""
+
+import numpy as np
+import pytest
+
+from plstream import IncrementalPLS, IncrementalPLSClassifier, VIPSelector, open_source
+from plstream.distributed import OnWorkers
+from plstream.distributed.workers import Workers
+from plstream.sources import DataError
+from tests.oracles import relative_error
+from tests.sources.formats import FORMATS, opened
+
+dask = pytest.importorskip("dask", reason="needs Dask")
+
+rng = np.random.default_rng(5)
+X = rng.normal(size=(307, 4)) + np.array([0, 1e6, 0, 3])
+Y = X @ [1.0, 2.0, 3.0, 4.0] + rng.normal(size=307)
+LABELS = np.array(["low", "high", "medium"])[rng.integers(0, 3, size=307)]
+
+
+@pytest.fixture(autouse=True)
+def _here():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("solver", ["auto", "gram"])
+def test_formats(name, solver, tmp_path):
+    source = opened(name, tmp_path, X, Y, batch_size=10)
+    if source.reopen is None:
+        with pytest.raises(DataError, match="is not a file"):
+            OnWorkers(source)
+        return
+    expected = IncrementalPLS(2, solver=solver).fit(source)
+    model = IncrementalPLS(2, solver=solver).fit(OnWorkers(source))
+    assert relative_error(model.coef_, expected.coef_) < 1e-9
+    assert model.n_samples_seen_ == len(X)
+    assert getattr(model, "feature_names_in_", None) is getattr(expected, "feature_names_in_", None) or list(
+        model.feature_names_in_
+    ) == list(expected.feature_names_in_)
+    np.testing.assert_allclose(model.predict(source), expected.predict(source))
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("batch_size", [1, 7, 100, 1000])
+def test_ranges_and_whether_they_are_kept(held, batch_size, tmp_path, monkeypatch):
+    monkeypatch.setattr(Workers, "can_hold", lambda *_: held)
+    source = opened("csv", tmp_path, X, Y, batch_size=batch_size)
+    expected = IncrementalPLS(3).fit(X, Y)
+    assert relative_error(IncrementalPLS(3).fit(OnWorkers(source)).coef_, expected.coef_) < 1e-9
+    stream = IncrementalPLS(3).partial_fit(OnWorkers(source)).partial_fit(OnWorkers(source))
+    assert relative_error(stream.coef_, expected.coef_) < 1e-8
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize("batch_size", [7, 100])
+def test_labels(class_weight, batch_size, tmp_path):
+    source = opened("csv", tmp_path, X, LABELS, batch_size=batch_size)
+    expected = IncrementalPLSClassifier(2, class_weight=class_weight).fit(X, LABELS)
+    model = IncrementalPLSClassifier(2, class_weight=class_weight).fit(OnWorkers(source))
+    assert relative_error(model.coef_, expected.coef_) < 1e-9
+    np.testing.assert_array_equal(model.classes_, ["high", "low", "medium"])
+    np.testing.assert_allclose(model.class_count_, expected.class_count_)
+    if class_weight is None:
+        stream = IncrementalPLSClassifier(2).partial_fit(OnWorkers(source))
+        assert relative_error(stream.coef_, expected.coef_) < 1e-9
+
+
+def test_forgetting(tmp_path):
+    source = opened("npy", tmp_path, X, Y, batch_size=10)
+    for solver in ("auto", "gram"):
+        expected = IncrementalPLS(2, solver=solver, forgetting=0.99).fit(X, Y)
+        model = IncrementalPLS(2, solver=solver, forgetting=0.99).fit(OnWorkers(source))
+        assert relative_error(model.coef_, expected.coef_) < 1e-9
+
+
+def test_selection(tmp_path):
+    source = opened("csv", tmp_path, X, Y, batch_size=10)
+    expected = VIPSelector(IncrementalPLS(2), n_features_to_select=2).fit(X, Y)
+    selector = VIPSelector(IncrementalPLS(2), n_features_to_select=2).fit(OnWorkers(source))
+    np.testing.assert_allclose(selector.scores_, expected.scores_)
+
+
+def test_bad_rows_are_told_as_of_the_file(tmp_path):
+    bad = X.copy()
+    bad[211, 2] = np.nan
+    source = opened("npy", tmp_path, bad, Y, batch_size=10)
+    with pytest.raises(DataError, match=r"X\.npy, row 211, column 2, there is NaN"):
+        IncrementalPLS(2).fit(OnWorkers(source))
+
+
+def test_bad_calls(tmp_path):
+    source = opened("npy", tmp_path, X, Y)
+    with pytest.raises(ValueError, match="y is not for files that workers read"):
+        IncrementalPLS(2).fit(OnWorkers(source), Y)
+    with pytest.raises(ValueError, match="has no target"):
+        OnWorkers(open_source(tmp_path / "X.npy"))
+    with pytest.raises(TypeError, match="OnWorkers is for fit and partial_fit"):
+        IncrementalPLS(2).fit(source).predict(OnWorkers(source))

@@ -1,0 +1,32 @@
+"""The pages on pictures and monitoring: their code runs, and every picture is there."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_gallery_can_be_drawn():
+    pytest.importorskip("pandas", reason="the gallery has names of features")
+    pytest.importorskip("plotly", reason="a walk-through ends with a report")
+    matplotlib = pytest.importorskip("matplotlib", reason="pictures need plstream[plot]")
+    matplotlib.use("Agg")
+    script = runpy.run_path(str(DOCS / "draw_pictures.py"))
+    figures = dict(script["pictures"]())
+    assert len(figures) == 15
+    for file, figure in figures.items():
+        figure.canvas.draw()
+        assert 5_000 < (DOCS / file).stat().st_size < 60_000
+    assert {Path(file).name for file in figures} == {path.name for path in (DOCS / "pictures").iterdir()}
+
+
+def test_the_page_on_monitoring_runs():
+    names = {}
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "monitoring.md").read_text(), re.DOTALL):
+        exec(compile(code, "monitoring.md", "exec"), names)  # noqa: S102
+    assert names["checked"].alarm.mean() == pytest.approx(0.02, abs=0.01)
+    assert names["monitor"].contributions(names["fault"], "q").argmax() == 7
+    assert [i for i, _ in names["tracker"].alarms_] == [40]
