@@ -67,6 +67,14 @@ def test_labels(class_weight, batch_size, tmp_path):
         assert relative_error(stream.coef_, expected.coef_) < 1e-9
 
 
+def test_the_callers_blocks_stay_as_they_are(tmp_path, monkeypatch):
+    source = opened("npy", tmp_path, X, Y)
+    before = source.block_rows, source.fingerprint()
+    monkeypatch.setattr(Workers, "usable", 1000)
+    assert max(OnWorkers(source).blocks.n_rows) < len(X)
+    assert (source.block_rows, source.fingerprint()) == before
+
+
 def test_forgetting(tmp_path):
     source = opened("npy", tmp_path, X, Y, batch_size=10)
     for solver in ("auto", "gram"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from math import ceil
 from typing import Any
@@ -65,7 +66,8 @@ class OnWorkers(Remote):
     @cached_property
     def blocks(self) -> RemoteBlocks:  # type: ignore[override]
         """The ranges."""
-        source, workers = self.source, Workers.current()
+        # Its blocks may have to be smaller than those of the caller.
+        source, workers = copy(self.source), Workers.current()
         if workers.usable is not None:
             source.limit(int(_SHARE_OF_BLOCKS * workers.usable / workers.threads))
         n_rows, block_rows = source.count(), source.block_rows
