@@ -88,7 +88,7 @@ def test_delayed_blocks(solver, target):
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(st.integers(0, 20), min_size=1, max_size=40).filter(lambda sizes: sum(sizes) > 9),
+    st.lists(st.integers(0, 20), min_size=1, max_size=40).filter(lambda sizes: 9 < sum(sizes) <= len(X)),
     st.sampled_from(["auto", "gram", "sketch"]),
     st.sampled_from([1.0, 0.9]),
     st.booleans(),
