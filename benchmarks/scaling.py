@@ -71,7 +71,9 @@ class Case:
 
 CASES = (
     Case("gram", "gram", 48_000, 1000, 5, 3000),
+    Case("gram, more rows", "gram", 144_000, 1000, 5, 9000),
     Case("sketch", "sketch", 12_000, 4000, 5, 1000),
+    Case("sketch, more rows", "sketch", 32_000, 4000, 5, 2000),
     Case("multipass", "multipass", 64_000, 1000, 4, 4000),
     Case("multipass, generated", "multipass", 32_000, 1000, 2, 2000, kept=False),
 )
