@@ -106,6 +106,15 @@ def test_any_cut(sizes, solver, forgetting, unknown):
     assert_same(model.fit(collection, response), expected)
 
 
+@pytest.mark.parametrize("solver", ["auto", "gram", "sketch"])
+@pytest.mark.parametrize("scheduler", ["sync", "threads"])
+def test_schedulers(scheduler, solver):
+    expected = IncrementalPLS(3, solver=solver, forgetting=0.99).fit(X, y, WEIGHT)
+    with dask.config.set(scheduler=scheduler):
+        model = IncrementalPLS(3, solver=solver, forgetting=0.99).fit(array(X, 7), array(y), array(WEIGHT))
+    assert_same(model, expected)
+
+
 @pytest.mark.parametrize("solver", ["auto", "gram"])
 def test_partial_fit_goes_on(solver):
     model = IncrementalPLS(3, solver=solver, forgetting=0.99).partial_fit(X[:90], y[:90])
