@@ -6,7 +6,11 @@ from importlib.util import find_spec
 
 import pytest
 
-_NEEDS = {"typer": "src/plstream/cli/*", "matplotlib": "src/plstream/inspection/plots/*"}
+_NEEDS = {
+    "dask": "src/plstream/distributed/files.py",
+    "matplotlib": "src/plstream/inspection/plots/*",
+    "typer": "src/plstream/cli/*",
+}
 collect_ignore_glob = [files for package, files in _NEEDS.items() if not find_spec(package)]
 
 

@@ -43,7 +43,9 @@ class OnWorkers(Remote):
     ...     np.save(Path(folder, "X.npy"), X)
     ...     np.save(Path(folder, "y.npy"), X[:, 0])
     ...     source = open_source(Path(folder, "X.npy"), target=Path(folder, "y.npy"))
-    ...     model = IncrementalPLS(2).fit(OnWorkers(source))  # doctest: +SKIP
+    ...     model = IncrementalPLS(2).fit(OnWorkers(source))
+    >>> model.n_samples_seen_, round(float(model.score(X, X[:, 0])), 3)
+    (1000, 1.0)
     """
 
     def __init__(self, source: Source) -> None:
@@ -53,7 +55,6 @@ class OnWorkers(Remote):
             raise ValueError(f"{source.name} has no target: open it with target=.")
         needed("dask", "A fit on workers", "distributed")
         self.source = source
-
         self.name = source.name
         self.names = ()
         self.layout = Layout(source.n_columns, source.feature_names, source.n_targets, source.target_is_vector)
