@@ -286,7 +286,7 @@ UNKNOWN = array(X)[array(X)[:, 0] > -np.inf]
         (array(X), array(y), array(-WEIGHT), r"In block \d .*negative"),
         (array(X), array(y), array(0 * WEIGHT), "none with a positive weight"),
         (array(X[:0]), array(y[:0]), None, "no rows"),
-        (array(X[:1]), array(y[:1]), None, "more than the smaller of n_samples=1"),
+        (array(X[:1]), array(y[:1]), None, "the smaller of n_samples=1"),
         (array(X[:, :1]), array(y), None, "n_features=1"),
     ],
 )

@@ -5,7 +5,18 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from plstream import IncrementalPLS
+from plstream import (
+    CIPLS,
+    IPLS,
+    OLPLS,
+    SGDPLS,
+    IncrementalLDA,
+    IncrementalPLS,
+    IncrementalPLSClassifier,
+    IncrementalPLSCV,
+    VIPSelector,
+    open_source,
+)
 from plstream.statistics import Gram
 from tests.oracles import regression_data, relative_error
 
@@ -97,7 +108,7 @@ def test_bad_parameters(parameters, method):
 
 
 def test_more_components_than_the_data_can_have():
-    with pytest.raises(ValueError, match=r"n_components=6 .* n_samples=30 and n_features=5"):
+    with pytest.raises(ValueError, match=r"upper bound is 5\. Got 6 .* n_samples=30 and n_features=5"):
         IncrementalPLS(6).fit(X, Y)
     with pytest.raises(ValueError, match="n_samples=3"):
         IncrementalPLS(4).fit(X[:3], Y[:3])
@@ -116,6 +127,51 @@ def test_bad_rows_to_apply_the_model_to(method):
         apply(with_value(X, np.nan, (3, 2)))
     with pytest.raises(ValueError, match="infinity"):
         apply(sparse.csr_array(with_value(X, np.inf, (3, 2))))
+
+
+def test_transform_takes_no_y():
+    """scikit-learn's does, and returns two arrays: it must not be taken for a number of components."""
+    for model in (IncrementalPLS(2).fit(X, Y), IncrementalPLSCV(2).fit(X, Y)):
+        for call in (lambda model=model: model.transform(X, Y), lambda model=model: model.transform(X, y=Y)):
+            with pytest.raises(ValueError, match=r"takes no y: .* scores of X, transform_y\(y\) those of y\.$"):
+                call()
+    with pytest.raises(ValueError, match=r"takes no y: transform\(X\) returns the scores of X\.$"):
+        IncrementalPLSClassifier(2).fit(X, Y > 0).transform(X, Y > 0)
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_predict_takes_no_copy(copy):
+    """The second parameter of scikit-learn's predict is copy: True must not be taken for one component."""
+    for model in (
+        IncrementalPLS(2).fit(X, Y),
+        IncrementalPLSCV(2).fit(X, Y),
+        IncrementalPLSClassifier(2).fit(X, Y > 0),
+    ):
+        with pytest.raises(TypeError, match="positional argument"):
+            model.predict(X, copy)
+
+
+LEARN_LABELS = [
+    IncrementalPLSClassifier(solver="gram"),
+    IncrementalPLSCV(target="labels"),
+    CIPLS(),
+    IPLS(),
+    OLPLS(),
+    SGDPLS(1),
+    IncrementalLDA(),
+    VIPSelector(CIPLS()),
+]
+
+
+@pytest.mark.parametrize("model", LEARN_LABELS, ids=lambda model: type(model).__name__)
+def test_fit_advises_nothing_that_it_has_no_parameter_for(model):
+    """Only partial_fit has classes, and only a model that has begun can add one."""
+    with pytest.raises(ValueError, match=r"only one class, 1: pass rows of two .* in the first call of partial_fit.$"):
+        model.fit(X, np.ones(30, dtype=int))
+    labels = np.arange(30) % 2 + (np.arange(30) > 20)
+    blocks = open_source(((X[i : i + 10], labels[i : i + 10]) for i in (0, 10, 20)), batch_size=10)
+    with pytest.raises(ValueError, match=r"Label 2 is not among .* as classes= in the first call of partial_fit.$"):
+        model.fit(blocks)
 
 
 def test_bad_scores():
@@ -252,8 +308,3 @@ def test_rows_that_wait_are_known_to_have_room():
             model.partial_fit([[(-1) ** i * 0.2 * largest / np.sqrt(i)]], [float(i)])
     assert model.n_samples_seen_ == i - 1
     assert np.isfinite(model.predict([[1.0]])).all()
-
-
-def test_transform_with_y_as_in_plsregression_is_explained():
-    with pytest.raises(ValueError, match=r"not a ndarray\.$"):
-        IncrementalPLS(2).fit(X, Y).transform(X, Y)

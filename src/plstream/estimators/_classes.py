@@ -83,7 +83,7 @@ class OfLabels(StreamedPLS):
             self._labels = Labels(classes, self._labels.kind)
         return self
 
-    def predict(self, X: Any, n_components: int | None = None) -> Array:
+    def predict(self, X: Any, *, n_components: int | None = None) -> Array:
         """Return the most likely label of each row.
 
         Parameters
@@ -103,7 +103,7 @@ class OfLabels(StreamedPLS):
         return labels
 
     @for_labels
-    def decision_function(self, X: Any, n_components: int | None = None) -> Float64Array:
+    def decision_function(self, X: Any, *, n_components: int | None = None) -> Float64Array:
         """Return how much speaks for each class.
 
         Parameters
@@ -124,7 +124,7 @@ class OfLabels(StreamedPLS):
         return values
 
     @for_labels
-    def predict_log_proba(self, X: Any, n_components: int | None = None) -> Float64Array:
+    def predict_log_proba(self, X: Any, *, n_components: int | None = None) -> Float64Array:
         """Return the logarithms of the probabilities of the classes.
 
         Parameters
@@ -143,7 +143,7 @@ class OfLabels(StreamedPLS):
         return logarithms
 
     @for_labels
-    def predict_proba(self, X: Any, n_components: int | None = None) -> Float64Array:
+    def predict_proba(self, X: Any, *, n_components: int | None = None) -> Float64Array:
         """Return the probabilities of the classes.
 
         Parameters
@@ -291,7 +291,9 @@ class OfLabels(StreamedPLS):
             require_known(classes, self._labels.classes)
 
     def _positions(self, labels: Array) -> NDArray[np.intp]:
-        return self._labels.positions(labels, or_else=", or call add_class with it")
+        # A model that is about to begin has nothing to add a class to.
+        or_else = ", or call add_class with it" if self.__sklearn_is_fitted__() else ""
+        return self._labels.positions(labels, or_else)
 
     def _numbers(self, y: Array) -> Float64Array:
         """Return labels of a source by number, in one column."""

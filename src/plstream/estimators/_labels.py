@@ -22,7 +22,7 @@ KINDS = {
     "U": "text",
     "S": "text",
 }
-_TELL_ALL = "pass all labels that will ever come as classes= in the first call"
+_TELL_ALL = "all labels that will ever come as classes= in the first call of partial_fit"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Labels:
         require_label_vector(y)
         known = np.unique(y) if classes is None else _known_classes(classes, y)
         if len(known) < 2:
-            raise ValueError(f"y has only one class, {known[0]}: {_TELL_ALL}.")
+            raise ValueError(f"y has only one class, {known[0]}: pass rows of two classes or more, or {_TELL_ALL}.")
         return cls(known, KINDS[y.dtype.kind])
 
     def positions(self, y: Array, or_else: str = "") -> NDArray[np.intp]:
@@ -64,7 +64,7 @@ class Labels:
             unknown |= found < 0
         if unknown.any():
             label = y[unknown][0]
-            raise ValueError(f"Label {label} is not among the classes of the first call: {_TELL_ALL}{or_else}.")
+            raise ValueError(f"Label {label} is not among the classes of the first call: pass {_TELL_ALL}{or_else}.")
         return index
 
     def require_same(self, classes: Any) -> None:
@@ -91,7 +91,7 @@ class Labels:
 def as_target(y: Any, name: str) -> Array:
     """Return y as an array of one or two dimensions; objects become numbers if they are numbers, else text."""
     if y is None:
-        raise ValueError(f"{name} requires y to be passed, but the target y is None: pass labels or values as y.")
+        raise ValueError(f"{name} requires y to be passed, but the target y is None: pass it as y.")
     target: Array = np.asarray(y)
     if target.dtype.kind == "O":
         # Data frames of nullable types come as objects, too, with a missing value of their own kind.

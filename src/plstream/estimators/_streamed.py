@@ -68,13 +68,15 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
     _solved: Solution | None
     _solve_with: dict[str, Any]
 
-    def transform(self, X: Any, n_components: int | None = None) -> FloatArray:
+    def transform(self, X: Any, y: Any = None, *, n_components: int | None = None) -> FloatArray:
         """Return the scores of X.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The rows. With a Dask array or dataframe the result is a Dask array.
+        y : None
+            Not supported, unlike in scikit-learn's ``PLSRegression``: this method returns one array.
         n_components : int, default=None
             Use the first components only.
 
@@ -83,6 +85,9 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
         scores : ndarray of shape (n_samples, n_components)
             float32 if X is, else float64.
         """
+        if y is not None:
+            of_y = ", transform_y(y) those of y" if hasattr(self, "transform_y") else ""
+            raise ValueError(f"transform takes no y: transform(X) returns the scores of X{of_y}.")
         solution, k = self._solution(), self._components_to_use(n_components)
         projection = solution.projection(k)
 
@@ -269,10 +274,13 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _require_rows(self, n_rows: int | None, n_columns: int) -> None:
         self._require_weight(n_rows)
-        if self.n_components > (n_columns if n_rows is None else min(n_rows, n_columns)):
+        bound = n_columns if n_rows is None else min(n_rows, n_columns)
+        if self.n_components > bound:
+            features = f"n_features={n_columns}"
+            # The first words are scikit-learn's, for code that looks for them.
             raise ValueError(
-                f"n_components={self.n_components} is more than the smaller of n_samples={n_rows} and "
-                f"n_features={n_columns}: ask for fewer components."
+                f"`n_components` upper bound is {bound}. Got {self.n_components} instead. Reduce `n_components`. "
+                f"The bound is {features if n_rows is None else f'the smaller of n_samples={n_rows} and {features}'}."
             )
 
     def _require_stream(self, method: str) -> Stream:

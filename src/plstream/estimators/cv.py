@@ -398,7 +398,7 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
                         right[i] += weight[chosen][found == block.classes[chosen]].sum()
         return right / total
 
-    def predict(self, X: Any, n_components: int | None = None) -> Array:
+    def predict(self, X: Any, *, n_components: int | None = None) -> Array:
         """Predict the responses of X, or its labels.
 
         Parameters
@@ -413,7 +413,7 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             With as many dimensions as the y of the fit.
         """
-        prediction: Array = self._kind_of_model.predict(self, X, n_components)
+        prediction: Array = self._kind_of_model.predict(self, X, n_components=n_components)
         return prediction
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -468,7 +468,9 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
         if n_folds is None and folds is not None and stream is not None:
             n_folds = len(stream.streams)
         if n_folds is None and (not splits or is_collection(X)):
-            raise ValueError("Rows to come cannot be split beforehand: for partial_fit set cv to a number of folds.")
+            raise ValueError(
+                "Rows to come, and those of a Dask collection, cannot be split beforehand: set cv to a number of folds."
+            )
         self._validate_params()
         if is_collection(X):
             self._learn_collection(X, y, sample_weight, classes, groups=groups, folds=folds)

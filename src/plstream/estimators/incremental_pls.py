@@ -230,7 +230,7 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         """
         return self._memory_usage(n_features, n_targets)
 
-    def predict(self, X: Any, n_components: int | None = None) -> FloatArray:
+    def predict(self, X: Any, *, n_components: int | None = None) -> FloatArray:
         """Predict the responses of X.
 
         Parameters
