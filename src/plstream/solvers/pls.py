@@ -147,9 +147,12 @@ def solve_pls(
         W[:, i], P[:, i], R[:, i], Q[:, i], squares[i] = w, p, r, load, tau
         found = i + 1
     if found < n_components and not quiet:
+        y_left = y_squares - np.square(Q * np.sqrt(squares)).sum()
+        # scikit-learn's words, for code that looks for them.
+        why = f"y residual is constant at iteration {found}, and " if y_left <= gram.rounding * y_squares else ""
         warn_user(
             f"X and y have only {found} component(s) in common, fewer than the n_components={n_components} asked for: "
-            "the rest are zero."
+            f"{why}the rest are zero."
         )
     return Factors(W, P, R, Q, squares, found)
 
