@@ -440,6 +440,8 @@ def test_class_without_rows_is_never_predicted():
     model = IncrementalPLSClassifier(priors=[0.1, 0.1, 0.8]).partial_fit(X, y, classes=[0, 1, 2])
     assert {*model.predict(X)} <= {0, 1}
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    with pytest.raises(ValueError, match="priors are zero for all classes that have rows"):
+        model.set_params(priors=[0, 0, 1]).predict_proba(X)
 
 
 def test_one_class_so_far():

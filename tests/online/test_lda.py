@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 from scipy import linalg, sparse
+from scipy.special import log_expit, log_softmax
+from scipy.stats import multivariate_normal
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.exceptions import DataConversionWarning
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_val_predict
 
-from plstream import IncrementalLDA
+from plstream import IncrementalLDA, open_source
 
 SOLVERS = ["scatter", "covariance-free"]
 
@@ -133,6 +137,92 @@ def test_shrinkage_with_fewer_rows_than_features_equals_sklearn():
     model = IncrementalLDA(shrinkage=0.1).fit(X, y)
     expected = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.1).fit(X, y)
     np.testing.assert_array_equal(model.predict(new), expected.predict(new))
+
+
+@pytest.mark.parametrize("solver", ["eigen", "lsqr"])
+@pytest.mark.parametrize("shrinkage", [None, 1e-3, 0.3, 1.0])
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_probabilities_and_decision_scores_equal_sklearn(n_classes, shrinkage, solver):
+    X, y = gaussian_classes(19, 400, n_classes=n_classes)
+    names = np.array(list("gfedcba"))[y]
+    new, _ = gaussian_classes(20, 300, n_classes=n_classes, spread=20)
+    model = fed(IncrementalLDA(shrinkage=shrinkage), X, names, [1, 130, 40])
+    expected = LinearDiscriminantAnalysis(solver=solver, shrinkage=shrinkage).fit(X, names)
+    np.testing.assert_array_equal(model.classes_, expected.classes_)
+    np.testing.assert_array_equal(model.predict(new), expected.predict(new))
+    np.testing.assert_allclose(model.predict_proba(new), expected.predict_proba(new), rtol=0, atol=1e-10)
+    values, theirs = model.decision_function(new), expected.decision_function(new)
+    # Those of scikit-learn's predict_log_proba are logarithms of what has been rounded before.
+    logarithms = np.stack([log_expit(-theirs), log_expit(theirs)], 1) if n_classes == 2 else log_softmax(theirs, axis=1)
+    np.testing.assert_allclose(model.predict_log_proba(new), logarithms, rtol=1e-8, atol=1e-8)
+    assert values.shape == theirs.shape
+    if n_classes > 2:
+        # Scores are relative to a number for each row, as they are from one to the other of scikit-learn's solvers.
+        values, theirs = (scores - scores.mean(axis=1, keepdims=True) for scores in (values, theirs))
+    np.testing.assert_allclose(values, theirs, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("solver", ["eigen", "lsqr"])
+def test_priors_equal_sklearn_where_all_classes_have_one_covariance(n_classes, solver):
+    """scikit-learn weighs the covariances of the classes by priors, which changes nothing if they are equal."""
+    rng = np.random.default_rng(21)
+    deviations, means = rng.normal(size=(30, 5)) @ rng.normal(size=(5, 5)), 2 * rng.normal(size=(n_classes, 5))
+    X = np.concatenate([np.tile(deviations - deviations.mean(axis=0), (k + 1, 1)) + means[k] for k in range(n_classes)])
+    y = np.repeat(np.arange(n_classes), 30 * np.arange(1, n_classes + 1))
+    priors = np.arange(n_classes, 0, -1) / np.arange(n_classes + 1).sum()
+    new = 3 * rng.normal(size=(200, 5))
+    model = IncrementalLDA(priors=priors).fit(X, y)
+    expected = LinearDiscriminantAnalysis(solver=solver, priors=priors).fit(X, y)
+    np.testing.assert_array_equal(model.priors_, priors)
+    np.testing.assert_allclose(model.predict_proba(new), expected.predict_proba(new), rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(model.predict(new), expected.predict(new))
+    if n_classes == 2:
+        np.testing.assert_allclose(model.decision_function(new), expected.decision_function(new), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_priors_change_the_decision_alone(solver):
+    X, y = gaussian_classes(22, 500)
+    new, _ = gaussian_classes(23, 200)
+    priors = [0.1, 0.2, 0.4, 0.3]
+    model, plain = IncrementalLDA(solver=solver, priors=priors).fit(X, y), IncrementalLDA(solver=solver).fit(X, y)
+    np.testing.assert_array_equal(model.transform(new), plain.transform(new))
+    np.testing.assert_array_equal(plain.priors_, np.bincount(y) / 500)
+    weighted = plain.predict_proba(new) * priors / plain.priors_
+    expected = weighted / weighted.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(new), expected, rtol=1e-9)
+    np.testing.assert_array_equal(model.predict(new), expected.argmax(axis=1))
+    # They can be set anew at any time, also as an array, and learning goes on.
+    later = plain.set_params(priors=np.array(priors)).partial_fit(new, np.zeros(200, dtype=int))
+    model.partial_fit(new, np.zeros(200, dtype=int))
+    np.testing.assert_array_equal(later.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_allclose(later.set_params(priors=None).priors_, (np.bincount(y) + np.array([200, 0, 0, 0])) / 700)
+
+
+BAD_PRIORS = [
+    ([0.5, 0.5], r"priors must be 4 number\(s\), one for each class, not of shape \(2,\)"),
+    ([[0.25] * 4], "not of shape"),
+    ([0.5, 0.5, 0.5, -0.5], "probabilities: zero or more, with a sum of one"),
+    ([1, 1, 1, 1], "with a sum of one"),
+    ([np.nan] * 4, "probabilities"),
+    ("even", "'priors' parameter"),
+]
+
+
+@pytest.mark.parametrize(("priors", "message"), BAD_PRIORS)
+def test_bad_priors(priors, message):
+    X, y = gaussian_classes(24, 100)
+    for method in ("fit", "partial_fit"):
+        model = IncrementalLDA(priors=priors)
+        with pytest.raises(ValueError, match=message):
+            getattr(model, method)(X, y)
+        with pytest.raises(NotFittedError):
+            model.predict(X)
+    fitted = IncrementalLDA().fit(X, y).set_params(priors=priors)
+    with pytest.raises(ValueError, match=message if priors != "even" else "convert"):
+        fitted.predict_proba(X)
+    fitted.set_params(priors=None).predict_proba(X)
 
 
 def test_fewer_components():
@@ -269,6 +359,68 @@ def test_one_class_prefix(solver):
     model.partial_fit(X[n_two:], names[n_two:])
     assert np.isfinite(model.transform(X)).all()
     assert model.n_components_ == 3
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_probabilities_are_those_of_normal_distributions_of_all_scores(solver, n_components):
+    X, y = gaussian_classes(25, 300)
+    model = IncrementalLDA(n_components, solver=solver).fit(X, y)
+    of_all = IncrementalLDA(solver=solver).fit(X, y)
+    scores, centres = of_all.transform(X), (of_all.means_ - of_all.xbar_) @ of_all.scalings_
+    densities = [p * multivariate_normal(c).pdf(scores) for p, c in zip(of_all.priors_, centres, strict=True)]
+    expected = np.array(densities).T / np.sum(densities, axis=0)[:, None]
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(model.predict(X), expected.argmax(axis=1))
+    values = model.decision_function(X)
+    np.testing.assert_allclose(np.diff(values, axis=1), np.diff(model.predict_log_proba(X), axis=1), atol=1e-10)
+
+
+def test_probabilities_without_a_covariance_approach_the_exact_ones():
+    X, y = gaussian_classes(26, 40_000)
+    new, labels = X[30_000:], y[30_000:]
+    exact = log_loss(labels, IncrementalLDA(solver="scatter").fit(X[:30_000], y[:30_000]).predict_proba(new))
+    losses, model = [], IncrementalLDA(solver="covariance-free")
+    for rows in (slice(300), slice(300, 3_000), slice(3_000, 30_000)):
+        probabilities = model.partial_fit(X[rows], y[rows], classes=range(4)).predict_proba(new)
+        losses.append(log_loss(labels, probabilities))
+    assert losses[0] > losses[1] > losses[2]
+    assert losses[2] < exact + 0.01
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_class_without_rows_has_no_probability(solver):
+    X, y = gaussian_classes(27, 200, n_classes=3)
+    model = IncrementalLDA(solver=solver).partial_fit(X, y, classes=[0, 1, 2, 3])
+    with pytest.warns(UserWarning, match="only 2 of 3"):
+        probabilities = model.predict_proba(X)
+    plain = IncrementalLDA(solver=solver).fit(X, y)
+    np.testing.assert_allclose(probabilities[:, :3], plain.predict_proba(X), rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(probabilities[:, 3], 0.0)
+    np.testing.assert_array_equal(model.predict_log_proba(X)[:, 3], -np.inf)
+    model.set_params(priors=[0.1, 0.1, 0.1, 0.7])
+    np.testing.assert_allclose(
+        model.predict_proba(X)[:, :3], plain.set_params(priors=[1 / 3] * 3).predict_proba(X), atol=1e-10
+    )
+    with pytest.raises(ValueError, match="priors are zero for all classes that have rows"):
+        model.set_params(priors=[0, 0, 0, 1]).predict(X)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_log_proba", "decision_function"])
+def test_decisions_for_sources_sparse_rows_and_float32(method):
+    X, y = gaussian_classes(28, 200)
+    X = np.round(X)
+    model = IncrementalLDA().fit(X, y)
+    expected = getattr(model, method)(X)
+    for rows in (open_source(X, batch_size=30), sparse.csr_array(X), X.astype(np.float32)):
+        np.testing.assert_allclose(getattr(model, method)(rows), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_cross_validated_probabilities_equal_sklearn():
+    X, y = load_iris(return_X_y=True)
+    ours = cross_val_predict(IncrementalLDA(), X, y, method="predict_proba")
+    theirs = cross_val_predict(LinearDiscriminantAnalysis(solver="lsqr"), X, y, method="predict_proba")
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

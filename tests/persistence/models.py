@@ -75,6 +75,8 @@ CASES = [
     Case(IncrementalLDA(), "two"),
     Case(IncrementalLDA(2, shrinkage=0.1), "many"),
     Case(IncrementalLDA(solver="covariance-free"), "many"),
+    Case(IncrementalLDA(priors=[0.3, 0.7]), "two"),
+    Case(IncrementalLDA(solver="covariance-free", priors=np.array([0.1, 0.2, 0.3, 0.4])), "many"),
     Case(InfFS(), streams=False),
     Case(InfFS(3, supervised=True), "two", streams=False),
     Case(InfFSU("bins"), streams=False),

@@ -17,7 +17,7 @@ from .._types import Array, Float64Array
 from ..sources import ArraySource, Source
 from ._base import unchanged_on_failure, validate_rows, validate_weight
 from ._collections import CollectionRows, is_collection, label_counts
-from ._decision import Decision, by_lda, by_response
+from ._decision import Decision, against_the_first, by_lda, by_response, require_priors
 from ._labels import Labels, as_labels, balanced_weights, require_known, united
 from ._projection import centred_product
 from ._sources import (
@@ -120,7 +120,7 @@ class OfLabels(StreamedPLS):
             is the same for all classes; for "regression" the predicted responses. For two classes, that of the second
             less that of the first.
         """
-        values: Float64Array = self._decide(X, n_components, "values", then=_against_the_first)
+        values: Float64Array = self._decide(X, n_components, "values", then=against_the_first)
         return values
 
     @for_labels
@@ -181,14 +181,7 @@ class OfLabels(StreamedPLS):
         self._require_labels()
         if self.priors is None:
             return self._solution().y_mean
-        priors = np.asarray(self.priors, dtype=np.float64)
-        if priors.shape != self.classes_.shape:
-            raise ValueError(
-                f"priors must be {len(self.classes_)} number(s), one for each class, not of shape {priors.shape}."
-            )
-        if not ((priors >= 0).all() and np.isclose(priors.sum(), 1.0)):
-            raise ValueError("priors must be probabilities: zero or more, with a sum of one.")
-        return priors
+        return require_priors(self.priors, len(self.classes_))
 
     def _require_labels(self) -> Labels:
         """Return the labels; an error that there are none is one of attributes, as if what asks were not there."""
@@ -324,11 +317,6 @@ class OfLabels(StreamedPLS):
 
     def _kind(self) -> dict[str, Any]:
         return {**super()._kind(), "the type of labels": self._labels.kind if self._of_labels else None}
-
-
-def _against_the_first(values: Float64Array) -> Float64Array:
-    """Return the values for the second of two classes less those for the first, or all values of more."""
-    return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
 
 def _with_classes(stream: Stream, present: Array, classes: Array) -> Stream:

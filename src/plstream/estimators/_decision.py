@@ -21,6 +21,7 @@ variance that are within classes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,33 @@ class Decision:
         return logarithms
 
 
+def against_the_first(values: Float64Array) -> Float64Array:
+    """Return the values for the second of two classes less those for the first, or all values of more."""
+    return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
+
+
+def require_priors(priors: Any, n_classes: int) -> Float64Array:
+    """Return prior probabilities as an array; raise ValueError unless they are probabilities, one for each class."""
+    probabilities: Float64Array = np.asarray(priors, dtype=np.float64)
+    if probabilities.shape != (n_classes,):
+        raise ValueError(
+            f"priors must be {n_classes} number(s), one for each class, not of shape {probabilities.shape}."
+        )
+    if not ((probabilities >= 0).all() and np.isclose(probabilities.sum(), 1.0)):
+        raise ValueError("priors must be probabilities: zero or more, with a sum of one.")
+    return probabilities
+
+
+def log_priors(priors: Float64Array, *, present: NDArray[np.bool_]) -> Float64Array:
+    """Return the logarithms of prior probabilities, minus infinity for classes that have no rows."""
+    possible = np.where(present, priors, 0.0)
+    if present.any() and not possible.any():
+        raise ValueError("priors are zero for all classes that have rows: give one of these a probability.")
+    with np.errstate(divide="ignore"):
+        logarithms: Float64Array = np.log(possible)
+    return logarithms
+
+
 def by_response(solution: Solution, n_components: int) -> Decision:
     """Return the decision for the class of the largest predicted response."""
     loadings = solution.y_loadings[:, :n_components] * solution.y_scale[:, None]
@@ -100,9 +128,7 @@ def by_lda(solution: Solution, n_components: int, priors: Float64Array) -> Decis
     deviations = np.sqrt(solution.factors.score_squares[:n_components])
     inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
     directions = solution.weight / roots * ((left * (s / within)) @ right)
-    offset = -0.5 * np.sum(directions * D, axis=1) / roots[:, 0]
-    with np.errstate(divide="ignore"):
-        offset += np.log(np.where(present, priors, 0.0))
+    offset = log_priors(priors, present=present) - 0.5 * np.sum(directions * D, axis=1) / roots[:, 0]
     return Decision((directions * inverse).T, offset, of_likelihoods=True)
 
 

@@ -156,6 +156,8 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     # Whether rows may be put in units of their own. Not if results depend on the units.
     _any_unit = True
+    # Parameters that may change in mid-stream, because the state does not depend on them.
+    _free_parameters: ClassVar[frozenset[str]] = frozenset()
 
     def transform(self, X: Any) -> FloatArray:
         """Return the scores of X.
@@ -224,10 +226,15 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 raise ValueError(f"{name} cannot change in mid-stream: set it back to {value!r}, or use fit.")
 
     def _new_stream(self, n_features: int, n_columns: int) -> Any:
-        self._begun_with = {name: getattr(self, name) for name in self._parameter_constraints}
+        self._begun_with = {name: getattr(self, name) for name in self._fixed_parameters()}
         fixed = not self._any_unit
         x, y = RunningMean.of(n_features, fixed_unit=fixed), RunningMean.of(n_columns, fixed_unit=fixed)
         return Stream(x, y, self._begin(n_features, n_columns), self._targets)
+
+    @classmethod
+    def _fixed_parameters(cls) -> dict[str, list[Any]]:
+        """Return the constraints of the parameters that cannot change in mid-stream."""
+        return {name: legal for name, legal in cls._parameter_constraints.items() if name not in cls._free_parameters}
 
     def _is_new(self) -> bool:
         return not hasattr(self, "_stream")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -11,8 +12,10 @@ from scipy import linalg, sparse
 from scipy.linalg import blas, lapack
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Float64Array, Rows
+from ..estimators._decision import Decision, against_the_first, log_priors, require_priors
 from ..estimators._labels import as_labels
 from ..estimators._projection import centred_product
 from ..estimators._solution import Solved
@@ -145,7 +148,7 @@ class Discriminants:
     solver: str
     x_mean: Float64Array
     means: Float64Array
-    priors: Float64Array
+    shares: Float64Array
     scalings: Float64Array
     explained_variance_ratio: Float64Array
     directions: Float64Array
@@ -160,20 +163,20 @@ class Discriminants:
         n_components: int,
         place: tuple[Float64Array, float],
         offsets: Float64Array,
-        priors: Float64Array,
+        shares: Float64Array,
         solved: tuple[Float64Array, Float64Array],
     ) -> Discriminants:
         """Return the first of the solved discriminants and their ratios, all relative to an origin and in units."""
         (origin, unit), (directions, ratios) = place, solved
-        mean = priors @ offsets
+        mean = shares @ offsets
         # A class without rows is where all rows are, for want of anything better, and is never predicted.
-        offsets = np.where(priors[:, None] > 0, offsets, mean)
+        offsets = np.where(shares[:, None] > 0, offsets, mean)
         directions = with_positive_peaks(directions)
         return cls(
             solver=solver,
             x_mean=origin + mean / unit,
             means=origin + offsets / unit,
-            priors=priors,
+            shares=shares,
             scalings=directions[:, :n_components] * unit,
             directions=directions * unit,
             explained_variance_ratio=ratios[:n_components] / (ratios.sum() or 1.0),
@@ -195,17 +198,14 @@ class Discriminants:
         """The scalings."""
         return self.scalings
 
-    @property
-    def odds(self) -> Float64Array:
-        """What is added to the products of scores with the centres, for the largest sum to be the most likely class."""
-        with np.errstate(divide="ignore"):
-            odds: Float64Array = np.log(self.priors) - np.square(self.centres).sum(axis=1) / 2
-        return odds
+    def decision(self, priors: Float64Array) -> Decision:
+        """Return the decision by the scores t of all discriminants: t'c_k - c_k'c_k / 2 + log(prior_k) for centre c_k.
 
-    def nearest(self, scores: Float64Array) -> Array:
-        """Return the most likely classes, by number."""
-        index: Array = np.argmax(scores @ self.centres.T + self.odds, axis=1)
-        return index
+        Scores have unit variance within classes and no covariance, so that this is the logarithm of the density of a
+        normal distribution, times the prior probability, but for what all classes have in common.
+        """
+        offset = log_priors(priors, present=self.shares > 0) - np.square(self.centres).sum(axis=1) / 2
+        return Decision(self.centres.T, offset, of_likelihoods=True)
 
 
 class IncrementalLDA(ClassifierMixin, Supervised):
@@ -227,6 +227,9 @@ class IncrementalLDA(ClassifierMixin, Supervised):
     eta : float, default=0.25
         Step of "covariance-free", above 0 and at most 1: how much of its error for a row of usual length the regression
         corrects.
+    priors : array-like of shape (n_classes,), default=None
+        Probabilities of the classes, in the order of ``classes_``. By default their shares in the rows seen. They
+        change predictions alone, and can be set at any time.
 
     Attributes
     ----------
@@ -240,7 +243,7 @@ class IncrementalLDA(ClassifierMixin, Supervised):
     xbar_ : ndarray of shape (n_features,)
         Mean of all rows.
     priors_ : ndarray of shape (n_classes,)
-        Shares of the classes.
+        Probabilities of the classes that predictions are made with: ``priors``, or shares of the rows.
     classes_ : ndarray of shape (n_classes,)
         The labels.
     n_components_ : int
@@ -268,11 +271,18 @@ class IncrementalLDA(ClassifierMixin, Supervised):
     ``shrinkage=0.1``, in 95 % covariance-free.) scikit-learn's solver "svd" leaves such directions out, and "eigen"
     fails. Its "eigen" also shrinks the scatter between classes, which tilts the discriminants; it predicts the same.
 
+    Predictions, probabilities and decision scores are those of scikit-learn's solvers "eigen" and "lsqr" with the same
+    ``shrinkage``. (Its "svd" divides the scatter by the number of rows less that of classes, and so is a little less
+    sure.) With ``priors``, scikit-learn also weighs the covariance of each class, and its share in the scatter between
+    classes, by them. Here one scatter is kept for all classes, so ``priors`` enter the decision alone: probabilities
+    are those without ``priors``, times ``priors`` over shares, divided by their sum.
+
     *Covariance-free.* Least squares regression of the classes on X has the subspace of LDA. It is learnt by a step
     of normalised least mean squares for every row, of features in units of their running deviations, and the iterates
     are averaged, the k-th with weight k. Constant steps with averaging are known to converge as 1/n for least squares
     whatever the condition (Bach and Moulines). Class means are exact, and with the regression they give the order and
-    the scale of the discriminants too. Shuffle rows that are sorted by class.
+    the scale of the discriminants too. Shuffle rows that are sorted by class. Probabilities are those of the
+    discriminants so far, and approach the exact ones with them.
 
     Measured in one pass in random order, the angles to exact LDA of the same rows, the largest, and the median if there
     are many discriminants, and beside them those of the rule after Hiraoka et al., at the better of two steps, which
@@ -315,6 +325,10 @@ class IncrementalLDA(ClassifierMixin, Supervised):
     array([0.991, 0.009])
     >>> float(model.score(X, y))
     0.98
+    >>> model.predict_proba(X[70:71]).round(2)
+    array([[0.  , 0.25, 0.75]])
+    >>> model.set_params(priors=[0.1, 0.8, 0.1]).predict_proba(X[70:71]).round(2)
+    array([[0.  , 0.73, 0.27]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -322,7 +336,9 @@ class IncrementalLDA(ClassifierMixin, Supervised):
         "shrinkage": [Interval(Real, 0, 1, closed="both"), None],
         "solver": [StrOptions({"auto", "scatter", "covariance-free"})],
         "eta": [Interval(Real, 0, 1, closed="right")],
+        "priors": ["array-like", None],
     }
+    _free_parameters = frozenset({"priors"})
 
     target = "labels"
     n_components: Any
@@ -331,7 +347,6 @@ class IncrementalLDA(ClassifierMixin, Supervised):
     explained_variance_ratio_ = Solved("Ratios of variances, as shares.")
     means_ = Solved("Means of the classes.")
     xbar_ = Solved("Mean of all rows.")
-    priors_ = Solved("Shares of the classes.")
     n_components_ = Solved("Discriminants that the rows so far have.")
     solver_ = Solved("The solver.")
 
@@ -342,14 +357,22 @@ class IncrementalLDA(ClassifierMixin, Supervised):
         shrinkage: float | None = None,
         solver: str = "auto",
         eta: float = 0.25,
+        priors: Any = None,
     ) -> None:
         self.n_components = n_components
         self.shrinkage = shrinkage
         self.solver = solver
         self.eta = eta
+        self.priors = priors
+
+    @property
+    def priors_(self) -> Float64Array:
+        """Probabilities of the classes that predictions are made with."""
+        shares: Float64Array = self._solution().shares
+        return shares if self.priors is None else require_priors(self.priors, len(self.classes_))
 
     def predict(self, X: Any) -> Array:
-        """Return the most likely label of each row: that of the nearest class, corrected for its share.
+        """Return the most likely label of each row: that of the nearest class, corrected for its prior probability.
 
         All discriminants count, also those past ``n_components``.
 
@@ -363,10 +386,66 @@ class IncrementalLDA(ClassifierMixin, Supervised):
         labels : ndarray of shape (n_samples,)
             Labels.
         """
-        solution = self._solution()
-        scores: Any = by_blocks(self, X, lambda rows: centred_product(rows, solution.x_mean, solution.directions))
-        labels: Array = self.classes_[solution.nearest(scores)]
+        check_is_fitted(self)
+        classes = self.classes_
+        labels: Array = self._decide(X, "largest", then=lambda numbers: classes[numbers])
         return labels
+
+    def decision_function(self, X: Any) -> Float64Array:
+        """Return the decision scores.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            The logarithm of the likelihood of each class, times its prior probability, but for a number that is the
+            same for all classes of a row. For two classes, that of the second less that of the first.
+        """
+        values: Float64Array = self._decide(X, "values", then=against_the_first)
+        return values
+
+    def predict_log_proba(self, X: Any) -> Float64Array:
+        """Return the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_samples, n_classes)
+            Minus infinity for a class that has no rows or a prior probability of zero.
+        """
+        logarithms: Float64Array = self._decide(X, "log_probabilities")
+        return logarithms
+
+    def predict_proba(self, X: Any) -> Float64Array:
+        """Return the probabilities of the classes: those of normal distributions with one covariance.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        probabilities: Float64Array = self._decide(X, "log_probabilities", then=np.exp)
+        return probabilities
+
+    def _decide(self, X: Any, what: str, then: Callable[[Any], Any] = lambda result: result) -> Any:
+        """Return what a method of the decision makes of the scores of X, and a function of that."""
+        solution = self._solution()
+        method = getattr(solution.decision(self.priors_), what)
+        return by_blocks(
+            self, X, lambda rows: then(method(centred_product(rows, solution.x_mean, solution.directions)))
+        )
 
     def _target(self, y: Any, classes: Any) -> Array:
         return as_labels(y, type(self).__name__, first=classes is None and self._is_new())
@@ -393,6 +472,8 @@ class IncrementalLDA(ClassifierMixin, Supervised):
                 f"n_components={self.n_components} is too many: there are at most {largest} discriminant(s) of "
                 f"{len(self.classes_)} classes and {n_features} feature(s)."
             )
+        if self.priors is not None:
+            require_priors(self.priors, len(self.classes_))
         if self._solver_for(n_features) == "scatter":
             return WithinScatter.of(len(self.classes_), n_features)
         if self.shrinkage is not None:

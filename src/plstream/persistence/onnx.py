@@ -13,6 +13,7 @@ import plstream
 
 from .._types import Array, Float64Array
 from ..estimators._classes import OfLabels
+from ..estimators._decision import Decision
 from ..online import IncrementalLDA
 from ..online._base import OnlineMethod, Supervised
 from .files import replacing
@@ -112,13 +113,11 @@ def _add_transform(graph: _Graph, model: Any) -> None:
 def _add_predict(graph: _Graph, model: Any) -> None:
     solution = model._solution()
     if isinstance(model, OfLabels) and model._of_labels:
-        _add_decision(graph, model)
+        projection = solution.projection(None)
+        _add_decision(graph, model, projection, "projection", model._decision(projection.shape[1]))
         return
     if isinstance(model, IncrementalLDA):
-        scores = graph.product(solution.x_mean, solution.directions, "directions")
-        likelihoods = graph.node("MatMul", graph.as_double(scores), graph.exact("centres", solution.centres.T))
-        likelihoods = graph.node("Add", likelihoods, graph.exact("odds", solution.odds))
-        graph.labels(model.classes_, graph.node("ArgMax", likelihoods, axis=1, keepdims=0))
+        _add_decision(graph, model, solution.directions, "directions", solution.decision(model.priors_))
         return
     values = graph.product(solution.x_mean, solution.coef.T, "coefficients")
     values = graph.node("Add", graph.as_double(values), graph.exact("intercept", solution.intercept))
@@ -136,11 +135,11 @@ def _add_predict(graph: _Graph, model: Any) -> None:
         graph.labels(classes, graph.node("Cast", is_second, to=graph.onnx.TensorProto.INT64))
 
 
-def _add_decision(graph: _Graph, model: OfLabels) -> None:
-    solution = model._solution()
-    projection = solution.projection(None)
-    decision = model._decision(projection.shape[1])
-    scores = graph.product(solution.x_mean, projection, "projection")
+def _add_decision(
+    graph: _Graph, model: OfLabels | IncrementalLDA, projection: Float64Array, name: str, decision: Decision
+) -> None:
+    """Add labels and probabilities, by the decision for scores that a projection of the given name makes."""
+    scores = graph.product(model._solution().x_mean, projection, name)
     values = graph.node("MatMul", graph.as_double(scores), graph.exact("decision", decision.matrix))
     values = graph.node("Add", values, graph.exact("decision_offset", decision.offset))
     graph.labels(model.classes_, graph.node("ArgMax", values, axis=1, keepdims=0))

@@ -391,7 +391,7 @@ Record(
         "solver": Text("scatter", "covariance-free"),
         "x_mean": Numbers("m"),
         "means": _solved("k", "m"),
-        "priors": Numbers("k", least=0, most=1),
+        "shares": Numbers("k", least=0, most=1),
         "scalings": _solved("m", "s"),
         "explained_variance_ratio": _solved("s"),
         "directions": _solved("m", "all"),
@@ -499,7 +499,7 @@ def _online(cls: Any, recursions: tuple[str, ...], solution: str, more: dict[str
         cls,
         {
             **_FEATURES,
-            "_begun_with": FirstParameters(cls._parameter_constraints, **sizes),
+            "_begun_with": FirstParameters(cls._fixed_parameters(), **sizes),
             "_stream": OneOf("Stream", *(name for name in recursions if name not in _RECURSIONS)),
             "_solved": Maybe(OneOf(solution)),
             **more,
