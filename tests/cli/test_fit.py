@@ -245,7 +245,7 @@ def test_smaller_blocks_change_nothing_but_rounding(run):
         (["X.npy", "-t", "y.npy", "--classes", "a,b"], "--classes is not for --method incremental-pls"),
         (["X.npy", "-t", "y.npy", "--sketch-size", "50"], "pass --one-pass as well"),
         (["X.npy", "-t", "y.npy", "-c", "0"], "greater|range"),
-        (["X.npy", "-t", "y.npy", "-c", "9"], "n_components=9"),
+        (["X.npy", "-t", "y.npy", "-c", "9"], "Got 9 instead"),
         (["X.npy", "-t", "y.npy", "--method", "pcr"], "pcr"),
         (["X.npy", "-t", "y.npy", "--forgetting", "2"], "forgetting"),
         (["X.npy", "-t", "y.npy", "-o", "no/model"], "There is no folder"),

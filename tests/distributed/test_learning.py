@@ -148,7 +148,7 @@ def test_what_labels_can_be_is_the_same_as_of_arrays(solver):
         model.fit(cut(ROWS), cut(ROWS[:, 0]))
     with pytest.raises(ValueError, match="y has only one class, 0"):
         model.fit(cut(ROWS), cut(np.zeros(120, int)))
-    with pytest.raises(ValueError, match=r"In block .*: y must hold numbers, or labels that are all text"):
+    with pytest.raises(ValueError, match=r"In block .*: Input y contains NaN or None: every row needs a label"):
         model.fit(cut(ROWS), cut(np.array(["a", np.nan, "b"], dtype=object)[NUMBERS]))
     assert not hasattr(model, "solver_")
 

@@ -58,7 +58,21 @@ BAD_DATA = {
     "complex y": (X, Y + 1j, None, ValueError, "[Cc]omplex"),
     "text in X": (np.full((30, 5), "a", dtype=object), Y, None, ValueError, "could not convert"),
     "objects in X": (with_value(X.astype(object), {"a": 1}, (0, 0)), Y, None, TypeError, "number"),
-    "text in y": (X, np.full(30, "a"), None, ValueError, "y must hold numbers"),
+    "text in y": (
+        X,
+        np.full(30, "a"),
+        None,
+        ValueError,
+        "not text such as 'a': for labels use IncrementalPLSClassifier",
+    ),
+    "text among objects in y": (
+        X,
+        np.array([1.0, "a"] * 15, dtype=object),
+        None,
+        ValueError,
+        "not text such as 'a': for",
+    ),
+    "dates in y": (X, np.arange(30).astype("datetime64[D]"), None, ValueError, r"not values of type datetime64\[D\]"),
     "negative weight": (X, Y, np.linspace(-1, 1, 30), ValueError, "negative"),
     "NaN weight": (X, Y, np.full(30, np.nan), ValueError, "finite"),
     "weights of another length": (X, Y, np.ones(29), ValueError, r"shape \(30,\)"),
@@ -182,6 +196,35 @@ def test_bad_scores():
         model.transform_y(np.zeros((4, 2)))
 
 
+def test_text_categories_in_a_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X).assign(kind=pandas.Categorical(np.where(Y > 0, "up", "down")))
+    frame.columns = list("abcdef")
+    with pytest.raises(ValueError, match=r"could not convert string to float: '(up|down)'"):
+        IncrementalPLS(2).fit(frame, Y)
+    # Categories that are numbers are numbers.
+    frame["f"] = pandas.Categorical((Y > 0).astype(int))
+    expected = IncrementalPLS(2).fit(np.column_stack([X, Y > 0]), Y)
+    np.testing.assert_allclose(IncrementalPLS(2).fit(frame, Y).coef_, expected.coef_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+@pytest.mark.parametrize("model", LEARN_LABELS, ids=lambda model: type(model).__name__)
+def test_labels_that_are_missing(model, missing):
+    labels = np.array(["a", "b", missing] * 10, dtype=object)
+    with pytest.raises(ValueError, match="y contains NaN or None: every row needs a label"):
+        model.fit(X, labels)
+
+
+def test_scores_of_the_training_rows_are_not_kept():
+    model = IncrementalPLS(2).fit(X, Y)
+    with pytest.raises(AttributeError, match=r"x_scores_ is not kept, .*: call transform\(X\)\."):
+        model.x_scores_  # noqa: B018
+    with pytest.raises(AttributeError, match=r"y_scores_ is not kept, .*: call transform_y\(y\)\."):
+        model.y_scores_  # noqa: B018
+    assert not hasattr(model, "x_scores_")
+
+
 def test_unfitted():
     model = IncrementalPLS()
     for use in (
@@ -191,6 +234,8 @@ def test_unfitted():
         lambda: model.n_samples_seen_,
         lambda: model.merge(IncrementalPLS().partial_fit(X, Y)),
         lambda: IncrementalPLS().partial_fit(X, Y).merge(model),
+        lambda: IncrementalPLSCV().predict_held_out(X),
+        lambda: IncrementalPLSCV(target="labels").held_out_accuracy(X, Y),
     ):
         with pytest.raises(NotFittedError):
             use()

@@ -3,11 +3,17 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_diabetes
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.ensemble import BaggingRegressor, StackingRegressor, VotingRegressor
+from sklearn.feature_selection import RFE, SelectFromModel
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, learning_curve
+from sklearn.multioutput import MultiOutputRegressor, RegressorChain
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 from plstream import IncrementalPLS
 from plstream.solvers import Rereading, Scaling, solve_scaled
@@ -103,6 +109,59 @@ def test_pipeline_grid_search_and_output():
     assert isinstance(scores, pandas.DataFrame)
     assert list(scores.columns) == [f"incrementalpls{i}" for i in range(scores.shape[1])]
     assert list(search.best_estimator_[0].feature_names_in_) == list(data.data.columns)
+
+
+# What users of PLSRegression do, of data with one response and with two.
+USES = {
+    "column of y": lambda cls, X, y, _: cls(3).fit(X, y[:, None]).predict(X),
+    "inverse_transform": lambda cls, X, y, _: (model := cls(3).fit(X, y)).inverse_transform(model.transform(X)),
+    "coef_": lambda cls, X, y, _: cls(3).fit(X, y).coef_,
+    "coef_ of a column of y": lambda cls, X, y, _: cls(3).fit(X, y[:, None]).coef_,
+    "cross_val_predict": lambda cls, X, y, _: cross_val_predict(cls(3), X, y),
+    "cross_val_score": lambda cls, X, y, _: cross_val_score(cls(3), X, y, scoring="neg_root_mean_squared_error"),
+    "learning_curve": lambda cls, X, y, _: learning_curve(cls(3), X, y)[2],
+    "logarithm of y": lambda cls, X, y, _: (
+        TransformedTargetRegressor(cls(3), func=np.log, inverse_func=np.exp).fit(X, y).predict(X)
+    ),
+    "transformer of y": lambda cls, X, y, _: (
+        TransformedTargetRegressor(cls(3), transformer=PowerTransformer()).fit(X, y).predict(X)
+    ),
+    "MultiOutputRegressor": lambda cls, X, _, Y: MultiOutputRegressor(cls(3)).fit(X, Y).predict(X),
+    "RegressorChain": lambda cls, X, _, Y: RegressorChain(cls(3)).fit(X, Y).predict(X),
+    "BaggingRegressor": lambda cls, X, y, _: (
+        BaggingRegressor(cls(3), n_estimators=3, random_state=0).fit(X, y).predict(X)
+    ),
+    "StackingRegressor": lambda cls, X, y, _: (
+        StackingRegressor([("pls", cls(3)), ("all", LinearRegression())]).fit(X, y).predict(X)
+    ),
+    "VotingRegressor": lambda cls, X, y, _: (
+        VotingRegressor([("pls", cls(3)), ("all", LinearRegression())]).fit(X, y).predict(X)
+    ),
+    "RFE": lambda cls, X, y, _: RFE(cls(2), n_features_to_select=4).fit(X, y).ranking_,
+    "SelectFromModel": lambda cls, X, y, _: SelectFromModel(cls(2)).fit(X, y).get_support(),
+    "permutation_importance": lambda cls, X, y, _: (
+        permutation_importance(cls(3).fit(X, y), X, y, n_repeats=2, random_state=0).importances
+    ),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_in_place_of_plsregression(use):
+    X, y = load_diabetes(return_X_y=True)
+    results = [
+        np.asarray(USES[use](cls, X, y, np.column_stack([y, X[:, 0]]))) for cls in (PLSRegression, IncrementalPLS)
+    ]
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-8, atol=1e-8 * np.abs(results[0]).max())
+
+
+def test_scores_feed_the_next_step():
+    """In a pipeline and a union of features, where PLSRegression fails, as it returns two arrays."""
+    X, y = load_diabetes(return_X_y=True)
+    scores = PLSRegression(3).fit(X, y).transform(X)
+    pipeline = make_pipeline(IncrementalPLS(3), LinearRegression()).fit(X, y)
+    np.testing.assert_allclose(pipeline.predict(X), LinearRegression().fit(scores, y).predict(scores), rtol=1e-9)
+    both = make_union(IncrementalPLS(3), StandardScaler()).fit_transform(X, y)
+    np.testing.assert_allclose(both[:, :3], scores, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

@@ -52,7 +52,10 @@ def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
     rows: Rows = validate_data(
         estimator, X, reset=reset, accept_sparse=("csr", "csc"), dtype="numeric", ensure_all_finite=False
     )
-    return rows.tocsr() if sparse.issparse(rows) else rows
+    if sparse.issparse(rows):
+        return rows.tocsr()
+    # A frame with a column of categories comes as objects.
+    return rows.astype(np.float64) if rows.dtype.kind == "O" else rows
 
 
 def validate_training_rows(
@@ -67,12 +70,24 @@ def validate_training_rows(
     target: Array = check_array(y, ensure_2d=False, allow_nd=True, dtype=None, ensure_all_finite=False, input_name="y")
     if target.ndim not in {1, 2}:
         raise ValueError(f"y must have one or two dimensions, not {target.ndim}.")
-    if target.dtype.kind == "O":
-        target = target.astype(np.float64)
-    if target.dtype.kind not in "biuf":
-        raise ValueError(f"y must hold numbers, not values of type {target.dtype}.")
+    target = require_numbers(target)
     check_consistent_length(rows, target)
     return rows, target, validate_weight(sample_weight, rows.shape[0])
+
+
+def require_numbers(y: Array) -> Array:
+    """Return y with objects as float64; raise ValueError unless it holds numbers."""
+    if y.dtype.kind in "biuf":
+        return y
+    try:
+        if y.dtype.kind == "O":
+            return y.astype(np.float64)
+    except ValueError:
+        pass
+    text = next((str(value) for value in y.flat if isinstance(value, str | bytes)), None)
+    if text is None:
+        raise ValueError(f"y must hold numbers, not values of type {y.dtype}.")
+    raise ValueError(f"y must hold numbers, not text such as {text!r}: for labels use IncrementalPLSClassifier.")
 
 
 def validate_weight(sample_weight: Any, n_rows: int) -> Float64Array | None:

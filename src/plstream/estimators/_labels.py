@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.validation import column_or_1d
 
 from .._types import Array, Float64Array
@@ -195,6 +196,8 @@ def _of_objects(y: Array, name: str) -> Array:
     try:
         return y.astype(np.int64 if kinds <= {"bool", "integer"} else np.float64)
     except (TypeError, ValueError, OverflowError):
+        if name == "y" and any(label is None or is_scalar_nan(label) or is_pandas_na(label) for label in y.flat):
+            raise ValueError("Input y contains NaN or None: every row needs a label.") from None
         raise ValueError(f"{name} must hold numbers, or labels that are all text.") from None
 
 

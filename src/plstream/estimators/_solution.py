@@ -30,6 +30,21 @@ class Solved:
         raise AttributeError(f"{self.name}_ is a result of fitting and cannot be set.")
 
 
+class NotKept:
+    """An attribute of scikit-learn's PLSRegression that would grow with the rows: the error says what to call."""
+
+    def __init__(self, instead: str) -> None:
+        self.instead = instead
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, model: Any, owner: type) -> Any:
+        if model is None:
+            return self
+        raise AttributeError(f"{self.name} is not kept, as it would grow with the rows: call {self.instead}.")
+
+
 class FromFactors:
     """What a solution has of its factors."""
 

@@ -17,7 +17,7 @@ from ..sources import ArraySource, Block, DataError, Source
 from ..sources.blocks import SMALL_BYTES
 from ..sources.reading import NoRoomError, TemporaryCopy
 from ..sources.table import Piece
-from ._base import validate_rows
+from ._base import require_numbers, validate_rows
 from ._collections import CollectionRows, apply_lazily, is_collection
 
 # Blocks that threads may be working on. A source counts on eight with those that are being read.
@@ -248,8 +248,4 @@ def _n_rows(block: Block) -> int:
 
 def as_numbers(y: Array) -> Float64Array:
     """Return y in float64, one column a response; raise ValueError if it holds text."""
-    if y.dtype.kind not in "biuf":
-        raise ValueError(
-            f"y must hold numbers, not text such as {str(y.flat[0])!r}: for labels use IncrementalPLSClassifier."
-        )
-    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    return np.asarray(require_numbers(y), dtype=np.float64).reshape(len(y), -1)

@@ -326,6 +326,7 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             Values or labels as ``predict`` returns them.
         """
+        check_is_fitted(self)
         k = self._components_to_use(n_components, self._solve_with["n_components"])
         dealing = self._dealing_again(X, groups, folds)
         models = self._models_of_others(k)
@@ -377,6 +378,7 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
         >>> bool(accuracies.max() - accuracies[model.n_components_ - 1] < 0.005)
         True
         """
+        check_is_fitted(self)
         most = self._solve_with["n_components"]
         dealing = self._dealing_again(X, groups, folds)
         models = self._models_of_others(most)

@@ -17,6 +17,7 @@ from ..sources import ArraySource, Source
 from ._base import unchanged_on_failure, validate_training_rows
 from ._collections import CollectionRows, is_collection
 from ._projection import centred_product
+from ._solution import NotKept
 from ._sources import SourceRows, as_numbers, by_blocks, require_target, rows_to_read_again, validate_source
 from ._streamed import StreamedPLS
 
@@ -127,6 +128,9 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         **StreamedPLS._parameter_constraints,
         "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
     }
+
+    x_scores_ = NotKept("transform(X)")
+    y_scores_ = NotKept("transform_y(y)")
 
     def __init__(
         self,
