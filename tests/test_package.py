@@ -26,6 +26,7 @@ LAYERS = [
     "estimators",
     "online",
     "selection",
+    "monitoring",
     "persistence",
     "inspection",
     "vision",

@@ -21,10 +21,10 @@ from plstream.inspection import (
     ScoresDisplay,
     VIPDisplay,
 )
-from plstream.inspection.limits import t2_limit
 from plstream.inspection.plots._features import apart, positions
 from plstream.inspection.plots._many import MOST_POINTS, sample, thin
 from plstream.inspection.plots.scores import are_values, groups_of
+from plstream.monitoring.limits import t2_limit
 
 from ..oracles import regression_data
 

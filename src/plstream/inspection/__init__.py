@@ -1,8 +1,7 @@
 """Inspection: what was learnt or measured, in pictures and pages, and whether new rows are like those before."""
 
-from .drift import DriftTracker
+from ..monitoring import DriftTracker, Monitor
 from .model_page import model_report
-from .monitoring import Monitor
 from .plots import (
     CoefficientsDisplay,
     CrossValidationDisplay,

@@ -17,13 +17,13 @@ from .._types import Array, Float64Array, Rows
 from ..estimators._base import validate_rows
 from ..estimators._labels import as_target
 from ..estimators._sources import require_alone, validate_source
+from ..monitoring import Monitor
 from ..online._targets import is_labels
 from ..progress import track
 from ..sources import DataError, Source
 from ..sources.blocks import default_block_rows
 from ..statistics import Gram, Moments
 from .kept_rows import KeptRows
-from .monitoring import Monitor
 from .scores import Score, score_for
 
 # Rows that are drawn, rows that are named, and components whose scores are drawn.

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._types import Array, Float64Array
+from ..monitoring.limits import t2_limit
 from .applied import Applied
 from .interactive import View, label, numbers
-from .limits import t2_limit
 from .plots._many import thin
 from .report import LIGHT_COLOURS
 from .traits import Features

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Float64Array
-from .names import feature_names
+from ..monitoring.names import feature_names
 from .plots._features import positions
 
 

@@ -28,8 +28,9 @@ _NAMES_OF_TYPES: dict[np.dtype[Any], str] = {dtype: name for name, dtype in TYPE
 LARGEST_COUNT = 2**53
 # More components than this are no model's; arrays of their size are made when a model is solved.
 LARGEST_COMPONENTS = 1 << 20
-# Sizes that may be zero: rows that wait, columns of y where there is no y, and principal components of IPLS.
-_MAY_BE_ZERO = {"w", "q", "L"}
+# Sizes that may be zero: rows that wait, columns of y where there is no y, principal components of IPLS, and components
+# that are monitored.
+_MAY_BE_ZERO = {"w", "q", "L", "a"}
 
 
 class MismatchError(ValueError):
@@ -276,6 +277,12 @@ class Text(Plain):
         """Return whether a value is of this kind."""
         is_text = isinstance(value, str) and len(value) <= self.longest
         return is_text and (not self.choices or value in self.choices)
+
+
+class LongText(Text):
+    """Text that may hold names of features, which have no bound but that of the header."""
+
+    longest = LARGEST_COUNT
 
 
 class FloatType(Text):

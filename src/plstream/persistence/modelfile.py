@@ -12,8 +12,8 @@ import plstream
 from .container import Container, NotAModelError, hash_of, write_container
 from .files import PREFIX
 from .kinds import Kind, MismatchError, Sizes, Tensors, require_keys
-from .records import arrays_in, build, check_rules
-from .registry import MODEL
+from .records import OneOf, arrays_in, build, check_rules
+from .registry import MODEL, SAVED
 
 FORMAT = 1
 
@@ -29,8 +29,8 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) ->
 
     Parameters
     ----------
-    model : estimator
-        Any estimator of this library, fitted or not.
+    model : estimator, Monitor or DriftTracker
+        Any estimator of this library, fitted or not, or what watches one, with the model.
     path : str or path-like
         Where to write it. By convention names end in ``.plstream``.
     overwrite : bool, default=True
@@ -61,8 +61,8 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) ->
     >>> bool(np.array_equal(twin.partial_fit(X[100:], X[100:, 0]).transform(X), scores))
     True
     """
-    require_ours(model, "saved")
-    write_tree(path, "model", MODEL, model, overwrite=overwrite)
+    require_ours(model, "saved", SAVED)
+    write_tree(path, "model", SAVED, model, overwrite=overwrite)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -78,7 +78,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    model : estimator
+    model : estimator, Monitor or DriftTracker
         As it was: the same parameters, results and state, to the last bit. What an online method learns from then on
         is the same to the last bit with 30 features or more; with fewer, the place of rows in memory has a say in how
         sums are rounded.
@@ -102,12 +102,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     load(Path(folder, "model.plstream"))
     IncrementalPLS(n_components=3)
     """
-    return read_tree(path, "model", MODEL)
+    return read_tree(path, "model", SAVED)
 
 
-def require_ours(model: Any, what: str) -> None:
+def require_ours(model: Any, what: str, kind: OneOf = MODEL) -> None:
     """Raise TypeError unless it is an estimator of this library; ``what`` says what only those can be."""
-    if type(model).__name__ not in MODEL.classes or not type(model).__module__.startswith("plstream."):
+    if type(model).__name__ not in kind.classes or not type(model).__module__.startswith("plstream."):
         name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__qualname__}"
         raise TypeError(f"Only estimators of plstream can be {what}, and this is {name}: pass one of those.")
 

@@ -1,11 +1,12 @@
 """Every class that a model file may name, with all of its fields: a file that has anything else is refused.
 
 Symbols in shapes have one value in a model: m features, q columns of y, c components for each of these, k classes, s
-scores, L principal components, r the rank that is kept, w rows that wait, f folds.
+scores, L principal components, r the rank that is kept, w rows that wait, f folds, a components that are monitored.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,11 @@ from .._types import Array
 from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV, _labels
 from ..estimators._cross_validation import ClassCrossValidation, CrossValidation
 from ..estimators._solution import Solution
+from ..monitoring import DriftTracker, Monitor
+from ..monitoring.cusum import WARM_UP, Cusum
+from ..monitoring.drift import WATCHED, Batch, Measured, Snapshot
+from ..monitoring.limits import Q_LIMITS, Traces
+from ..monitoring.monitor import Normal
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
 from ..online._base import Stream
 from ..online._centring import RunningMean
@@ -38,6 +44,7 @@ from .kinds import (
     FloatType,
     Kind,
     Labels,
+    LongText,
     Maybe,
     Number,
     Numbers,
@@ -602,3 +609,159 @@ MODEL = OneOf(
     "IncrementalLDA",
     *("InfFS", "InfFSU", "InfFSS", "ILFS", "VIPSelector"),
 )
+
+# Monitors and trackers of these.
+
+_MONITORED = OneOf("IncrementalPLS", "IncrementalPLSCV", "IncrementalPLSClassifier")
+
+
+def _tuple(cls: Any, fields: dict[str, Kind], rules: dict[str, Rule] | None = None) -> None:
+    """Enter a named tuple."""
+    Record(cls, fields, rules=rules, take=lambda value: value._asdict(), build=lambda made, entries: made(**entries))
+
+
+def _has_components(solution: Any, n_components: int) -> bool:
+    """Return whether a solution has so many components, and the columns of all."""
+    factors = solution.fields["factors"].fields
+    return bool(factors["n_components"] == n_components <= factors["score_squares"].shape[0])
+
+
+def _n_features(model: Any) -> int | None:
+    return None if model.fields is None else int(model.fields["n_features_in_"])
+
+
+def _n_values(model: Any) -> int:
+    """Return how many columns of values a fitted model has for y: none if that holds labels."""
+    return int(model.fields.get("_n_targets", 0))
+
+
+_tuple(Traces, {"first": Number(), "second": Number(), "third": Number(), "unit": Number(0)})
+_tuple(
+    Normal,
+    {
+        "mean": Numbers("a"),
+        "whitening": Numbers("a", "a", any_order=True),
+        "n_rows": Number(0),
+        "residuals": OneOf("Traces"),
+    },
+)
+Record(
+    Monitor,
+    {
+        "model": _MONITORED,
+        "level": Number(0, 1),
+        "q_limit": Text(*Q_LIMITS),
+        "held_out": Truth(),
+        "_solution": OneOf("Solution"),
+        "_n_rows": Number(0),
+        "_unit": Number(0),
+        "_reference": Maybe(OneOf("Gram", m="r", q="w")),
+        "_normal": Maybe(OneOf("Normal")),
+    },
+    rules={
+        "the model has the features that are monitored": lambda its: (
+            _n_features(its["model"]) == its["_solution"].fields["x_mean"].shape[0]
+        ),
+        "all components are monitored": lambda its: (
+            its["_normal"] is None or _has_components(its["_solution"], its["_normal"].fields["mean"].shape[0])
+        ),
+        "reference rows are of all components": lambda its: (
+            its["_reference"] is None
+            or _has_components(its["_solution"], its["_reference"].fields["x_squares"].shape[0] - 2)
+        ),
+    },
+)
+_MEASURED: dict[str, Kind] = {
+    "error": Number(finite=False),
+    "outside": Number(finite=False),
+    "shift": Number(finite=False),
+    "shifted_feature": LongText(),
+}
+_tuple(Measured, _MEASURED)
+_tuple(
+    Batch,
+    {
+        "n_rows": Count(),
+        "n_seen": Count(),
+        **_MEASURED,
+        "angle": Number(finite=False),
+        "retained_variance": Number(finite=False),
+        "reference": Maybe(OneOf("Measured")),
+        "alarms": Several(Text(*WATCHED)),
+        "reasons": Several(LongText()),
+    },
+)
+_tuple(Snapshot, {"solution": OneOf("Solution"), "moments": OneOf("Moments", q="v"), "n_batches": Count()})
+Record(
+    Cusum,
+    {
+        "size": Count(WARM_UP),
+        "fixed": Truth(),
+        "least": Number(0),
+        "usual": Numbers(None, 2),
+        "total": Number(0),
+        "n_rising": Count(),
+        "raised": Truth(),
+    },
+    rules={
+        "there are no more usual values than its size": lambda its: len(its["usual"]) <= its["size"],
+        "values have weights": lambda its: bool((its["usual"][:, 1] > 0).all()),
+    },
+    take=lambda cusum: {**vars(cusum), "usual": np.array(cusum.usual).reshape(-1, 2)},
+    build=lambda cls, fields: cls(**{**fields, "usual": deque(map(tuple, fields["usual"].tolist()))}),
+)
+
+
+def _tracker_fields(tracker: DriftTracker) -> dict[str, Any]:
+    return {
+        **vars(tracker),
+        "alarms_": [{"number": number, "batch": batch} for number, batch in tracker.alarms_],
+        "_sums": tracker._sums.values(),
+        "_reference_sums": tracker._reference_sums.values(),
+    }
+
+
+def _tracker_of(cls: Any, fields: dict[str, Any]) -> DriftTracker:
+    tracker: DriftTracker = cls(
+        fields["model"], **{name: fields[name] for name in ("window", "threshold", "max_history")}
+    )
+    tracker.history_.extend(fields["history_"])
+    tracker.alarms_.extend((alarm["number"], alarm["batch"]) for alarm in fields["alarms_"])
+    sums = {name: dict(zip(WATCHED, fields[name], strict=False)) for name in ("_sums", "_reference_sums")}
+    rest = fields.keys() - sums.keys() - {"history_", "alarms_"}
+    vars(tracker).update({name: fields[name] for name in rest} | sums)
+    return tracker
+
+
+Record(
+    DriftTracker,
+    {
+        "model": _MONITORED,
+        "window": Count(WARM_UP),
+        "threshold": Number(0, finite=False),
+        "max_history": Count(),
+        "history_": Several(OneOf("Batch")),
+        "alarms_": Several(Entries(number=Count(), batch=OneOf("Batch"))),
+        "n_batches_": Count(),
+        "_sums": Several(OneOf("Cusum"), len(WATCHED)),
+        "_reference": Maybe(OneOf("Snapshot")),
+        "_reference_sums": Several(OneOf("Cusum")),
+        "_n_quiet": Count(),
+        "_moments": Maybe(OneOf("Moments", q="v")),
+        "_earlier": Maybe(Numbers("m", None)),
+    },
+    rules={
+        "there is a sum for all that is watched, with a reference": lambda its: (
+            len(its["_reference_sums"]) == (0 if its["_reference"] is None else len(WATCHED))
+        ),
+        "the model has the features and responses of the rows before": lambda its: (
+            its["_moments"] is None
+            or its["_moments"].fields["cross"].shape == (_n_features(its["model"]), _n_values(its["model"]))
+        ),
+        "a reference is of rows before": lambda its: its["_reference"] is None or its["_moments"] is not None,
+    },
+    take=_tracker_fields,
+    build=_tracker_of,
+)
+
+SAVED = OneOf(*MODEL.classes, "Monitor", "DriftTracker")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._types import Float64Array
+from ...monitoring.names import feature_names
 from ...selection import vip_scores
-from ..names import feature_names
 from ..palette import INK
 from ._axes import SMALL, ink
 from ._features import MOST_BARS, FeatureDisplay, apart, positions

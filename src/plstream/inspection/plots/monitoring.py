@@ -78,7 +78,7 @@ class MonitoringDisplay(Display):
         -------
         display : MonitoringDisplay
         """
-        from ..monitoring import Monitor
+        from ...monitoring import Monitor
 
         watch = monitor if isinstance(monitor, Monitor) else Monitor(monitor)
         t2, q, _, _ = watch.check(X)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
 from ..._types import Array, Float64Array
-from ..limits import t2_limit
+from ...monitoring.limits import t2_limit
+from ...monitoring.residuals import score_variances
 from ..palette import CLASS_MARKERS, CLASSES, FAINT, INK
-from ..residuals import score_variances
 from ._axes import SMALL, Display, ink, label, legend, points, short
 from ._many import of_many, sample
 from .features import component_columns

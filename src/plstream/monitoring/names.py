@@ -16,7 +16,7 @@ def feature_names(model: Any) -> Array:
     --------
     >>> import numpy as np
     >>> from plstream import IncrementalPLS
-    >>> from plstream.inspection.names import feature_names
+    >>> from plstream.monitoring.names import feature_names
     >>> X = np.random.default_rng(0).normal(size=(10, 3))
     >>> feature_names(IncrementalPLS(1).fit(X, X[:, 0]))
     array(['x0', 'x1', 'x2'], dtype=object)

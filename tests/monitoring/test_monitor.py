@@ -10,8 +10,8 @@ from sklearn.exceptions import NotFittedError
 
 from plstream import IncrementalPLS, open_source
 from plstream.inspection import Monitor
-from plstream.inspection.limits import Q_LIMITS
-from plstream.inspection.residuals import residual_traces
+from plstream.monitoring.limits import Q_LIMITS
+from plstream.monitoring.residuals import residual_traces
 
 from ..oracles import regression_data
 from ..real_data import real_data

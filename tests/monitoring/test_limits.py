@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from plstream.inspection.limits import Q_LIMITS, Traces, box_limit, jackson_mudholkar_limit, pearson_limit, t2_limit
+from plstream.monitoring.limits import Q_LIMITS, Traces, box_limit, jackson_mudholkar_limit, pearson_limit, t2_limit
 
 
 def traces_of(eigenvalues, unit=1.0):

@@ -16,6 +16,7 @@ from ..sources.blocks import require_finite
 from ..statistics import Gram, Sketch
 from .limits import Q_LIMITS, Traces, t2_limit
 from .names import feature_names
+from .pipelines import instead_of
 from .residuals import divisor_of, residual_traces, residuals_of
 
 
@@ -37,7 +38,7 @@ class Checked(NamedTuple):
         return self.t2_alarm | self.q_alarm
 
 
-class _Normal(NamedTuple):
+class Normal(NamedTuple):
     """What is known of rows that are normal."""
 
     mean: Float64Array
@@ -128,7 +129,9 @@ class Monitor:
     def __init__(self, model: Any, *, level: float = 0.99, q_limit: str = "pearson", held_out: bool = True) -> None:
         self.model: Any = model
         if not issubclass(type(model), SolvedAttributes):
-            raise TypeError(f"A monitor is of a fitted IncrementalPLS, not of {type(model).__name__}.")
+            raise TypeError(
+                f"A monitor is of a fitted IncrementalPLS, not of {type(model).__name__}{instead_of(model)}."
+            )
         if not 0 < level < 1:
             raise ValueError(f"level must be a share between 0 and 1, not {level!r}.")
         if q_limit not in Q_LIMITS:
@@ -306,7 +309,7 @@ class Monitor:
 
         return by_blocks(self.model, X, both)
 
-    def _known(self) -> _Normal:
+    def _known(self) -> Normal:
         """Return what is normal."""
         if self._normal is None:
             if self._reference is None:
@@ -317,7 +320,7 @@ class Monitor:
             self._normal = self._from_reference(self._reference)
         return self._normal
 
-    def _from_state(self, state: Gram | Sketch) -> _Normal | None:
+    def _from_state(self, state: Gram | Sketch) -> Normal | None:
         """Return what the state of the model says, or None if it has seen too few rows."""
         n, c = state.effective_rows, self._solution.n_components
         dof = n - 1 - c
@@ -327,9 +330,9 @@ class Monitor:
         # Means and loadings, which are regressions on scores, were fitted to the rows, and are not exact for new ones.
         residuals = traces.scaled((n - 1) / dof).unbiased(dof).scaled(1 + (c + 1) / n)
         deviations = np.sqrt(self._solution.factors.score_squares[:c] / divisor_of(state))
-        return _Normal(np.zeros(c), np.diag(1 / deviations), n, residuals)
+        return Normal(np.zeros(c), np.diag(1 / deviations), n, residuals)
 
-    def _from_reference(self, reference: Gram) -> _Normal:
+    def _from_reference(self, reference: Gram) -> Normal:
         """Return what reference rows say."""
         n, c = reference.n_rows, self._solution.n_components
         if n < c + 2:
@@ -347,7 +350,7 @@ class Monitor:
             share = min((c + 1) / self._n_rows, 0.9)
             residuals = residuals.scaled((1 + share) / (1 - share))
         whitening = linalg.solve_triangular(root, np.eye(c), lower=True).T
-        return _Normal(reference.x_mean[:c], whitening, float(n), residuals)
+        return Normal(reference.x_mean[:c], whitening, float(n), residuals)
 
 
 def _finite(result: Float64Array, rows: Rows) -> Float64Array:

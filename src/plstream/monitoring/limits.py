@@ -70,7 +70,7 @@ def box_limit(level: float, traces: Traces) -> float:
 
     Examples
     --------
-    >>> from plstream.inspection.limits import Traces, box_limit
+    >>> from plstream.monitoring.limits import Traces, box_limit
     >>> round(box_limit(0.95, Traces(3.0, 3.0, 3.0)), 3)  # Three independent residuals: chi2 with three degrees.
     7.815
     """

@@ -1,0 +1,114 @@
+"""Cusum: a cumulative sum of how far values are above the usual ones, which it knows from the values themselves."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import special
+
+# Values before the first judgement.
+WARM_UP = 10
+# A value this far off is not taken as an example of what is usual.
+_UNUSUAL = 3.0
+# Deviations that each value may be above the mean before it counts as a step towards an alarm.
+_SLACK = 0.5
+# Deviations are not told apart beyond these: far out, probabilities underflow.
+_LARGEST = 30.0
+
+
+@dataclass
+class Cusum:
+    """A cumulative sum (CUSUM) of how far values are above usual ones, in deviations of the normal distribution.
+
+    Parameters
+    ----------
+    size : int
+        Values that usual ones are known from.
+    fixed : bool, default=False
+        Whether these are the first ones, else the last ones. After an alarm, a fixed sum takes nothing in as usual, and
+        raises no other one before values have been usual for so long that it is back at zero.
+    least : float, default=1e-4
+        The least variance that a value of weight one is taken to have: values that are all the same say nothing about
+        how much they vary. The default is for logarithms, of which a per cent is little.
+
+    Attributes
+    ----------
+    usual : deque of (float, float)
+        Values, and weights.
+    total : float
+        The sum.
+    n_rising : int
+        Values since it was last zero.
+    raised : bool
+        Whether it is fixed, and not back since an alarm.
+
+    Examples
+    --------
+    >>> from plstream.monitoring.cusum import Cusum
+    >>> cusum = Cusum(30)
+    >>> [cusum.add(value, 1.0, threshold=10.0) for value in [1.0, 1.1, 0.9, 1.2, 0.8] * 4 + [1.0, 4.0]][-2:]
+    [False, True]
+    """
+
+    size: int
+    fixed: bool = False
+    least: float = 1e-4
+    usual: deque[tuple[float, float]] = field(default_factory=deque)
+    total: float = 0.0
+    n_rising: int = 0
+    raised: bool = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether enough values have come to judge others by."""
+        return len(self.usual) >= WARM_UP
+
+    @property
+    def mean(self) -> float:
+        """The weighted mean of the usual values."""
+        values, weights = np.array(self.usual).T
+        return float(weights @ values / weights.sum())
+
+    def add(self, value: float, weight: float, threshold: float) -> bool:
+        """Take in a value, whose variance is inverse to its weight, and return whether it raises an alarm.
+
+        It does if the sum is above the threshold, and also by itself, if it is more than half of that off: what follows
+        may be usual again, to a model that has learnt from it.
+        """
+        z = self._deviations(value, weight) if self.is_ready else 0.0
+        is_jump = z > threshold / 2
+        self.total = max(0.0, self.total + z - _SLACK)
+        self.n_rising = (0 if is_jump else self.n_rising) + 1 if self.total else 0
+        # A jump must not be taken as usual: it would hide the values that follow.
+        if z < _UNUSUAL and not self.raised:
+            self._learn(value, weight)
+        if self.raised:
+            self.hold(threshold)
+            return False
+        alarm = is_jump or self.total > threshold
+        if alarm and self.fixed:
+            self.total, self.raised = threshold, True
+        return alarm
+
+    def hold(self, threshold: float) -> None:
+        """Raise no alarm before the sum, which is at most the threshold, is back at zero."""
+        self.total = min(self.total, threshold)
+        self.raised = self.total > 0
+
+    def _learn(self, value: float, weight: float) -> None:
+        if len(self.usual) == self.size:
+            if self.fixed:
+                return
+            self.usual.popleft()
+        self.usual.append((float(value), float(weight)))
+
+    def _deviations(self, value: float, weight: float) -> float:
+        values, weights = np.array(self.usual).T
+        variance = weights @ (values - self.mean) ** 2 / (len(values) - 1)
+        deviation = np.sqrt(max(variance, self.least) * (1 / weight + 1 / weights.sum()))
+        t = float(value - self.mean) / deviation
+        # Of few values, the deviation is known so badly that Student's distribution is far from the normal one.
+        z = -float(special.ndtri(special.stdtr(len(values) - 1, -abs(t))))
+        return float(np.copysign(min(z, _LARGEST), t))

@@ -1,0 +1,443 @@
+"""DriftTracker: whether a stream stays what it was, batch by batch."""
+
+from __future__ import annotations
+
+from collections import deque
+from copy import copy
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import linalg
+from sklearn.base import is_classifier
+from sklearn.utils import check_array, check_consistent_length
+
+from .._types import Array, Float64Array
+from ..estimators._base import unchanged_on_failure, validate_rows, validate_weight
+from ..estimators._solution import Solution, SolvedAttributes
+from ..sources import Source
+from ..statistics import Moments
+from .cusum import WARM_UP, Cusum
+from .names import feature_names
+from .pipelines import instead_of
+from .residuals import divisor_of, residuals_of
+
+WATCHED = ("error", "outside", "shift")
+# Usual batches that the reference is judged by, in windows. Of fewer, the mean is known so badly that small sums drift.
+_REFERENCE_WINDOWS = 10
+# Rows for each component, and for the mean, that a model needs to be a reference.
+_ROWS_A_COMPONENT = 10
+
+
+class Measured(NamedTuple):
+    """How far a batch is from what a model knows."""
+
+    error: float
+    """Root mean squared error of predictions, in deviations of y; for a classifier the share of wrong ones."""
+    outside: float
+    """Mean of Q, what of the rows the model does not represent, relative to that of the rows it was made from."""
+    shift: float
+    """Largest difference of a feature's mean from that of the rows it was made from, in deviations of the feature."""
+    shifted_feature: str
+    """The feature."""
+
+
+# Shares of wrong labels are compared by the arcsine of the root, whose variance is known, and all else by logarithms.
+_LEAST_VARIANCE_OF_SHARES = 0.25
+_UNKNOWN = Measured(np.nan, np.nan, np.nan, "")
+
+
+class Batch(NamedTuple):
+    """What a tracker records of a batch. All is measured with the model as it was before it learnt the batch."""
+
+    n_rows: int
+    """Rows in the batch."""
+    n_seen: int
+    """Rows before it."""
+    error: float
+    """Root mean squared error of predictions, in deviations of y; for a classifier the share of wrong ones."""
+    outside: float
+    """Mean of Q, what of the rows the model does not represent, relative to that of the rows before."""
+    shift: float
+    """Largest difference of a feature's mean from that of all rows before, in deviations of the feature."""
+    shifted_feature: str
+    """The feature."""
+    angle: float
+    """Largest angle, in degrees, between the space of the components and what it was after ten batches."""
+    retained_variance: float
+    """Share of the variance of X that the state of the model holds."""
+    reference: Measured | None
+    """Error, outside, shift and shifted feature as measured with the reference, if there is one."""
+    alarms: tuple[str, ...]
+    """Which of error, outside and shift have risen."""
+    reasons: tuple[str, ...]
+    """For each of them, what has risen, by how much and since when, in words."""
+
+
+class Snapshot(NamedTuple):
+    """A model as it was at some time, and the moments of the rows that it was made from."""
+
+    solution: Solution
+    moments: Moments
+    n_batches: int
+    """Batches before."""
+
+
+class DriftTracker:
+    """Test-then-train: every batch is first used to test the model, and then to train it.
+
+    Three numbers of each batch are watched: the ``error`` of the predictions, the part of X ``outside`` of the model,
+    and the ``shift`` of means (see ``Batch``). Each is measured twice: with the model as it is, which may follow the
+    stream, and with the *reference*, the model as it was at some time. So a change shows although the model learns it
+    at once, and a slow one although no batch is unlike those just before it.
+
+    An alarm is raised by a cumulative sum (CUSUM): the logarithm of a number is compared with those of earlier batches,
+    for the model the last ``window``, for the reference the first ten times as many since it was taken. What it is
+    above their mean, in deviations and less one half, is added up while it is positive. The sum raises an alarm above
+    ``threshold``, and a single batch does if it is more than half of that off. One change is one alarm: then the
+    comparison with the last batches begins anew, and that with the reference raises no other one before the stream is
+    as it was, or ``set_reference`` is called.
+
+    Parameters
+    ----------
+    model : IncrementalPLS
+        The model, which learns from ``partial_fit`` of the tracker. It may have learnt before. With ``forgetting`` it
+        follows changes.
+    window : int, default=30
+        Batches to compare with, ten or more. The reference is the model as it is given, if it has learnt from ten rows
+        for each component, or else the model after so many batches without an alarm.
+    threshold : float, default=10.0
+        Of the cumulative sums. Lower is faster, and raises more false alarms: see ``docs/monitoring.md`` for what can
+        be expected. Heavy tails or rows that depend on each other raise many more: use a higher one for these.
+    max_history : int, default=1000
+        Batches that the history holds. Older ones are dropped.
+
+    Attributes
+    ----------
+    history_ : deque of Batch
+        One record per batch.
+    alarms_ : deque of (int, Batch)
+        The batches with an alarm, and their numbers, counted from zero.
+    changed_ : tuple of str
+        Which of error, outside and shift are not as they were in the reference, since an alarm.
+    n_batches_ : int
+        Batches so far.
+
+    See Also
+    --------
+    Monitor : Judges single rows.
+
+    Notes
+    -----
+    The model is solved for every batch, so that batches should have some hundred rows, at least where there are many
+    features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import IncrementalPLS
+    >>> from plstream.inspection import DriftTracker
+    >>> rng = np.random.default_rng(0)
+    >>> tracker = DriftTracker(IncrementalPLS(n_components=2))
+    >>> for i in range(60):
+    ...     X = rng.normal(size=(50, 5))
+    ...     y = X[:, 0] + 0.1 * rng.normal(size=50) if i < 50 else X[:, 1]
+    ...     tracker = tracker.partial_fit(X, y)
+    >>> [(i, batch.alarms) for i, batch in tracker.alarms_]
+    [(50, ('error',))]
+    >>> tracker.changed_
+    ('error',)
+    >>> print(tracker.summary())
+    3,000 rows in 60 batches.
+    ...
+    Batch 50 (from row 2,500 on): the error rose to 1.66, 16.9 times what is usual for the reference.
+
+    If the change is meant to stay, what follows is compared with the model as it is now:
+
+    >>> tracker.set_reference().changed_
+    ()
+    """
+
+    def __init__(self, model: Any, *, window: int = 30, threshold: float = 10.0, max_history: int = 1000) -> None:
+        if not issubclass(type(model), SolvedAttributes):
+            raise TypeError(f"A tracker is of an IncrementalPLS, not of {type(model).__name__}{instead_of(model)}.")
+        if window < WARM_UP:
+            raise ValueError(f"window={window} is too few batches to compare with: use {WARM_UP} or more.")
+        self.model: Any = model
+        self.window, self.threshold, self.max_history = window, threshold, max_history
+        self.history_: deque[Batch] = deque(maxlen=max_history)
+        self.alarms_: deque[tuple[int, Batch]] = deque(maxlen=max_history)
+        self.n_batches_ = 0
+        self._sums = self._new_sums()
+        self._reference: Snapshot | None = None
+        self._reference_sums: dict[str, Cusum] = {}
+        # Batches without an alarm since a reference was looked for.
+        self._n_quiet = 0
+        self._moments: Moments | None = None
+        self._earlier: Float64Array | None = None
+
+    def __repr__(self) -> str:
+        return f"DriftTracker({self.model!r}, threshold={self.threshold:g}), {self.n_batches_} batches"
+
+    @property
+    def changed_(self) -> tuple[str, ...]:
+        """Which of error, outside and shift are not as they were in the reference, since an alarm."""
+        return tuple(name for name, total in self._reference_sums.items() if total.raised)
+
+    def partial_fit(self, X: Any, y: Any, **parameters: Any) -> Self:
+        """Test the model with a batch, and let it learn the batch.
+
+        A call that fails leaves the tracker and the model as they were.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their responses.
+        **parameters
+            Others of the model's ``partial_fit``.
+
+        Returns
+        -------
+        self : DriftTracker
+        """
+        if isinstance(X, Source):
+            raise TypeError("A tracker takes one batch after another: pass the blocks of the source.")
+        if self._moments is None and self._is_fitted():
+            self._moments = self._moments_of_model()
+            if self._has_rows(_ROWS_A_COMPONENT):
+                self.set_reference()
+        measured, reference = _UNKNOWN, None
+        if self._moments is not None and self._has_rows(1):
+            present = Snapshot(self.model._solution(), self._moments, self.n_batches_)
+            measured = self._measured(present, X, y)
+            if self._reference is not None and self._is_comparable(present.solution):
+                reference = self._measured(self._reference, X, y)
+        with unchanged_on_failure(self.model):
+            self.model.partial_fit(X, y, **parameters)
+            rows = validate_rows(self.model, X, reset=False)
+            weight = validate_weight(parameters.get("sample_weight"), rows.shape[0])
+            Y = np.empty((rows.shape[0], 0)) if self._of_labels else _columns(y)
+            before = self._moments
+            if before is None:
+                before = Moments(rows.shape[1], Y.shape[1], forgetting=getattr(self.model, "forgetting", 1.0))
+            moments = before.copy().update(rows, Y, weight)
+            solution = self.model._solution() if moments.n_rows > 1 + self._n_components() else None
+        self._moments = moments
+        self._record(rows.shape[0], before, measured, reference, solution)
+        return self
+
+    def set_reference(self) -> Self:
+        """Take the model as it is now as the reference, and the batches that follow as usual.
+
+        To be called after a change that is meant to stay, such as a new lamp, once the model has learnt enough rows
+        since; and by those who know better than the tracker when the stream is as it should be.
+
+        Returns
+        -------
+        self : DriftTracker
+        """
+        if self._moments is None and self._is_fitted():
+            self._moments = self._moments_of_model()
+        if self._moments is None or not self._has_rows(1):
+            raise ValueError("The model has not learnt enough rows to be a reference: call partial_fit first.")
+        self._reference = Snapshot(self.model._solution(), self._moments, self.n_batches_)
+        self._reference_sums, self._sums = self._new_sums(fixed=True), self._new_sums()
+        return self
+
+    def summary(self) -> str:
+        """Return what has been seen, in a few sentences."""
+        if not self.history_:
+            return "There has been no batch yet."
+        last = self.history_[-1]
+        lines = [f"{last.n_seen + last.n_rows:,} rows in {self.n_batches_:,} batches."]
+        recent = [batch for batch in self.history_ if np.isfinite(batch.error)][-10:]
+        if recent:
+            kind = "wrong" if self._of_labels else "deviations of y"
+            error = float(np.mean([batch.error for batch in recent]))
+            outside = float(np.mean([batch.outside for batch in recent]))
+            lines += [
+                f"Error on new rows in the last {len(recent)} batches: {error:.3g} {kind}.",
+                f"What of X is outside of the model: {outside:.3g} times as much as in the rows before.",
+                f"The model holds {100 * last.retained_variance:.4g} % of the variance of X.",
+            ]
+        if np.isfinite(last.angle):
+            lines.append(f"Its components have turned by {last.angle:.2g} degrees since batch {WARM_UP}.")
+        lines.append(self._about_reference())
+        if not self.alarms_:
+            lines.append("Nothing has changed that stands out.")
+        lines += [f"Batch {i} (from row {batch.n_seen:,} on): {', '.join(batch.reasons)}." for i, batch in self.alarms_]
+        return "\n".join(lines)
+
+    def _about_reference(self) -> str:
+        if self._reference is None:
+            return f"There is no reference yet: that takes {self.window} batches without an alarm."
+        text = f"The reference is the model as it was after {self._reference.n_batches:,} batches"
+        if not self.changed_:
+            return f"{text}."
+        return f"{text}, and not as there: {', '.join(self.changed_)}. If that is to stay, call set_reference."
+
+    def _measured(self, known: Snapshot, X: Any, y: Any) -> Measured:
+        """Return what is measured of a batch with the model as it was when its solution was this."""
+        model, (solution, moments, _) = copy(self.model), known
+        model._solved = solution
+        prediction = model.predict(X)
+        truth = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        check_consistent_length(prediction, truth)
+        rows = validate_rows(model, X, reset=False)
+        if self._of_labels:
+            error = float(np.mean(prediction != truth))
+        else:
+            # Not the divisors of y in the model, which are ones if it does not scale.
+            deviations = _deviations(moments.y_squares, moments)
+            errors = (_columns(truth) - _columns(prediction)) / np.where(deviations > 0, deviations, 1.0)
+            error = float(np.sqrt(np.mean(errors**2)))
+        q = sum(float(np.einsum("ij,ij->", e, e)) for _, e in residuals_of(solution, rows)) / rows.shape[0]
+        # A constant column has no deviation to measure by: that it varies is seen in what is outside of the model.
+        deviations = _deviations(moments.x_squares, moments)
+        total = float(np.sum(np.square(deviations / solution.x_scale))) or 1.0
+        # Not as a share of the total: components that are known badly turn, and so take more or less of X with them.
+        left = max(1 - float(np.sum(solution.x_explained_variance_ratio)), 1e-12) * total
+        means = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
+        shifts = np.abs(means - moments.x_mean) / np.where(deviations > 0, deviations, np.inf)
+        at = int(np.argmax(shifts))
+        return Measured(error, q / left, float(shifts[at]), str(feature_names(model)[at]))
+
+    def _record(
+        self,
+        n_rows: int,
+        before: Moments,
+        measured: Measured,
+        reference: Measured | None,
+        solution: Solution | None,
+    ) -> None:
+        found = {} if measured is _UNKNOWN else self._judge(n_rows, before, measured, reference)
+        angle, retained = np.nan, np.nan
+        if solution is not None:
+            retained = solution.retained_variance
+            present = solution.x_rotations[:, : solution.n_components]
+            if self._earlier is not None and present.size and self._earlier.size:
+                angle = float(np.degrees(linalg.subspace_angles(present, self._earlier).max()))
+            elif self.n_batches_ + 1 >= WARM_UP:
+                self._earlier = present.copy()
+        batch = Batch(n_rows, before.n_rows, *measured, angle, retained, reference, tuple(found), tuple(found.values()))
+        self.history_.append(batch)
+        if found:
+            self.alarms_.append((self.n_batches_, batch))
+        self.n_batches_ += 1
+        if solution is not None:
+            self._look_for_reference(solution, is_quiet=not found)
+
+    def _judge(self, n_rows: int, before: Moments, measured: Measured, reference: Measured | None) -> dict[str, str]:
+        """Return what has risen, with the reason."""
+        found = {}
+        known = self._values(measured, n_rows, before)
+        by_reference = {}
+        if reference is not None and self._reference is not None:
+            by_reference = self._values(reference, n_rows, self._reference.moments)
+        for name in WATCHED:
+            total = self._sums[name]
+            if total.add(*known[name], self.threshold):
+                found[name] = self._reason(name, measured, known[name][0], total)
+            if name in by_reference:
+                fixed = self._reference_sums[name]
+                if fixed.add(*by_reference[name], self.threshold):
+                    found[name] = self._reason(name, reference, by_reference[name][0], fixed)
+                elif name in found:
+                    # The same change is not to be told twice.
+                    fixed.hold(self.threshold)
+            if name in found:
+                self._sums[name] = self._new_sums()[name]
+        return found
+
+    def _values(self, measured: Measured, n_rows: int, moments: Moments) -> dict[str, tuple[float, float]]:
+        """Return values to compare with those of other batches, and their weights.
+
+        Errors and residuals are means over rows; a shift is a deviation of a mean, to be compared with that.
+        """
+        n_known = moments.effective_rows
+        error = np.arcsin(np.sqrt(measured.error)) if self._of_labels else _logarithm(measured.error)
+        shift = measured.shift * np.sqrt(n_rows * n_known / (n_rows + n_known))
+        return {
+            "error": (float(error), n_rows),
+            "outside": (_logarithm(measured.outside), n_rows),
+            "shift": (_logarithm(shift), 1),
+        }
+
+    def _new_sums(self, *, fixed: bool = False) -> dict[str, Cusum]:
+        size = _REFERENCE_WINDOWS * self.window if fixed else self.window
+        sums = {name: Cusum(size, fixed) for name in WATCHED}
+        if self._of_labels:
+            sums["error"].least = _LEAST_VARIANCE_OF_SHARES
+        return sums
+
+    def _reason(self, name: str, measured: Any, value: float, total: Cusum) -> str:
+        usual = "what is usual for the reference" if total.fixed else "what was usual"
+        times = f"{np.exp(value - total.mean):.3g} times {usual}"
+        if name == "error" and self._of_labels:
+            times = f"where {np.sin(total.mean) ** 2:.3g} {usual.removeprefix('what ')}"
+        since = f", since about batch {self.n_batches_ + 1 - total.n_rising}" if total.n_rising > 1 else ""
+        parts = {
+            "error": f"the error rose to {measured.error:.3g}, {times}",
+            "outside": f"what is outside of the model rose to {times}",
+            "shift": f"the mean of {measured.shifted_feature} is {measured.shift:.2g} deviations off, {times}",
+        }
+        return parts[name] + since
+
+    def _look_for_reference(self, solution: Solution, *, is_quiet: bool) -> None:
+        """Take the model as the reference when there have been enough batches without an alarm, and enough rows."""
+        if self._is_comparable(solution) and (is_quiet or self._reference_sums["error"].is_ready):
+            return
+        # What came after a change says nothing about what was usual before it.
+        self._reference, self._reference_sums = None, {}
+        self._n_quiet = self._n_quiet + 1 if is_quiet else 0
+        if self._n_quiet >= self.window and self._has_rows(_ROWS_A_COMPONENT):
+            sums = self._sums
+            self.set_reference()
+            self._sums, self._n_quiet = sums, 0
+
+    def _is_comparable(self, solution: Solution) -> bool:
+        """Return whether there is a reference, and it has all classes."""
+        return self._reference is not None and len(self._reference.solution.y_mean) == len(solution.y_mean)
+
+    @property
+    def _of_labels(self) -> bool:
+        return bool(is_classifier(self.model))
+
+    def _is_fitted(self) -> bool:
+        return bool(self.model.__sklearn_is_fitted__())
+
+    def _has_rows(self, n_for_each: int) -> bool:
+        """Return whether the model has learnt so many rows for each component and the mean, and one more."""
+        n_rows = 0 if self._moments is None else self._moments.n_rows
+        return n_rows > n_for_each * (1 + self._n_components())
+
+    def _n_components(self) -> int:
+        parameters = self.model.get_params(deep=False)
+        return int(parameters.get("n_components") or parameters["max_components"])
+
+    def _moments_of_model(self) -> Moments | None:
+        """Return the moments of the rows that the model has learnt before."""
+        stream = self.model._stream
+        if stream is None:
+            return None
+        state = stream.current()
+        moments = Moments(state.shape[0], 0 if self._of_labels else state.shape[1], forgetting=state.forgetting)
+        of_y = {"y_origin", "y_offset", "y_squares", "cross"} if self._of_labels else set()
+        for name in vars(moments).keys() - of_y:
+            setattr(moments, name, copy(getattr(state, name)))
+        return moments
+
+
+def _columns(y: Any) -> Float64Array:
+    columns: Array = np.asarray(y, dtype=np.float64)
+    return columns.reshape(len(columns), -1)
+
+
+def _deviations(squares: Float64Array, moments: Moments) -> Float64Array:
+    deviations: Float64Array = np.sqrt(squares / divisor_of(moments))
+    return deviations
+
+
+def _logarithm(value: float) -> float:
+    return float(np.log(max(value, 1e-12)))
