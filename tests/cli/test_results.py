@@ -10,6 +10,7 @@ from sklearn.metrics import r2_score, root_mean_squared_error
 
 import plstream
 from plstream import CIPLS, IncrementalPLS, IncrementalPLSClassifier, InfFSS, VIPSelector, load, open_source, save
+from plstream.inspection import DriftTracker, Monitor
 from plstream.inspection.scores import Regression
 
 
@@ -245,3 +246,19 @@ def test_info_of_data_with_text(done, folder):
     assert "text" not in done("info", "data.csv", "--exclude", "kind")
     (folder / "odd.csv").write_text('a,"b, ""c"""\n1,red\n2,blue\n')
     assert 'text:      b, "c": to be left out' in done("info", "odd.csv")
+
+
+def test_monitors_and_trackers_are_used_as_their_models(folder, done, arrays):
+    model = IncrementalPLS(2).partial_fit(arrays.X, arrays.y)
+    save(model, "model.plstream")
+    save(Monitor(model).partial_fit(arrays.X), "monitor.plstream")
+    save(DriftTracker(model), "tracker.plstream")
+    for name in ("monitor", "tracker"):
+        done("predict", f"{name}.plstream", "X.npy", "-o", f"{name}.npy")
+        np.testing.assert_array_equal(np.load(folder / f"{name}.npy"), model.predict(arrays.X))
+        assert done("evaluate", f"{name}.plstream", "X.npy", "-t", "y.npy") == done(
+            "evaluate", "model.plstream", "X.npy", "-t", "y.npy"
+        )
+        assert "IncrementalPLS, 2 component(s) of 5 feature(s), 300 row(s)" in done("info", f"{name}.plstream")
+    assert "0.99, with 300 reference row(s)" in done("info", "monitor.plstream")
+    assert "0, with 0 alarm(s)" in done("info", "tracker.plstream")

@@ -17,11 +17,12 @@ import numpy as np
 from sklearn.base import clone
 
 from plstream import load, save
+from plstream.inspection import DriftTracker, Monitor
 from plstream.persistence import ModelFileError
 from tests.fuzzing import cut, flip_bits, insert, pick, rounds, swap
 
 from .forge import put_together, take_apart
-from .models import CASES, data, fitted, learn
+from .models import CASES, data, fitted, learn, watchers
 
 # What a number or a text in a file may be changed to.
 VALUES = [
@@ -32,7 +33,7 @@ VALUES = [
     {"numpy": "int64", "value": 2}, {"numpy": "float32", "value": 1e300}, {"parameter": "estimator"},
     {"parameter": "random_state"}, {"array": "<U1", "values": ["a", "b"]}, {"array": "<i8", "values": [0, 1, 2]},
     {"array": "object", "values": ["a"] * 7}, {"class": "Gram", "fields": {}}, {"tensor": "model", "type": "F64"},
-    {"dict": [["no", 2]]},
+    {"dict": [["no", 2]]}, "Monitor", "DriftTracker", "error",
 ]  # fmt: skip
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 1e300, -1e300, 1e-300, 5e-324, np.nan, np.inf, -np.inf, 2.0**53]
 
@@ -122,7 +123,7 @@ MUTATIONS = DAMAGES + FORGERIES
 
 
 def originals(folder):
-    """Return the files of all models, after a few rows and after a fit."""
+    """Return the files of all models, after a few rows and after a fit, and of what watches them."""
     path, contents = folder / "original.plstream", []
     for case in CASES:
         X, y = data(case.target, n=40, m=7)
@@ -130,6 +131,9 @@ def originals(folder):
         for model in models:
             save(model, path)
             contents.append(path.read_bytes())
+    for watcher in watchers(m=7).values():
+        save(watcher, path)
+        contents.append(path.read_bytes())
     return contents
 
 
@@ -139,6 +143,8 @@ def outcome_of(path):
         model = load(path)
     except ModelFileError:
         return "refused"
+    if isinstance(model, Monitor | DriftTracker):
+        return outcome_of_watching(model)
     n_features = getattr(model, "n_features_in_", 7)
     X = np.random.default_rng(0).normal(size=(3, n_features))
     try:
@@ -151,6 +157,23 @@ def outcome_of(path):
         with suppress(ValueError, TypeError):
             model.partial_fit(X, np.array([0.5, 1.0, 2.0]))
     return outcome
+
+
+def outcome_of_watching(watcher):
+    """Use a monitor or a tracker; any error but the ones that users are told of is raised."""
+    X = np.random.default_rng(0).normal(size=(8, getattr(watcher.model, "n_features_in_", 7)))
+    try:
+        if isinstance(watcher, Monitor):
+            watcher.check(X)
+            watcher.partial_fit(X).check(X)
+        else:
+            watcher.summary()
+            for _ in range(2):
+                watcher.partial_fit(X, np.linspace(0, 1, 8))
+            watcher.summary()
+    except (ValueError, TypeError):
+        return "loads, and says why it does not watch"
+    return "works"
 
 
 def fuzz(n_rounds, seed=0):

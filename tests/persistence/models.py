@@ -3,6 +3,7 @@
 import re
 import warnings
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from plstream import (
     InfFSU,
     VIPSelector,
 )
+from plstream.inspection import DriftTracker, Monitor
 
 
 @dataclass
@@ -123,6 +125,48 @@ def fitted(case, X, y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return clone(case.model).fit(X, y)
+
+
+@cache
+def watchers(m=ENOUGH_FEATURES):
+    """Return monitors and trackers in every state worth a file, by name: made once, to be copied before a change."""
+    X, y = data(n=60, m=m)
+    labels = data("many", n=60, m=m)[1]
+    frugal = {"solver": "sketch", "sketch_size": 6}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {
+            "monitor": Monitor(IncrementalPLS().partial_fit(X, y), level=0.9, q_limit="box"),
+            "monitor of a sketch": Monitor(IncrementalPLS(**frugal).fit(X, data("values", n=60, m=m)[1])),
+            "monitor that knows nothing": Monitor(IncrementalPLS(3, scale=False).fit(X, y), held_out=False),
+            "monitor of reference rows": Monitor(IncrementalPLS().fit(X, y)).partial_fit(X[:20]),
+            "monitor that was asked": asked(Monitor(IncrementalPLSCV(3).fit(X, y)).partial_fit(X)),
+            "monitor of classes": Monitor(IncrementalPLSClassifier(solver="gram").fit(X, labels)),
+            "monitor of a constant": Monitor(IncrementalPLS().partial_fit(X, np.zeros(60))).partial_fit(X),
+            "tracker": DriftTracker(IncrementalPLS(3, forgetting=0.99), window=12, threshold=7.0, max_history=20),
+            "tracker of a few rows": tracked(DriftTracker(IncrementalPLS()), m, 3),
+            "tracker with a reference": tracked(DriftTracker(IncrementalPLS(2, scale=False), window=10), m, 25),
+            "tracker after a change": tracked(
+                DriftTracker(IncrementalPLS(forgetting=0.9), window=10, max_history=8), m, 40, change=30
+            ),
+            "tracker of a fitted model": tracked(DriftTracker(IncrementalPLS(**frugal).fit(X, y)), m, 4),
+            "tracker of values": tracked(DriftTracker(IncrementalPLSCV(2), window=10), m, 12, "values"),
+            "tracker of classes": tracked(DriftTracker(IncrementalPLSClassifier(), window=10), m, 14, "many"),
+        }
+
+
+def asked(monitor):
+    assert monitor.t2_limit_ > 0
+    return monitor
+
+
+def tracked(tracker, m, n_batches, target="value", change=None):
+    """Let a tracker follow batches, of which some have another y."""
+    X, y = data(target, n=9 * n_batches, m=m, seed=1)
+    for i in range(n_batches):
+        rows = slice(9 * i, 9 * i + 9)
+        learn(tracker, X[rows], y[rows] if change is None or i < change else 5 - 3 * y[rows])
+    return tracker
 
 
 def assert_identical(actual, expected, where="model"):

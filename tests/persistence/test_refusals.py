@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import struct
+from copy import copy
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from plstream.persistence import ModelFileError
 from plstream.statistics import Buffered
 
 from .forge import put_together, take_apart
-from .models import data, learn
+from .models import data, learn, watchers
 
 
 @pytest.fixture
@@ -204,6 +205,91 @@ def test_edited(place, value, match, path, parts):
         node = node[name]
     node[place[-1]] = value
     refused(path, put_together(document, tensors), match)
+
+
+_MOMENTS = ["_moments", "fields"]
+_SUM = ["_sums", 0, "fields"]
+_BATCH = ["history_", 0, "fields"]
+# The same for what watches models: which one, where in its fields, and what to put there.
+WATCHER_EDITS = [
+    ("monitor", ["level"], 1.5, "number from 0"),
+    ("monitor", ["q_limit"], "os.system", "one of pearson"),
+    ("monitor", ["model"], None, "not of the class"),
+    ("monitor", ["model", "class"], "CIPLS", "not of the class"),
+    ("monitor", ["model", "fields"], None, "no part of the model"),
+    ("monitor", ["_n_rows"], -1, "number from 0"),
+    ("monitor", ["_unit"], {"float": "nan"}, "number from 0"),
+    ("monitor", ["_normal", "fields", "n_rows"], {"float": "nan"}, "number from 0"),
+    ("monitor", ["_normal", "fields", "residuals", "fields", "third"], "much", "is not a number"),
+    ("monitor", ["_normal", "fields", "more"], 1, "not known"),
+    ("monitor", ["_solution", "fields", "factors", "fields", "n_components"], 3, "all components are monitored"),
+    ("monitor", ["_solution", "fields", "factors", "fields", "n_components"], 1, "all components are monitored"),
+    ("monitor of reference rows", ["_reference", "class"], "Sketch", "not of the class"),
+    ("monitor of reference rows", ["_reference", "fields", "n_rows"], -3, "whole number from 0"),
+    (
+        "monitor of reference rows",
+        ["_solution", "fields", "factors", "fields", "n_components"],
+        1,
+        "reference rows are of all components",
+    ),
+    ("tracker", ["model", "class"], "DriftTracker", "not of the class"),
+    ("tracker", ["window"], 3, "whole number from 10"),
+    ("tracker", ["threshold"], {"float": "nan"}, "number from 0"),
+    ("tracker", ["max_history"], -1, "whole number from 0"),
+    ("tracker", ["_sums"], [], "not a list of the right length"),
+    ("tracker with a reference", [*_MOMENTS, "forgetting"], 2.0, "number from 0"),
+    ("tracker with a reference", ["_moments"], None, "no part of the model|rows before"),
+    ("tracker with a reference", ["_reference"], None, "no part of the model|with a reference"),
+    ("tracker with a reference", ["_reference_sums"], [], "no part of the model|with a reference"),
+    ("tracker with a reference", ["_reference", "fields", "n_batches"], -1, "whole number from 0"),
+    ("tracker with a reference", [*_SUM, "size"], 9, "whole number from 10"),
+    ("tracker with a reference", [*_SUM, "total"], {"float": "inf"}, "number from 0"),
+    ("tracker with a reference", [*_SUM, "raised"], 1, "not true or false"),
+    ("tracker with a reference", [*_SUM, "more"], 1, "not known"),
+    ("tracker with a reference", [*_BATCH, "alarms"], ["fire"], "one of error, outside, shift"),
+    ("tracker with a reference", [*_BATCH, "reasons"], [1], "not a text"),
+    ("tracker with a reference", [*_BATCH, "shifted_feature"], 3, "not a text"),
+    ("tracker with a reference", [*_BATCH, "error"], "large", "is not a number"),
+    ("tracker with a reference", ["alarms_"], [{"number": 1}], "lacks 'batch'"),
+]
+
+
+@pytest.mark.parametrize(("name", "place", "value", "match"), WATCHER_EDITS)
+def test_edited_monitors_and_trackers(name, place, value, match, path):
+    save(watchers(m=7)[name], path)
+    document, tensors = take_apart(path.read_bytes())
+    node = document["model"]["fields"]
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = value
+    refused(path, put_together(document, tensors), match)
+
+
+def test_arrays_of_monitors_and_trackers(path):
+    made = watchers(m=7)
+    for name, tensor, value in (
+        ("monitor", "model._normal.mean", np.nan),
+        ("monitor", "model._normal.whitening", np.inf),
+        ("tracker with a reference", "model._moments.x_squares", -1.0),
+        ("tracker with a reference", "model._reference.moments.y_squares", -1.0),
+        ("tracker with a reference", "model._sums.0.usual", np.nan),
+        ("tracker with a reference", "model._earlier", np.inf),
+    ):
+        save(made[name], path)
+        document, tensors = take_apart(path.read_bytes())
+        tensors[tensor][2] = struct.pack("<d", value) + tensors[tensor][2][8:]
+        refused(path, put_together(document, tensors), f"{tensor} has numbers that it cannot have")
+    tensors["model._earlier"][2] = bytes(len(tensors["model._earlier"][2]))
+    tensors["model._sums.0.usual"][2] = bytes(len(tensors["model._sums.0.usual"][2]))
+    refused(path, put_together(document, tensors), "breaks a rule: values have weights")
+
+
+def test_a_tracker_of_other_features_than_its_model(path):
+    X, y = data(m=7)
+    tracker = copy(watchers(m=7)["tracker of a few rows"])
+    tracker.model = IncrementalPLS().partial_fit(X[:, :6], y)
+    with pytest.raises(ValueError, match="the features and responses of the rows before, which a model file cannot"):
+        save(tracker, path)
 
 
 def test_missing_field(path, parts):

@@ -1,6 +1,7 @@
 """Every estimator through a file and back: the same to the last bit, and it goes on as if nothing had happened."""
 
 import warnings
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -22,8 +23,9 @@ from plstream import (
     load,
     save,
 )
+from plstream.inspection import DriftTracker
 
-from .models import CASES, STREAMS, assert_identical, data, fitted, learn
+from .models import CASES, STREAMS, assert_identical, data, fitted, learn, watchers
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The rows so far have only:UserWarning"),
@@ -89,6 +91,43 @@ def test_in_mid_stream(case, scale, through_file):
             assert_identical(twin.transform(X), model.transform(X))
     assert_identical(twin, model)
     assert_identical(twin.transform(X), model.transform(X))
+
+
+WATCHERS = watchers()
+
+
+@pytest.mark.parametrize("name", WATCHERS)
+def test_monitors_and_trackers(name, through_file):
+    watcher = deepcopy(WATCHERS[name])
+    twin = through_file(watcher)
+    assert_identical(twin, watcher)
+    if name.startswith("monitor"):
+        X = data(n=30, seed=2)[0]
+        if "nothing" not in name:
+            assert_identical(twin.check(X), watcher.check(X))
+            assert_identical(twin.contributions(X, "t2"), watcher.contributions(X, "t2"))
+        twin, watcher = twin.partial_fit(X), watcher.partial_fit(X)
+        assert_identical(twin, watcher)
+        assert_identical(twin.check(X), watcher.check(X))
+        return
+    X, y = data({"values": "values", "classes": "many"}.get(name.split()[-1], "value"), n=72, seed=2)
+    for start in range(0, 72, 9):
+        rows = slice(start, start + 9)
+        for each in (watcher, twin):
+            learn(each, X[rows], y[rows])
+        assert_identical(twin, watcher)
+    assert twin.summary() == watcher.summary()
+    assert_identical(through_file(twin.set_reference()), watcher.set_reference())
+
+
+def test_a_tracker_that_is_saved_after_every_batch_finds_the_same(through_file):
+    assert WATCHERS["tracker after a change"].changed_
+    twin = DriftTracker(IncrementalPLS(forgetting=0.9), window=10, max_history=8)
+    X, y = data(n=360, seed=1)
+    for i in range(40):
+        rows = slice(9 * i, 9 * i + 9)
+        twin = through_file(twin).partial_fit(X[rows], y[rows] if i < 30 else 5 - 3 * y[rows])
+    assert_identical(twin, WATCHERS["tracker after a change"])
 
 
 @pytest.mark.parametrize("solver", ["gram", "sketch"])

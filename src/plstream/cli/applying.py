@@ -10,12 +10,19 @@ from typing import Any
 
 from .._types import Array
 from ..estimators._sources import validate_source
+from ..monitoring import DriftTracker, Monitor
 from ..persistence import load
 from ..progress import track
 from ..sources import DataError, Source
 from .options import open_data
 from .output import ENDINGS, require_free, writing
 from .progress import shown
+
+
+def load_model(path: Path) -> Any:
+    """Load a model; of a monitor or a tracker, which have one, that."""
+    loaded = load(path)
+    return loaded.model if isinstance(loaded, Monitor | DriftTracker) else loaded
 
 
 def open_for(model: Any, data: str, target: list[str] | None = None, **options: Any) -> Source:
@@ -50,7 +57,7 @@ def apply(
 ) -> None:
     """Write what a method of a model returns for all rows."""
     require_free(output, force=force, endings=ENDINGS)
-    model = load(model_file)
+    model = load_model(model_file)
     if not hasattr(model, method):
         raise ValueError(f"{type(model).__name__} cannot {method}: it only has scores, for plstream transform.")
     source = open_for(model, data, **options)

@@ -22,14 +22,13 @@ def evaluate(
     plstream evaluate model.plstream test.npy --target labels.npy
     """
     from ..inspection.scores import Score, score_for
-    from ..persistence import load
-    from .applying import in_blocks, open_for
+    from .applying import in_blocks, load_model, open_for
     from .output import print_table
     from .progress import shown
 
     if not target:
         raise ValueError("Say what is true with --target: a column, or a file.")
-    loaded = load(model)
+    loaded = load_model(model)
     source = open_for(
         loaded,
         data,

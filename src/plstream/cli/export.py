@@ -39,12 +39,13 @@ def export(
     \b
     plstream export model.plstream -o model.onnx
     """
-    from ..persistence import export_onnx, load
+    from ..persistence import export_onnx
+    from .applying import load_model
     from .output import require_free
 
     require_free(output, force=force)
     if output.exists() and output.samefile(model):
         raise ValueError(f"{output} is the model itself: choose another file to write.")
     export_onnx(
-        load(model), output, method=None if method is None else method.value, dtype=dtype.value, overwrite=force
+        load_model(model), output, method=None if method is None else method.value, dtype=dtype.value, overwrite=force
     )

@@ -30,7 +30,7 @@ def info(
 
         if target or columns or exclude:
             raise ValueError(f"{file} is a model, which has no columns to choose: leave out what is for data.")
-        facts = _of_model(load(file))
+        facts = _of_loaded(load(file))
     else:
         facts = _of_data(
             file,
@@ -56,6 +56,20 @@ def _is_model(path: Path) -> bool:
         begin = file.read(9)
     length = int.from_bytes(begin[:8], "little")
     return path.suffix == ".plstream" or (begin[8:] == b"{" and length <= min(LONGEST_HEADER, path.stat().st_size))
+
+
+def _of_loaded(loaded: Any) -> dict[str, Any]:
+    from ..monitoring import DriftTracker, Monitor
+
+    if not isinstance(loaded, Monitor | DriftTracker):
+        return _of_model(loaded)
+    facts: dict[str, Any] = {"class": type(loaded).__name__}
+    if isinstance(loaded, Monitor):
+        facts["level"] = f"{loaded.level:g}, with {loaded.n_reference_rows_:,} reference row(s)"
+    else:
+        facts["batches"] = f"{loaded.n_batches_:,}, with {len(loaded.alarms_):,} alarm(s)"
+        facts["changed"] = ", ".join(loaded.changed_) or "nothing"
+    return facts | {f"model {name}": fact for name, fact in _of_model(loaded.model).items()}
 
 
 def _of_model(model: Any) -> dict[str, Any]:

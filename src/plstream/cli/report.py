@@ -37,8 +37,7 @@ def report(
     """
     from ..inspection import model_report
     from ..inspection.interactive import scripts
-    from ..persistence import load
-    from .applying import open_for
+    from .applying import load_model, open_for
     from .errors import tell
     from .output import STANDARD_OUTPUT, require_free
     from .progress import is_shown, shown
@@ -48,7 +47,7 @@ def report(
     require_free(output, force=force, endings=(".html", ".htm"))
     # Before any work.
     scripts()
-    loaded = load(model)
+    loaded = load_model(model)
     options = {
         "columns": columns,
         "exclude": exclude,
