@@ -7,8 +7,10 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
@@ -18,6 +20,9 @@ from sklearn.metrics import (
     recall_score,
     root_mean_squared_error,
 )
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from plstream import (
     CCIPCA,
@@ -33,7 +38,7 @@ from plstream import (
     VIPSelector,
     open_source,
 )
-from plstream.inspection import interactive, model_report, report
+from plstream.inspection import DriftTracker, interactive, model_report, report
 
 from ..browser import Tab, check_page
 from ..real_data import real_data
@@ -540,6 +545,43 @@ def test_what_is_refused():
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         model_report(model, X, y)
+
+
+def test_a_pipeline_is_a_page_about_its_last_step():
+    pandas = pytest.importorskip("pandas")
+    X, y = make_data()
+    frame = pandas.DataFrame(1000 + 5 * X, columns=[f"sensor {i}" for i in range(X.shape[1])])
+    pipeline = make_pipeline(StandardScaler(), "passthrough", IncrementalPLS(2, solver="gram")).fit(frame, y)
+    page = model_report(pipeline, frame, y)
+    inner = model_report(pipeline[-1], StandardScaler().fit_transform(frame), y)
+    assert page.lead[0] == inner.lead[0].removesuffix(".") + ", after StandardScaler."
+    assert "2 components" in page.lead[0]
+    assert f"{len(X)} rows" in page.lead[0]
+    assert page.lead[1:] == inner.lead[1:]
+    text = text_of(page)
+    # Arrays have no names, but the step that returned them knows them.
+    assert "sensor 1" in text
+    assert "x1" not in text.split()
+    alone = model_report(make_pipeline(IncrementalPLS(2)).fit(X, y)).lead
+    assert alone == model_report(IncrementalPLS(2).fit(X, y)).lead
+
+
+def test_pipelines_that_are_refused():
+    X, y = make_data()
+    pipeline = make_pipeline(StandardScaler(), IncrementalPLS(2))
+    with pytest.raises(NotFittedError):
+        model_report(pipeline)
+    pipeline.fit(X, y)
+    with pytest.raises(TypeError, match=r"take rows in memory, not \w+: pass its"):
+        model_report(pipeline, open_source(X, target=y))
+    with pytest.raises(TypeError, match="of plstream, not of Ridge"):
+        model_report(make_pipeline(StandardScaler(), Ridge()).fit(X, y))
+    with pytest.raises(TypeError, match="of plstream, not of PLSRegression"):
+        model_report(PLSRegression().fit(X, y))
+    with pytest.raises(TypeError, match="not of GridSearchCV: pass its best_estimator_"):
+        model_report(GridSearchCV(IncrementalPLS(), {"n_components": [1, 2]}, cv=2).fit(X, y))
+    with pytest.raises(TypeError, match="not of DriftTracker: pass its model"):
+        model_report(DriftTracker(IncrementalPLS()))
 
 
 def test_without_plotly(monkeypatch):

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from plstream import CIPLS, IncrementalPLS, IncrementalPLSClassifier
+from plstream import CIPLS, IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
 from plstream.inspection import (
     CoefficientsDisplay,
     CrossValidationDisplay,
@@ -384,6 +386,32 @@ def test_monitoring(data, model):
     over_time = drawn(MonitoringDisplay.from_estimator(model, X, kind="time"))
     np.testing.assert_allclose(over_time.ax_.lines[0].get_ydata(), checked.t2 / Monitor(model).t2_limit_)
     assert by_gid(over_time.ax_, "limit").get_ydata() == [1, 1]
+
+
+def test_pipelines_are_drawn_as_their_last_step(data):
+    pandas = pytest.importorskip("pandas")
+    X, y = data
+    frame = pandas.DataFrame(10 + 3 * X, columns=[f"sensor {i}" for i in range(60)])
+    pipeline = make_pipeline(StandardScaler(), IncrementalPLS(3, solver="gram")).fit(frame, y)
+    rows, last = StandardScaler().fit_transform(frame), pipeline[-1]
+    for display in (LoadingsDisplay, CoefficientsDisplay, VIPDisplay):
+        actual, expected = display.from_estimator(pipeline), display.from_estimator(last)
+        for name, values in expected.values.items():
+            np.testing.assert_array_equal(actual.values[name], values)
+        assert list(actual.feature_names) == list(frame.columns)
+        assert list(expected.feature_names) == [f"x{i}" for i in range(60)]
+    explained = ExplainedVarianceDisplay.from_estimator(pipeline)
+    np.testing.assert_array_equal(explained.x_ratio, last.x_explained_variance_ratio_)
+    scores = ScoresDisplay.from_estimator(pipeline, frame, y)
+    np.testing.assert_allclose(scores.scores, last.transform(rows)[:, :2])
+    assert scores.ellipse.n_rows == len(X)
+    found = MonitoringDisplay.from_estimator(pipeline, frame)
+    np.testing.assert_allclose(found.q, Monitor(last).q(rows))
+    predicted = PredictionDisplay.from_estimator(pipeline, frame, y)
+    np.testing.assert_allclose(predicted.y_pred, last.predict(rows))
+    validated = make_pipeline(StandardScaler(), IncrementalPLSCV(3)).fit(frame, y)
+    assert CrossValidationDisplay.from_estimator(validated).chosen == validated[-1].n_components_
+    plt.close("all")
 
 
 def test_axes_that_are_given_are_used_and_nothing_else_is_touched(data, model):

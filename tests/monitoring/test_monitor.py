@@ -7,6 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from plstream import IncrementalPLS, open_source
 from plstream.inspection import Monitor
@@ -318,6 +320,14 @@ def test_too_few_rows():
         Monitor(streamed(X, y)).partial_fit(np.repeat(Z[:2], 10, axis=0)).check(Z)
     wide = Monitor(streamed(X[:20].repeat(30, axis=1), y[:20]))
     assert np.isfinite([wide.t2_limit_, wide.q_limit_]).all()
+
+
+def test_pipelines_are_refused():
+    X, y, _ = process(100, 5, 0)
+    pipeline = make_pipeline(StandardScaler(), IncrementalPLS(2, solver="gram")).fit(X, y)
+    with pytest.raises(TypeError, match=r"not of Pipeline: pass its last step, model\[-1\], and rows as the steps"):
+        Monitor(pipeline)
+    assert Monitor(pipeline[-1]).check(pipeline[:-1].transform(X)).alarm.mean() < 0.1
 
 
 def test_bad_calls():

@@ -9,6 +9,7 @@ import numpy as np
 import plstream
 
 from .._types import Array, Float64Array
+from ..monitoring.pipelines import last_step
 from ..sources.columns import listed
 from .applied import N_COMPONENTS, Applied, apply_model
 from .cautions import Caution, cautions
@@ -47,7 +48,8 @@ def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None 
     Parameters
     ----------
     model : object
-        A fitted model or selector of this package.
+        A fitted model or selector of this package, or scikit-learn's ``Pipeline`` that ends with one: then the page is
+        about its last step, and about rows as the steps before it return them.
     X : array-like or sparse matrix of shape (n_samples, n_features), or source, default=None
         Rows to try the model on, best such that it has not learnt from.
     y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
@@ -81,7 +83,7 @@ def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None 
     traits = Traits(model)
     if traits.is_selector and X is not None:
         raise ValueError(f"{traits.kind} keeps features, and has neither scores nor predictions: leave out the data.")
-    found = None if X is None else apply_model(model, X, y)
+    found = None if X is None else apply_model(*last_step(model, X), y)
     responses = traits.responses(None if found is None else found.target_names)
     watched = cautions(traits, found, responses)
     page = Page(
@@ -95,7 +97,7 @@ def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None 
         _predictions(page.part("How well it predicts"), traits, found, responses)
     _components(page, traits)
     if found is not None:
-        _rows(page.part("The rows"), found, responses)
+        _rows(page.part("The rows"), traits, found, responses)
     _features(page.part("The features"), traits, responses)
     _checked(page, watched)
     _model(page.part("The model"), traits)
@@ -109,6 +111,7 @@ def _what(traits: Traits) -> str:
     text = f"A model of {counted(traits.n_components or 0, 'component')} and {m}"
     text += f", made from {counted(traits.n_rows or 0, 'row')} by {traits.kind}"
     text += f" (solver {traits.model.solver_!r})" if hasattr(traits.model, "solver_") else ""
+    text += f", after {', '.join(traits.before)}" if traits.before else ""
     if traits.classes is not None:
         return f"{text}. It tells {len(traits.classes)} classes apart: {listed(traits.classes)}."
     return f"{text}."
@@ -321,7 +324,7 @@ def _validation(section: Section, traits: Traits, results: Any) -> None:
     section.folded("Cross-validation as a table").table(header, rows, "Errors of rows held out", strong)
 
 
-def _rows(section: Section, found: Applied, responses: list[str]) -> None:
+def _rows(section: Section, traits: Traits, found: Applied, responses: list[str]) -> None:
     views = score_views(found, responses)
     coloured = f", coloured by {'label' if found.labels else responses[0]}" if "y" in found.sample else ""
     first = f"the first {N_COMPONENTS} " if len(found.sample["scores"][0]) == N_COMPONENTS else ""
@@ -347,13 +350,12 @@ def _rows(section: Section, found: Applied, responses: list[str]) -> None:
         "something it has never seen: a failed sensor, a new ingredient. There, predictions are in doubt."
         f"{own}{_sampled(found)}",
     )
-    _unusual(section, found)
+    _unusual(section, found, traits.features.names)
 
 
-def _unusual(section: Section, found: Applied) -> None:
+def _unusual(section: Section, found: Applied, names: tuple[str, ...]) -> None:
     assert found.monitor is not None
     monitor, unusual = found.monitor, found.unusual
-    names = monitor.feature_names_
     rows = []
     for i in np.flatnonzero(unusual["excess"] > 1):
         t2, q = float(unusual["t2"][i]), float(unusual["q"][i])
@@ -477,6 +479,8 @@ def _model(section: Section, traits: Traits) -> None:
     parameters = [[name, repr(value)] for name, value in traits.model.get_params(deep=False).items()]
     section.table(["Parameter", "Value"], parameters, f"Parameters of {traits.kind}")
     facts: dict[str, object] = {}
+    if traits.before:
+        facts["Steps before"] = ", ".join(traits.before)
     if hasattr(traits.model, "solver_"):
         facts["Solver"] = traits.model.solver_
     if hasattr(traits.model, "retained_variance_"):

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, Float64Array
 from ..monitoring.names import feature_names
+from ..monitoring.pipelines import last_step
 from .plots._features import positions
 
 
@@ -23,6 +24,12 @@ def counted(n: int, thing: str) -> str:
     ('1 row', '2,000 rows')
     """
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
+def _inside(model: Any) -> str:
+    """Return where the model is in what is none, as the end of a sentence."""
+    name = next((name for name in ("best_estimator_", "estimator_", "model") if hasattr(model, name)), None)
+    return "" if name is None else f": pass its {name}"
 
 
 class Features:
@@ -64,12 +71,14 @@ class Traits:
     Parameters
     ----------
     model : object
-        A fitted model of this package.
+        A fitted model of this package, or a pipeline that ends with one.
 
     Attributes
     ----------
     kind : str
         Name of its class.
+    before : tuple of str
+        Names of the steps before it, in a pipeline.
     features : Features
         Its features.
     n_rows : int or None
@@ -91,12 +100,17 @@ class Traits:
     """
 
     def __init__(self, model: Any) -> None:
-        if not hasattr(model, "get_params"):
-            raise TypeError(f"A report is of a fitted model, not of {type(model).__name__}.")
-        check_is_fitted(model)
+        last, _ = last_step(model)
+        is_ours = any(kind.__module__.startswith("plstream.") for kind in type(last).__mro__)
+        if not (is_ours and hasattr(last, "get_params")):
+            raise TypeError(f"A report is of a fitted model of plstream, not of {type(last).__name__}{_inside(last)}.")
+        check_is_fitted(last)
+        steps = [step for _, step in model.steps[:-1]] if last is not model else []
+        self.before = tuple(type(step).__name__ for step in steps if hasattr(step, "transform"))
+        self.features = Features(feature_names(model))
+        model = last
         self.model = model
         self.kind = type(model).__name__
-        self.features = Features(feature_names(model))
         self.n_rows: int | None = getattr(model, "n_samples_seen_", None)
         self.weights = self._first_of("x_weights_", "scalings_")
         if self.weights is None and (components := self._first_of("components_")) is not None:

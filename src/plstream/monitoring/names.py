@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from .._types import Array
+from .pipelines import last_step
 
 
 def feature_names(model: Any) -> Array:
-    """Return the names of a model's features, x0, x1 and so on if it knows none.
+    """Return the names of a model's features, x0, x1 and so on if it knows none; of a pipeline, those of its last step.
 
     Examples
     --------
@@ -21,5 +24,12 @@ def feature_names(model: Any) -> Array:
     >>> feature_names(IncrementalPLS(1).fit(X, X[:, 0]))
     array(['x0', 'x1', 'x2'], dtype=object)
     """
-    names = getattr(model, "feature_names_in_", None)
-    return np.array([f"x{i}" for i in range(model.n_features_in_)], dtype=object) if names is None else names
+    last, _ = last_step(model)
+    names = getattr(last, "feature_names_in_", None)
+    if names is None and isinstance(model, Pipeline) and len(model) > 1:
+        # Steps that return arrays do not pass names on, but may know them. Some do not even say how many there are.
+        with suppress(AttributeError, NotImplementedError, ValueError):
+            names = np.asarray(model[:-1].get_feature_names_out(), dtype=object)
+    if names is None or len(names) != last.n_features_in_:
+        names = np.array([f"x{i}" for i in range(last.n_features_in_)], dtype=object)
+    return names

@@ -6,9 +6,36 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from ..estimators._collections import is_collection
+from ..sources import Source
+
 
 def instead_of(model: Any) -> str:
     """Return what to pass in place of a pipeline, as the end of a sentence; nothing for what is none."""
     if not isinstance(model, Pipeline):
         return ""
     return ": pass its last step, model[-1], and rows as the steps before it return them, model[:-1].transform(X)"
+
+
+def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """Return the model at the end of a pipeline, and rows as the steps before it return them; others as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from plstream import IncrementalPLS
+    >>> from plstream.monitoring.pipelines import last_step
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> model, rows = last_step(make_pipeline(StandardScaler(), IncrementalPLS()).fit(X, X[:, 0]), X)
+    >>> model, float(rows.std().round(12))
+    (IncrementalPLS(), 1.0)
+    """
+    if not isinstance(model, Pipeline):
+        return model, X
+    if X is not None and len(model) > 1:
+        if isinstance(X, Source) or is_collection(X):
+            raise TypeError(f"The steps of a Pipeline take rows in memory, not {type(X).__name__}{instead_of(model)}.")
+        X = model[:-1].transform(X)
+    return last_step(model[-1], X)

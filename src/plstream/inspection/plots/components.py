@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..._types import Float64Array
+from ...monitoring.pipelines import last_step
 from ..palette import CLASSES, FAINT, PAPER
 from ._axes import Display, label, legend
 
@@ -64,6 +65,7 @@ class ExplainedVarianceDisplay(Display):
         -------
         display : ExplainedVarianceDisplay
         """
+        model, _ = last_step(model)
         return cls(model.x_explained_variance_ratio_, model.y_explained_variance_ratio_).plot(ax, **options)
 
     def plot(self, ax: Axes | None = None, *, title: str = "") -> Self:
@@ -165,6 +167,7 @@ class CrossValidationDisplay(Display):
         -------
         display : CrossValidationDisplay
         """
+        model, _ = last_step(model)
         if not hasattr(model, "cv_results_"):
             raise TypeError(f"{type(model).__name__} has not been cross-validated: use a fitted IncrementalPLSCV.")
         results = model.cv_results_

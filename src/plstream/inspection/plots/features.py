@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..._types import Float64Array
 from ...monitoring.names import feature_names
+from ...monitoring.pipelines import last_step
 from ...selection import vip_scores
 from ..palette import INK
 from ._axes import SMALL, ink
@@ -80,13 +81,15 @@ class LoadingsDisplay(FeatureDisplay):
         """
         if kind not in {"loadings", "weights", "rotations"}:
             raise ValueError(f"kind must be 'loadings', 'weights' or 'rotations', not {kind!r}.")
+        names = feature_names(model)
+        model, _ = last_step(model)
         matrix = getattr(model, f"x_{kind}_")
         chosen = range(1, 1 + min(3, matrix.shape[1])) if components is None else components
         columns = component_columns(chosen, matrix.shape[1])
         values = {f"component {j + 1}": matrix[:, j] for j in columns}
         if len(values) == 1:
-            return cls(values, feature_names(model), f"{kind.capitalize()}, {next(iter(values))}").plot(ax, **options)
-        return cls(values, feature_names(model), kind.capitalize()).plot(ax, **options)
+            return cls(values, names, f"{kind.capitalize()}, {next(iter(values))}").plot(ax, **options)
+        return cls(values, names, kind.capitalize()).plot(ax, **options)
 
 
 class CoefficientsDisplay(FeatureDisplay):
@@ -147,6 +150,8 @@ class CoefficientsDisplay(FeatureDisplay):
         -------
         display : CoefficientsDisplay
         """
+        names = feature_names(model)
+        model, _ = last_step(model)
         coefficients = np.atleast_2d(model.coef_)
         if scaled:
             if not hasattr(model, "x_scale_"):
@@ -159,7 +164,7 @@ class CoefficientsDisplay(FeatureDisplay):
         name = "Scaled coefficient" if scaled else "Coefficient"
         if len(values) < len(targets):
             name += f" (the first {len(values)} of {len(targets)})"
-        return cls(values, feature_names(model), name).plot(ax, **options)
+        return cls(values, names, name).plot(ax, **options)
 
 
 class VIPDisplay(FeatureDisplay):
@@ -262,7 +267,7 @@ class VIPDisplay(FeatureDisplay):
         -------
         display : VIPDisplay
         """
-        return cls(vip_scores(model), feature_names(model)).plot(ax, **options)
+        return cls(vip_scores(last_step(model)[0]), feature_names(model)).plot(ax, **options)
 
     def _in_order(self, order: Any) -> VIPDisplay:
         """Return the display with bars from the highest to the lowest; a spectrum stays as it is."""

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._types import Float64Array
+from ...monitoring import Monitor
+from ...monitoring.pipelines import last_step
 from ..palette import CLASSES, FAINT, INK
 from ._axes import SMALL, Display, label, legend, points
 from ._many import of_many, sample, thin
@@ -78,8 +80,7 @@ class MonitoringDisplay(Display):
         -------
         display : MonitoringDisplay
         """
-        from ...monitoring import Monitor
-
+        monitor, X = last_step(monitor, X)
         watch = monitor if isinstance(monitor, Monitor) else Monitor(monitor)
         t2, q, _, _ = watch.check(X)
         return cls(t2, q, watch.t2_limit_, watch.q_limit_, level=watch.level).plot(ax, **options)

@@ -11,6 +11,7 @@ from sklearn.utils import check_consistent_length
 
 from ..._types import Array, Float64Array
 from ...monitoring.limits import t2_limit
+from ...monitoring.pipelines import last_step
 from ...monitoring.residuals import score_variances
 from ..palette import CLASS_MARKERS, CLASSES, FAINT, INK
 from ._axes import SMALL, Display, ink, label, legend, points, short
@@ -123,6 +124,7 @@ class ScoresDisplay(Display):
         -------
         display : ScoresDisplay
         """
+        model, X = last_step(model, X)
         scores = np.asarray(model.transform(X))
         chosen = list(components)[: scores.shape[1]] if tuple(components) == (1, 2) else components
         columns = component_columns(chosen, scores.shape[1])
