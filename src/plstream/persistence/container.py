@@ -18,7 +18,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save as to_safetensors
 
 from .._types import Array
 from ..online._memory import aligned_empty
@@ -45,21 +44,25 @@ def write_container(
     overwrite: bool,
     prefix: str,
 ) -> None:
-    """Write a JSON document and arrays, or nothing at all."""
+    """Write a JSON document and arrays, or nothing at all. The same document and arrays make the same bytes."""
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    metadata = {"plstream": text, "sha256": sha256(text.encode()).hexdigest()}
-    content = to_safetensors(tensors.arrays, metadata=metadata) if tensors.arrays else _without_arrays(metadata)
-    if struct.unpack("<Q", content[:8])[0] > LONGEST_HEADER:
+    # The package safetensors writes metadata in an order of its own, another one each time.
+    header: dict[str, Any] = {"__metadata__": {"plstream": text, "sha256": sha256(text.encode()).hexdigest()}}
+    # The widest numbers first: then all are aligned in a file that is mapped.
+    names = sorted(tensors.arrays, key=lambda name: (-tensors.arrays[name].itemsize, name))
+    end = 0
+    for name in names:
+        type_name, shape = tensors.shapes[name]
+        start, end = end, end + tensors.arrays[name].nbytes
+        header[name] = {"dtype": type_name, "shape": shape, "data_offsets": [start, end]}
+    content = json.dumps(header, separators=(",", ":")).encode()
+    content += b" " * (-len(content) % 8)
+    if len(content) > LONGEST_HEADER:
         raise ValueError("The model has more names and labels than a model file can hold: use shorter ones.")
     with replacing(path, overwrite=overwrite, prefix=prefix) as file:
-        file.write(content)
-
-
-def _without_arrays(metadata: dict[str, str]) -> bytes:
-    """Return what safetensors writes if there are no arrays; release 0.4 makes no valid JSON of that."""
-    header = json.dumps({"__metadata__": metadata}).encode()
-    header += b" " * (-len(header) % 8)
-    return struct.pack("<Q", len(header)) + header
+        file.write(struct.pack("<Q", len(content)) + content)
+        for name in names:
+            file.write(tensors.arrays[name].data)
 
 
 def hash_of(arrays: Iterable[Array]) -> str:

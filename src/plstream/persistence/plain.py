@@ -7,6 +7,7 @@ What JSON has is written as it is. All else is an object with one key that says 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -52,7 +53,9 @@ def to_json(value: Any, depth: int = 0) -> Any:
 
 def _entries_to_json(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
-        return [[to_json(entry, _DEEPEST) for entry in pair] for pair in value.items()]
+        pairs = [[to_json(entry, _DEEPEST) for entry in pair] for pair in value.items()]
+        # Dictionaries that are equal are written alike.
+        return sorted(pairs, key=lambda pair: json.dumps(pair[0]))
     return [to_json(entry, depth) for entry in value]
 
 
