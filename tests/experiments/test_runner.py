@@ -1,16 +1,18 @@
 """The runner: each cell once, the same whatever the number of processes, and a file that is always whole."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import plstream
 from plstream.experiments import runner
 from plstream.experiments.catalogue import EXPERIMENTS
 from plstream.experiments.classifiers import linear_svm_of_features
 from plstream.experiments.plan import make_plan, planned_seconds, within_budget
-from plstream.experiments.results import Results, read
+from plstream.experiments.results import FORMAT, Results, read
 
 from .conftest import SMALL, make_task
 
@@ -134,10 +136,20 @@ def test_results_of_something_else_are_refused(tmp_path):
         Results(tmp_path, 0, SMALL).begin(other)
     begun = run_in(tmp_path, [other], plan_of([other], folds=1), force=True)
     assert begun.data["tasks"]["small2"]["n_classes"] == 4
-    for text in ("{", "[]", '{"format": 2, "tasks": {}}'):
+    for text in ("{", "[]", '{"format": 0, "tasks": {}}', '{"format": 1}'):
         (tmp_path / "results.json").write_text(text)
         with pytest.raises(ValueError, match="not a file of results"):
             Results(tmp_path, 0, SMALL)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_results_of_a_later_version_are_refused(tmp_path, force):
+    later = {"format": FORMAT + 1, "plstream": "9.8.7", "runs": [{"method": "QuantumPLS"}]}
+    (tmp_path / "results.json").write_text(json.dumps(later))
+    known = rf"plstream {re.escape(plstream.__version__)}, which reads formats up to {FORMAT}: upgrade plstream\.$"
+    with pytest.raises(ValueError, match=rf"written by plstream 9\.8\.7, format {FORMAT + 1}; this is {known}"):
+        Results(tmp_path, 0, SMALL, force=force)
+    assert json.loads((tmp_path / "results.json").read_text()) == later
 
 
 def test_a_failure_is_told_and_the_rest_goes_on(tmp_path, monkeypatch):

@@ -23,6 +23,7 @@ import numpy as np
 
 import plstream
 
+from ..persistence.container import require_known_format
 from ..persistence.files import replacing
 from .protocol import Cell
 from .settings import Settings
@@ -146,6 +147,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         data = json.loads(Path(path).read_bytes())
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise ValueError(f"{path} is not a file of results: it is not JSON.") from None
+    require_known_format(data, FORMAT, str(path))
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("tasks"), dict):
         raise ValueError(f"{path} is not a file of results of format {FORMAT}.")
     return data

@@ -16,9 +16,10 @@ from typing import Any
 
 from .._warnings import warn_user
 from ..solvers import Journal
+from .container import LaterFormatError, ModelFileError
 from .files import locked_file
 from .kinds import Count, Maybe, Plain, Tensors, Text
-from .modelfile import ModelFileError, read_tree, require_writable, write_tree
+from .modelfile import read_tree, require_writable, write_tree
 from .plain import to_json
 from .records import OneOf, Record
 from .registry import MODEL
@@ -151,12 +152,14 @@ class CheckpointFolder:
         for path in reversed(paths):
             try:
                 found: Checkpoint = read_tree(path, "checkpoint", _CHECKPOINT)
+            except LaterFormatError as error:
+                raise CheckpointError(str(error)) from None
             except (ModelFileError, OSError):
                 continue
             return found
         if paths:
             raise CheckpointError(
-                f"No checkpoint in {str(self.folder)!r} can be read, for they are damaged or of a later version: "
+                f"No checkpoint in {str(self.folder)!r} can be read, for they are damaged: "
                 "choose another folder, or delete this one to start over."
             )
         return None

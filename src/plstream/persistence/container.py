@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import struct
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+import plstream
+
 from .._types import Array
 from ..online._memory import aligned_empty
 from .files import replacing
@@ -28,12 +31,34 @@ from .kinds import TYPES, MismatchError, Stored, Tensors, require_keys
 LONGEST_HEADER = 1 << 25
 MOST_TENSORS = 100_000
 _MOST_DIMENSIONS = 3
+# Anything else that a file calls its version is not repeated.
+_VERSION = re.compile(r"\d[\w.+!-]{0,40}", re.ASCII)
 # A part of an array that stays in cache while it is hashed and looked at.
 _PART_BYTES = 1 << 20
 
 
+class ModelFileError(ValueError):
+    """A file that is not a model, is damaged, or was written by a later version."""
+
+
+class LaterFormatError(ModelFileError):
+    """A file that was written by a later version."""
+
+
 class NotAModelError(ValueError):
     """A file that is something else."""
+
+
+def require_known_format(document: Any, newest: int, where: str) -> None:
+    """Raise LaterFormatError for the document of a file that a later version wrote, whatever else is in it."""
+    number = document.get("format") if isinstance(document, dict) else None
+    if type(number) is int and number > newest:
+        version = str(document.get("plstream"))
+        writer = f"plstream {version}" if _VERSION.fullmatch(version) else "a later plstream"
+        raise LaterFormatError(
+            f"{where} was written by {writer}, format {number}; this is plstream {plstream.__version__}, which reads "
+            f"formats up to {newest}: upgrade plstream."
+        )
 
 
 def write_container(
@@ -75,7 +100,7 @@ def hash_of(arrays: Iterable[Array]) -> str:
 
 
 class Container:
-    """A model file that is open to be read.
+    """A model file that is open to be read, of the newest format that is known or an earlier one.
 
     Attributes
     ----------
@@ -85,7 +110,7 @@ class Container:
         Types and shapes of the arrays, all of which the file has.
     """
 
-    def __init__(self, file: BufferedReader) -> None:
+    def __init__(self, file: BufferedReader, newest: int, where: str) -> None:
         self._file = file
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
@@ -94,11 +119,13 @@ class Container:
         metadata = header.pop("__metadata__", None)
         if not isinstance(metadata, dict) or "plstream" not in metadata:
             raise NotAModelError
-        require_keys(metadata, {"plstream", "sha256"}, "the header")
         text = metadata["plstream"]
-        if not isinstance(text, str) or metadata["sha256"] != sha256(text.encode(errors="replace")).hexdigest():
+        if not isinstance(text, str) or metadata.get("sha256") != sha256(text.encode(errors="replace")).hexdigest():
             raise MismatchError("the text that describes the model does not match its hash")
         self.document = _strict_json(text)
+        # Before any complaint about what only a later version knows.
+        require_known_format(self.document, newest, where)
+        require_keys(metadata, {"plstream", "sha256"}, "the header")
         self._places = _places(header, status.st_size - self._start)
         self.tensors = Tensors({name: (type_name, shape) for name, (type_name, shape, _) in self._places.items()})
 

@@ -9,17 +9,13 @@ from typing import Any
 
 import plstream
 
-from .container import Container, NotAModelError, hash_of, write_container
+from .container import Container, ModelFileError, NotAModelError, hash_of, write_container
 from .files import PREFIX
 from .kinds import Kind, MismatchError, Sizes, Tensors, require_keys
 from .records import OneOf, arrays_in, build, check_rules
 from .registry import MODEL, SAVED
 
 FORMAT = 1
-
-
-class ModelFileError(ValueError):
-    """A file that is not a model, is damaged, or was written by a later version."""
 
 
 def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
@@ -136,7 +132,7 @@ def read_tree(path: str | os.PathLike[str], key: str, kind: Kind) -> Any:
         raise ModelFileError(f"{str(path)!r} is not a model file: pass one that plstream.save has written.")
     with Path(path).open("rb") as file:
         try:
-            container = Container(file)
+            container = Container(file, FORMAT, repr(str(path)))
             tree = _checked(key, kind, container.document, container.tensors)
             container.read([*arrays_in(tree)], container.document["tensors"])
             check_rules(tree)
@@ -149,10 +145,6 @@ def read_tree(path: str | os.PathLike[str], key: str, kind: Kind) -> Any:
             raise ModelFileError(
                 f"{str(path)!r} is a checkpoint, and no model yet: finish the fit with plstream.persistence.fit_source."
             ) from None
-        except _LaterFormatError as error:
-            raise ModelFileError(
-                f"{str(path)!r} was written by a later version (format {error}): upgrade plstream."
-            ) from None
         except MismatchError as error:
             raise ModelFileError(
                 f"{str(path)!r} is damaged or was not written by plstream: {error}. Save the model again."
@@ -163,10 +155,6 @@ def read_tree(path: str | os.PathLike[str], key: str, kind: Kind) -> Any:
 
 class _IsCheckpointError(ValueError):
     """A checkpoint where a model was asked for."""
-
-
-class _LaterFormatError(ValueError):
-    """A format that is not known yet."""
 
 
 def _document_of(key: str, kind: Kind, value: Any, tensors: Tensors) -> dict[str, Any]:
@@ -189,13 +177,10 @@ def _document_of(key: str, kind: Kind, value: Any, tensors: Tensors) -> dict[str
 
 def _checked(key: str, kind: Kind, document: Any, tensors: Tensors) -> Any:
     """Return what a document says, after all checks that need no arrays."""
-    number = document.get("format") if isinstance(document, dict) else None
-    if type(number) is int and number > FORMAT:
-        raise _LaterFormatError(number)
     if key == "model" and isinstance(document, dict) and "checkpoint" in document:
         raise _IsCheckpointError
     require_keys(document, {"format", "plstream", key, "tensors"}, "the file")
-    if type(number) is not int or number != FORMAT or not isinstance(document["plstream"], str):
+    if type(document["format"]) is not int or document["format"] != FORMAT or not isinstance(document["plstream"], str):
         raise MismatchError("the file does not say which format it has")
     tree = kind.check(document[key], tensors, Sizes(), key)
     if tensors.shapes:
