@@ -14,6 +14,7 @@ PACKAGE = Path(plstream.__file__).parent
 # Data flows from left to right; a package imports only from those before it.
 LAYERS = [
     "_types",
+    "_urls",
     "_warnings",
     "_compiled",
     "memory",

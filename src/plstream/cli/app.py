@@ -15,6 +15,7 @@ import typer
 
 import plstream
 
+from .._urls import redacted
 from . import errors
 from .evaluate import evaluate
 from .export import export
@@ -81,10 +82,9 @@ def run(arguments: list[str]) -> int:
         # Completion of a shell ends so.
         return end.code if isinstance(end.code, int) else errors.FAILED
     except Exception as error:  # noqa: BLE001
-        if debug:
-            traceback.print_exc()
-        else:
-            errors.tell(f"plstream: {errors.sentence(error)}")
+        line = traceback.format_exc().rstrip() if debug else f"plstream: {errors.sentence(error)}"
+        # Libraries may quote parts of a URL, in errors that are causes of others.
+        errors.tell(redacted(line, arguments))
         return errors.exit_code(error)
     if code == _INTERRUPTED:
         errors.tell("plstream: interrupted, and nothing was written.")

@@ -17,6 +17,8 @@ from .methods import Method, reads_again
 from .progress import is_shown
 
 _LOCAL = re.compile(r"local(?::([1-9]\d*))?")
+# Nothing more is an address for Dask, which would quote the rest in its errors, passwords too.
+_ADDRESS = re.compile(r"[a-z0-9+.-]+://[^\s@?#]+")
 # Seconds to wait for a scheduler.
 _PATIENCE = 10
 
@@ -38,10 +40,10 @@ def workers_of(address: str) -> Iterator[None]:
     distributed = needed("distributed", "A fit on a cluster", "distributed")
     local = _LOCAL.fullmatch(address)
     if local is None:
-        if "://" not in address:
+        if not _ADDRESS.fullmatch(address):
             raise ValueError(
-                f"--cluster is local, local:N for N processes, or the address of a scheduler such as "
-                f"tcp://host:8786, not {address}."
+                "--cluster is local, local:N for N processes, or the address of a scheduler such as tcp://host:8786, "
+                "without a user or password: Dask's configuration has the certificates for tls://."
             )
         with _client(distributed, address):
             yield

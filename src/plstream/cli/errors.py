@@ -6,6 +6,8 @@ import errno
 import re
 import sys
 
+from .._urls import redacted
+
 FAILED = 1
 WRONG = 2
 
@@ -39,10 +41,10 @@ _PROGRAMMING = {
 
 
 def tell(line: str) -> None:
-    """Write a line to standard error."""
+    """Write a line to standard error, without passwords of URLs."""
     # A program without a console has none.
     if sys.stderr is not None:
-        sys.stderr.write(line + "\n")
+        sys.stderr.write(redacted(line) + "\n")
         sys.stderr.flush()
 
 

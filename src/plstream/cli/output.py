@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 from .._types import Array
+from .._urls import local_path
 from ..persistence import replacing
 from ..sources.errors import needed
 
@@ -26,7 +27,7 @@ def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()
     """Raise an error, before any work, if a file cannot be written: there is one, or no folder for it."""
     if str(path) == STANDARD_OUTPUT:
         return
-    file = Path(path)
+    file = local_path(path)
     if endings and file.suffix not in endings:
         raise ValueError(f"{file} must end in {', '.join(endings)}, for that says what to write.")
     if file.is_dir():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._urls import local_path
 from .options import as_list
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def reproduce(
     experiments = [one for name, one in EXPERIMENTS.items() if experiment in {Which.all, name}]
     wanted = _known_methods(as_list(methods), experiments)
     jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
+    output = local_path(output)
     if output.exists() and not output.is_dir():
         raise NotADirectoryError(f"{output} is a file: name a folder to write to.")
     tasks: list[Task] = [task for name in dict.fromkeys(data or ["digits"]) for task in load_tasks(name, seed=seed)]

@@ -23,6 +23,7 @@ import numpy as np
 
 import plstream
 
+from .._urls import local_path, redacted
 from ..persistence.container import require_known_format
 from ..persistence.files import replacing
 from .protocol import Cell
@@ -49,7 +50,7 @@ class Results:
     """
 
     def __init__(self, folder: str | os.PathLike[str], seed: int, settings: Settings, *, force: bool = False) -> None:
-        self.path = Path(folder, FILE)
+        self.path = local_path(folder) / FILE
         self.data: dict[str, Any] = {
             "format": FORMAT,
             "plstream": plstream.__version__,
@@ -74,7 +75,8 @@ class Results:
         self.data["commands"] = before.get("commands", [])
 
     def made_by(self, command: str) -> None:
-        """Note the command that adds results, once."""
+        """Note the command that adds results, once, without passwords of URLs."""
+        command = redacted(command)
         if command not in self.data["commands"]:
             self.data["commands"].append(command)
 

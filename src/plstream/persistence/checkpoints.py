@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._urls import local_path
 from .._warnings import warn_user
 from ..solvers import Journal
 from .container import LaterFormatError, ModelFileError
@@ -138,7 +139,7 @@ class CheckpointFolder:
             raise ValueError(f"every_rows={every_rows!r} must be a whole number of 1 or more, or None.")
         if every_seconds is not None and not (isinstance(every_seconds, int | float) and every_seconds >= 0):
             raise ValueError(f"every_seconds={every_seconds!r} must be a number of 0 or more, or None.")
-        self.folder = Path(folder)
+        self.folder = local_path(folder)
         self.every_rows = every_rows
         self.every_seconds = every_seconds
         self._n_rows = 0

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from .._urls import local_path
 from .._warnings import warn_user
 
 if sys.platform != "win32":
@@ -62,7 +63,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
     ...     path.read_bytes(), early
     (b'1,2', False)
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(local_path(path)))
     if not overwrite and target.exists():
         raise _exists(path)
     if target.exists() and not target.is_file():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from copy import copy
-from pathlib import Path
 from typing import Any
 
 import plstream
 
+from .._urls import local_path
 from .container import Container, ModelFileError, NotAModelError, hash_of, write_container
 from .files import PREFIX
 from .kinds import Kind, MismatchError, Sizes, Tensors, require_keys
@@ -45,8 +45,7 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) ->
     Examples
     --------
     >>> import numpy as np
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
+    >>>     >>> from tempfile import TemporaryDirectory
     >>> from plstream import CIPLS, load, save
     >>> X = np.random.default_rng(0).normal(size=(200, 5))
     >>> model = CIPLS().partial_fit(X[:100], X[:100, 0])
@@ -90,8 +89,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
+    >>>     >>> from tempfile import TemporaryDirectory
     >>> from plstream import IncrementalPLS, load, save
     >>> with TemporaryDirectory() as folder:
     ...     save(IncrementalPLS(3), Path(folder, "model.plstream"))
@@ -127,10 +125,11 @@ def require_writable(key: str, kind: Kind, value: Any) -> tuple[dict[str, Any], 
 
 def read_tree(path: str | os.PathLike[str], key: str, kind: Kind) -> Any:
     """Read what ``write_tree`` has written; raise ModelFileError if it is anything else."""
-    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
+    path = local_path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
         # To open a pipe is to wait for someone who writes to it.
         raise ModelFileError(f"{str(path)!r} is not a model file: pass one that plstream.save has written.")
-    with Path(path).open("rb") as file:
+    with path.open("rb") as file:
         try:
             container = Container(file, FORMAT, repr(str(path)))
             tree = _checked(key, kind, container.document, container.tensors)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._types import Array
+from .._urls import redacted
 
 Item = TypeVar("Item")
 _LONGEST_SHOWN = 60
@@ -17,10 +18,13 @@ _LONGEST_REASON = 200
 
 
 class DataError(ValueError):
-    """Data that cannot be used as it is. The message is one line, whatever the names and texts in the data are."""
+    """Data that cannot be used as it is.
+
+    The message is one line, whatever the names and texts in the data are, and has no passwords of URLs.
+    """
 
     def __init__(self, message: str) -> None:
-        super().__init__("".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message))
+        super().__init__("".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in redacted(message)))
 
 
 def beginning(text: str) -> str:
@@ -63,7 +67,7 @@ def needed(module: str, what: str, extra: str = "io") -> Any:
         return import_module(module)
     except ImportError:
         package = module.split(".", maxsplit=1)[0].replace("PIL", "pillow")
-        raise ImportError(f"{what} needs the package {package}: pip install plstream[{extra}].") from None
+        raise ImportError(f"{redacted(what)} needs the package {package}: pip install plstream[{extra}].") from None
 
 
 def usable_dtype(dtype: np.dtype[Any], where: str, *, text: bool = False) -> np.dtype[Any]:

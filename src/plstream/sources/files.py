@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
+from .._urls import shown
 from .errors import DataError
 
 GZIP = b"\x1f\x8b"
@@ -31,16 +32,24 @@ def file_identity(path: Path) -> tuple[str, int, int, str]:
     return path.name, status.st_size, status.st_mtime_ns, digest.hexdigest()
 
 
+def exists(path: Path) -> bool:
+    """Return whether there is a file or folder, which there is not if no file can have that name."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def require_readable(path: Path) -> bool:
     """Raise OSError unless there is a file, folder or named pipe; return whether it is a pipe, to be read only once."""
+    mode, refusal = 0, None
     try:
         mode = path.stat().st_mode
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file {path}.") from None
-    except PermissionError:
-        raise PermissionError(f"There is no permission to read {path}.") from None
     except (OSError, ValueError) as error:
-        raise OSError(f"{path} cannot be opened: {getattr(error, 'strerror', None) or error}.") from None
+        refusal = _refusal(path, error)
+    if refusal is not None:
+        # Raised here, it does not carry the system's own error, which has the name in full, with a password if any.
+        raise refusal
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
         raise OSError(f"{path} is a device, not a file: for standard input use '-'.")
     if stat.S_ISREG(mode):
@@ -52,6 +61,14 @@ def require_readable(path: Path) -> bool:
         if path.stat().st_size == 0:
             raise DataError(f"{path} is empty.")
     return stat.S_ISFIFO(mode)
+
+
+def _refusal(path: Path, error: Exception) -> OSError:
+    if isinstance(error, FileNotFoundError):
+        return FileNotFoundError(f"There is no file {shown(path)}.")
+    if isinstance(error, PermissionError):
+        return PermissionError(f"There is no permission to read {shown(path)}.")
+    return OSError(f"{shown(path)} cannot be opened: {getattr(error, 'strerror', None) or error}.")
 
 
 @contextmanager

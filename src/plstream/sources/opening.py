@@ -14,9 +14,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._urls import shown
 from .columns import NameOrNumber, NamesIfAny, find_columns
 from .errors import DataError, shortened
-from .files import require_readable
+from .files import exists, require_readable
 from .parts import Parts, natural_order
 from .source import DEFAULT_MEMORY, Source
 from .stream import BlockStream, FrameTable, MemoryTable, is_block, is_frame
@@ -95,17 +96,17 @@ class _Opener:
         path = Path(name)
         front, colon, back = name.rpartition(":")
         # "C:\\data" is a path.
-        is_there = _exists(Path(front)) or glob.has_magic(front)
-        if key is None and colon and len(front) > 1 and back and not _exists(path) and is_there:
+        is_there = exists(Path(front)) or glob.has_magic(front)
+        if key is None and colon and len(front) > 1 and back and not exists(path) and is_there:
             return Path(front), back
         return path, key
 
     def _path(self, path: Path, key: str | None) -> Table:
-        if glob.has_magic(str(path)) and not _exists(path):
+        if glob.has_magic(str(path)) and not exists(path):
             found = [Path(name) for name in glob.glob(str(path), recursive=True)]  # noqa: PTH207
             # With ** a pattern also stands for folders whose files it stands for.
             files = [file for file in found if not file.is_dir() or self._format(file) == "zarr"]
-            return self._parts(str(path), files or [file for folder in found for file in _files_in(folder)], key)
+            return self._parts(shown(path), files or [file for folder in found for file in _files_in(folder)], key)
         if require_readable(path):
             return self._stream(path, str(path), self._format(path))
         if path.is_dir() and self._format(path) != "zarr":
@@ -400,7 +401,7 @@ def _other_table(opener: _Opener, data: Any, key: str | None, table: Table, targ
 
 def _names_file(name: str) -> bool:
     front, _, _ = name.rpartition(":")
-    return _exists(Path(name)) or (len(front) > 1 and _exists(Path(front))) or os.sep in name
+    return exists(Path(name)) or (len(front) > 1 and exists(Path(front))) or os.sep in name
 
 
 def _find_features(table: Table, targets: NDArray[np.intp], columns: Any, exclude: Any) -> NDArray[np.intp]:
@@ -465,10 +466,3 @@ def _files_in(folder: Path) -> list[Path]:
         pattern = str(folder / "**" / "*.parquet")
         raise DataError(f"{folder} has folders in it, such as {folders[0].name}: use a pattern such as {pattern!r}.")
     return found
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False

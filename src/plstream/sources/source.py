@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
+from .._urls import redacted
 from .blocks import default_rows
 from .columns import listed
 from .errors import DataError
@@ -136,7 +137,7 @@ class Source:
     @property
     def name(self) -> str:
         """What messages call it."""
-        return self._table.where
+        return redacted(self._table.where)
 
     def blocks(self, start: int = 0) -> Iterator[Piece]:
         """Yield the rows in blocks, from any row on.

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
+from .._urls import local_path, shown
 from .._warnings import warn_user
 from ..memory import in_words
 from ..parallel import ordered_map
@@ -101,7 +102,7 @@ def extract_features(
     >>> X.shape  # doctest: +SKIP
     (7701, 8192)
     """
-    path = Path(output)
+    path = local_path(output)
     _check(path, dtype, batch_size=batch_size, threads=threads, size=size)
     beside = path.with_suffix(".txt")
     if isinstance(images, str | os.PathLike) and beside.exists() and Path(images).exists() and beside.samefile(images):
@@ -176,9 +177,9 @@ def _network(model: Any, weights: Any, *, layer: str | None, **options: Any) -> 
     if weights is not None:
         raise ValueError("An ONNX model has its weights in it: leave out weights=.")
     if not str(model).endswith(".onnx"):
-        raise ValueError(f"model={str(model)!r} is neither vgg16 nor an .onnx file.")
+        raise ValueError(f"model={shown(str(model))!r} is neither vgg16 nor an .onnx file.")
     graph, layer = graph_up_to(model, layer)
-    return Network(graph, str(model), layer=layer, **options)
+    return Network(graph, shown(str(model)), layer=layer, **options)
 
 
 def _stored(rows: Array, dtype: str, where: str) -> Array:

@@ -16,8 +16,9 @@ from lzma import LZMAError
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from .._urls import shown
 from ..sources.errors import DataError
-from ..sources.files import file_identity, require_readable
+from ..sources.files import exists, file_identity, require_readable
 from ..sources.parts import natural_order
 
 IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
@@ -83,10 +84,9 @@ class ImageFiles(Images):
 
     def _identities(self) -> Iterator[object]:
         for name, path in zip(self.names, self._paths, strict=True):
-            try:
-                yield name, file_identity(path)
-            except FileNotFoundError:
-                raise FileNotFoundError(f"There is no file {path}.") from None
+            if not exists(path):
+                raise FileNotFoundError(f"There is no file {shown(path)}.")
+            yield name, file_identity(path)
 
 
 class ImageArchive(Images):
@@ -139,7 +139,7 @@ def find_images(images: str | os.PathLike[str] | Iterable[str | os.PathLike[str]
         paths = [Path(path) for path in images]
         return ImageFiles("the list", [str(path) for path in paths], paths)
     path = Path(images)
-    if glob.has_magic(str(path)) and not path.exists():
+    if glob.has_magic(str(path)) and not exists(path):
         return _matching(str(path))
     require_readable(path)
     name = path.name.lower()
@@ -156,7 +156,7 @@ def _matching(pattern: str) -> Images:
     # Unlike Path.glob it leaves out what is hidden.
     found = glob.glob(pattern, recursive=True)  # noqa: PTH207
     paths = sorted(filter(_is_image_file, map(Path, found)), key=natural_order)
-    return ImageFiles(pattern, [path.as_posix() for path in paths], paths)
+    return ImageFiles(shown(pattern), [path.as_posix() for path in paths], paths)
 
 
 def _in_folder(folder: Path) -> Images:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from ..._urls import shown
 from ...sources.errors import DataError
+from ...sources.files import exists
 from ..task import Task
 from . import digits, files, imagenet, lfw, ytf
 
@@ -77,9 +79,9 @@ def _load(data: str, seed: int) -> list[Task]:
         folder, load = _IN_FOLDERS[data]
         return load(data_home() / folder, seed)
     path = Path(data)
-    if not path.exists():
+    if not exists(path):
         raise DataError(
-            f"There is no file or folder {data!r}, and no data set of that name: there are {', '.join(NAMES)}."
+            f"There is no file or folder {shown(data)!r}, and no data set of that name: there are {', '.join(NAMES)}."
         )
     tasks = _loader(path)(path, seed)
     if not tasks:
