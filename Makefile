@@ -3,12 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
+# The order is random; pytest prints its seed.
+PYTEST := --numprocesses=2 $(if $(SEED),--randomly-seed=$(SEED))
 
-.PHONY: help run example test test-lowest lint fuzz kill bench docs clean
+.PHONY: help run example test test-slow test-lowest lint fuzz kill bench docs clean
 help:
 	@echo "make run          run the experiments of the CIPLS paper again: tables, figures and a page in reproduced/"
 	@echo "make example      fit a file larger than the memory allowed, and see that the result is exact"
-	@echo "make test         run all tests"
+	@echo "make test         run all tests but the slow ones, in random order (SEED=N repeats an order)"
+	@echo "make test-slow    run the slow ones"
 	@echo "make test-lowest  run the tests with the lowest supported releases (Python 3.11 or 3.12)"
 	@echo "make lint         check style and types"
 	@echo "make fuzz         read 20,000 model files, 20,000 data files and 3,000 checkpoints with random changes"
@@ -31,7 +34,7 @@ $(VENV)/dev: $(VENV)/base
 	@touch $@
 
 $(LOWEST)/ready: $(LOWEST)/pip pyproject.toml .ci/lowest.txt
-	$(LOWEST)/bin/python -m pip install --quiet --constraint .ci/lowest.txt --editable . pytest pytest-xdist hypothesis
+	$(LOWEST)/bin/python -m pip install --quiet --constraint .ci/lowest.txt --editable . pytest pytest-xdist pytest-randomly hypothesis
 	@touch $@
 
 $(VENV)/run: $(VENV)/base
@@ -46,10 +49,13 @@ example: $(VENV)/base
 	$(BIN)/python examples/out_of_core.py
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest --numprocesses=2
+	$(BIN)/python -m pytest $(PYTEST) -m "not slow"
+
+test-slow: $(VENV)/dev
+	$(BIN)/python -m pytest $(PYTEST) -m slow
 
 test-lowest: $(LOWEST)/ready
-	$(LOWEST)/bin/python -m pytest --numprocesses=2
+	$(LOWEST)/bin/python -m pytest $(PYTEST) -m "not slow"
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check

@@ -383,12 +383,13 @@ def test_what_cannot_be_fitted_to_a_source():
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
-def test_kills_at_random_moments():
-    # The rest of what ``make kill`` does.
-    command = [sys.executable, "-m", "tests.persistence.kills", "3", "0", "multipass", "gram"]
+@pytest.mark.parametrize("kinds", [("gram",), pytest.param(("multipass", "sketch", "cipls"), marks=pytest.mark.slow)])
+def test_kills_at_random_moments(kinds):
+    # ``make kill`` does more of it.
+    command = [sys.executable, "-m", "tests.persistence.kills", "3", "0", *kinds]
     result = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)  # noqa: S603
     assert result.returncode == 0, result.stderr
-    assert result.stdout.count("'kills': 3") == 2
+    assert result.stdout.count("'kills': 3") == len(kinds)
 
 
 # What was changed, with the model that goes on from a checkpoint of the data before.

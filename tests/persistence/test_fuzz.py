@@ -7,14 +7,20 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs limits of memory and time")
-def test_changed_files_are_refused_or_work():
-    assert "'refused': 2" in printed("tests.persistence.fuzz", 300)
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of memory and time")
-def test_changed_checkpoints_are_refused_or_lead_to_the_same_model():
-    assert "'the same model': " in printed("tests.persistence.fuzz_checkpoints", 100)
+@pytest.mark.parametrize(("n_rounds", "refused"), [(60, "'refused': "), slow(300, "'refused': 2")])
+def test_changed_files_are_refused_or_work(n_rounds, refused):
+    assert refused in printed("tests.persistence.fuzz", n_rounds)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits of memory and time")
+@pytest.mark.parametrize("n_rounds", [20, slow(100)])
+def test_changed_checkpoints_are_refused_or_lead_to_the_same_model(n_rounds):
+    assert "'the same model': " in printed("tests.persistence.fuzz_checkpoints", n_rounds)
 
 
 def printed(module, n_rounds):
