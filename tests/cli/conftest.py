@@ -1,6 +1,7 @@
 """Data in a folder of its own, and the command as a function."""
 
 import io
+import signal
 import sys
 from types import SimpleNamespace
 
@@ -13,6 +14,16 @@ from plstream.cli import main
 @pytest.fixture(autouse=True)
 def _needs_typer():
     pytest.importorskip("typer", reason="the command line needs plstream[cli]")
+
+
+@pytest.fixture(autouse=True)
+def _default_signals():
+    """Let signals do what they do by default: tests that run in the background, or under nohup, may ignore some."""
+    numbers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in numbers.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ def test_files(written, results):
     assert "The paper's LFW." in markdown
 
 
-def test_the_page_has_all_of_it(written, results):
+def test_the_page_has_all_of_it(written, results, tmp_path):
     html = (written[0] / "report.html").read_text(encoding="utf-8")
     page = check_page(html)
     assert len(html) < 3_000_000
@@ -52,7 +52,7 @@ def test_the_page_has_all_of_it(written, results):
         assert all(note in text for note in table.notes)
     for finding in findings_of(results):
         assert finding.text in text
-    check_widths(html, written[0])
+    check_widths(html, tmp_path)
 
 
 def test_without_matplotlib(results, tmp_path, monkeypatch):

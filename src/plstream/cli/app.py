@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 import warnings
@@ -26,6 +25,7 @@ from .predict import predict
 from .report import report
 from .reproduce import reproduce
 from .select import select
+from .signals import terminated_as_interrupted
 from .transform import transform
 
 # Without it, completion is only for the shell that happens to run, and fails where there is none.
@@ -67,7 +67,7 @@ def run(arguments: list[str]) -> int:
     # It may stand anywhere, also after a command.
     arguments = [argument for argument in arguments if argument != "--debug"]
     try:
-        with _plain_warnings(), _terminated_as_interrupted():
+        with _plain_warnings(), terminated_as_interrupted():
             code = typer.main.get_command(app).main(
                 arguments or ["--help"], prog_name="plstream", standalone_mode=False
             )
@@ -104,18 +104,3 @@ def _plain_warnings() -> Iterator[None]:
         warnings.simplefilter("once", UserWarning)
         warnings.showwarning = show
         yield
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Let the signal that asks a process to end do what Ctrl-C does, so that no half of a file stays behind."""
-    try:
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    except ValueError:
-        # Only the main thread may do so.
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

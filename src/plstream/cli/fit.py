@@ -100,12 +100,12 @@ def fit(
     plstream fit 'year/*.parquet' --target y --cluster tcp://scheduler:8786
     cat log.ndjson | plstream fit - --format ndjson --target y -c 3
     """
-    from ..persistence import load, save
+    from ..persistence import Stopped, fit_source, load, save
     from .cluster import fit_on_workers, require_for_cluster, workers_of
     from .errors import FAILED, tell
-    from .fitting import Stopped, fit_source, signals_to_stop
     from .plan import plan_memory
     from .progress import RunningError, is_shown, shown
+    from .signals import signals_to_stop
     from .summary import summary
 
     labels, allowed = as_classes(classes), as_bytes(memory)

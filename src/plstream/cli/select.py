@@ -101,7 +101,7 @@ def _vip(source: Source, method: Method, components: int | None, keep: float | N
     """Return a selector from a model that reads the rows in blocks."""
     import plstream
 
-    from .fitting import fit_source
+    from ..persistence import fit_source
 
     model = new_model(method, n_components=components)
     fit_source(model, source, one_pass=not (source.rereadable and reads_again(method)))
