@@ -14,7 +14,7 @@ help:
 	@echo "make test-slow    run the slow ones"
 	@echo "make test-lowest  run the tests with the lowest supported releases (Python 3.11 or 3.12)"
 	@echo "make lint         check style and types"
-	@echo "make fuzz         read 20,000 model files, 20,000 data files and 3,000 checkpoints with random changes"
+	@echo "make fuzz         read 20,000 model files, 20,000 data files and 3,000 checkpoints with random changes, and try new random examples"
 	@echo "make kill         kill 200 fits at random moments, and see that they end with the same model"
 	@echo "make bench        time, memory and accuracy beside scikit-learn, ikpls and NumPy"
 	@echo "make docs         build the documentation"
@@ -66,6 +66,7 @@ fuzz: $(VENV)/dev
 	$(BIN)/python -m tests.persistence.fuzz 20000 $(or $(SEED),0)
 	$(BIN)/python -m tests.persistence.fuzz_checkpoints 3000 $(or $(SEED),0)
 	$(BIN)/python -m tests.sources.fuzz 20000 $(or $(SEED),0)
+	$(BIN)/python -m pytest --numprocesses=2 -m hypothesis --hypothesis-profile=new
 
 kill: $(VENV)/dev
 	$(BIN)/python -m tests.persistence.kills 50 $(or $(SEED),0) multipass gram sketch cipls

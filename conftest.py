@@ -1,10 +1,11 @@
-"""What is collected where: some parts need packages that the lowest supported releases are tested without."""
+"""What is collected where, as some parts need packages that the lowest releases are tested without; and what all share."""
 
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _NEEDS = {
     "dask": "src/plstream/distributed/files.py",
@@ -12,6 +13,12 @@ _NEEDS = {
     "typer": "src/plstream/cli/*",
 }
 collect_ignore_glob = [files for package, files in _NEEDS.items() if not find_spec(package)]
+
+
+# Nothing depends on the speed of the machine, and a run is like the one before. `make fuzz` looks for new examples.
+settings.register_profile("known", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.register_profile("new", settings.get_profile("known"), derandomize=False, print_blob=True)
+settings.load_profile("known")
 
 
 @pytest.fixture(autouse=True)

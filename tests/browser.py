@@ -16,6 +16,8 @@ import pytest
 _VOID = {"meta", "br", "hr", "img", "link", "input"}
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu")
+# Seconds that a browser may take for one answer, however busy the machine is.
+_PATIENCE = 300
 # Other descriptors first, in case that these two are among them.
 _WITH_PIPES = """import os, sys
 read, write = (os.dup(os.dup(int(number))) for number in sys.argv[1:3])
@@ -99,9 +101,9 @@ def in_browser(html, folder, widths):
     path = folder / "frames.html"
     path.write_text(f"<!DOCTYPE html><meta charset=utf-8><body>{frames}{_MEASURE}</body>", encoding="utf-8")
     command = [browser, *_OPTIONS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", path.as_uri()]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603
+    result = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)  # noqa: S603
     if result.returncode != 0 or "<body" not in result.stdout:
-        pytest.skip(f"{browser} does not start here")
+        pytest.skip(f"{browser} does not start here: {result.stderr.strip()[-300:]}")
     (seen,) = [value for tag, key, value in Reader(result.stdout).attributes if (tag, key) == ("body", "data-seen")]
     return json.loads(seen)
 
@@ -135,9 +137,9 @@ class Tab:
         self._pending, self._session = b"", None
         try:
             self._open(path, width, height, dark=dark, touch=touch)
-        except OSError:
+        except OSError as error:
             self.close()
-            pytest.skip(f"{browser} does not start here")
+            pytest.skip(f"{browser} does not start here: {error}")
 
     def _open(self, path, width, height, *, dark, touch):
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -173,7 +175,7 @@ class Tab:
 
     def _receive(self):
         while b"\0" not in self._pending:
-            if not select.select([self._read], [], [], 60)[0]:
+            if not select.select([self._read], [], [], _PATIENCE)[0]:
                 raise TimeoutError("The browser does not answer.")
             part = os.read(self._read, 1 << 20)
             if not part:
@@ -197,9 +199,9 @@ class Tab:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
-    def wait_for(self, script, seconds=30):
+    def wait_for(self, script):
         """Wait until an expression in the page is true, and return its value."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + _PATIENCE
         while not (value := self.run(script)):
             assert time.monotonic() < end, f"{script} does not come true; {self.messages}"
             time.sleep(0.05)
@@ -230,7 +232,7 @@ class Tab:
     def close(self):
         """End the browser."""
         self._process.terminate()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=_PATIENCE)
         os.close(self._write)
         os.close(self._read)
 

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -112,11 +113,10 @@ def test_blocks_do_not_stay_on_the_workers(client, bad):
     except ValueError as raised:
         error = raised
     assert (error is not None) == bad
-    for _ in range(100):
-        if len(client.futures) <= before:
-            break
+    end = time.monotonic() + 60
+    while len(client.futures) > before:
+        assert time.monotonic() < end
         time.sleep(0.05)
-    assert len(client.futures) <= before
 
 
 def test_memory_is_asked_for_first():
@@ -128,25 +128,23 @@ def test_memory_is_asked_for_first():
 
 
 @pytest.mark.parametrize("solver", ["auto", "gram"])
-def test_a_worker_is_killed(client, solver):
+def test_a_worker_is_killed(client, solver, tmp_path):
     """With a real SIGKILL in mid-read: what it had done is done again elsewhere."""
-    begun = client.get_versions()["workers"].keys()
-    rows = rows_of(X).map_blocks(_slowly, dtype=X.dtype, meta=X[:0])
-    address, pid = next(iter(client.run(os.getpid).items()))
-    assert address in begun
-    killer = threading.Timer(0.4, os.kill, (pid, signal.SIGKILL))
-    killer.start()
-    try:
-        model = IncrementalPLS(3, solver=solver).fit(rows, rows_of(Y))
-    finally:
-        killer.join()
+    killed = tmp_path / "killed"
+    rows = rows_of(X).map_blocks(_kill_once, str(killed), dtype=X.dtype, meta=X[:0])
+    model = IncrementalPLS(3, solver=solver).fit(rows, rows_of(Y))
     assert relative_error(model.coef_, IncrementalPLS(3).fit(X, Y).coef_) < 1e-9
     client.wait_for_workers(2)
-    assert pid not in client.run(os.getpid).values()
+    assert int(killed.read_text()) not in client.run(os.getpid).values()
 
 
-def _slowly(block):
-    time.sleep(0.1)
+def _kill_once(block, path, block_info=None):
+    """Return the block; but the first time that it is the one in the middle, kill the worker."""
+    if block_info[0]["chunk-location"][0] == 9:
+        with suppress(FileExistsError), open(path, "x") as file:  # noqa: PTH123
+            file.write(str(os.getpid()))
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
     return block
 
 

@@ -265,12 +265,12 @@ def test_two_fits_in_one_folder(tmp_path):
 
     def wait(*_):
         begun.set()
-        ended.wait(30)
+        ended.wait()
 
     options = {"checkpoint": tmp_path, "on_block": wait}
     first = threading.Thread(target=run, args=("cipls", opened("cipls")), kwargs=options)
     first.start()
-    begun.wait(30)
+    assert begun.wait(600)
     try:
         with pytest.raises(CheckpointError, match="is in use by another fit: wait until"):
             run("cipls", opened("cipls"), checkpoint=tmp_path)
