@@ -121,7 +121,9 @@ def test_partial_fit_of_labels(tmp_path):
 def test_results_of_labels_are_lazy(model):
     model.fit(X, Y)
     for method in ("predict", "predict_proba", "decision_function", "predict_log_proba", "transform"):
-        lazy, expected = getattr(model, method)(array(X)), getattr(model, method)(X)
+        # Chunk by chunk: the kernels of BLAS may round the last row of an odd number in another way.
+        lazy, chunks = getattr(model, method)(array(X)), np.split(X, range(41, N, 41))
+        expected = np.concatenate([getattr(model, method)(chunk) for chunk in chunks])
         assert isinstance(lazy, da.Array)
         assert lazy.chunks[0] == array(X).chunks[0]
         assert lazy.dtype == expected.dtype
