@@ -1,11 +1,13 @@
-"""What is collected where, as some parts need packages that the lowest releases are tested without; and what all share."""
+"""What every test shares; and what is collected where, as the lowest releases are tested without some packages."""
 
+import os
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 _NEEDS = {
     "dask": "src/plstream/distributed/files.py",
@@ -13,6 +15,13 @@ _NEEDS = {
     "typer": "src/plstream/cli/*",
 }
 collect_ignore_glob = [files for package, files in _NEEDS.items() if not find_spec(package)]
+
+# Processes that test side by side share the cores: threads of BLAS that wait for one another take many times as long.
+if (n_processes := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))) > 1:
+    n_threads = max(1, (os.cpu_count() or 1) // n_processes)
+    threadpool_limits(n_threads, user_api="blas")
+    # For libraries that are loaded later, and processes that tests start.
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(n_threads)
 
 
 # Nothing depends on the speed of the machine, and a run is like the one before. `make fuzz` looks for new examples.

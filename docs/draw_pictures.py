@@ -15,7 +15,9 @@ def pictures() -> Iterator[tuple[str, Any]]:
     """Yield the name of each picture's file, and its figure."""
     for page in PAGES:
         names: dict[str, Any] = {}
-        parts = re.findall(r"```python\n(.*?)```|!\[[^]]+\]\(([^)]+)\)", (HERE / page).read_text(), re.DOTALL)
+        parts = re.findall(
+            r"```python\n(.*?)```|!\[[^]]+\]\(([^)]+)\)", (HERE / page).read_text(encoding="utf-8"), re.DOTALL
+        )
         with TemporaryDirectory() as folder, chdir(folder):
             for code, file in parts:
                 if code:

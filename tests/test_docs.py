@@ -19,7 +19,7 @@ BLOCK = re.compile(r"(<!-- not run: .+? -->\n+)?```python\n(.*?)```", re.DOTALL)
 
 
 def blocks_of(page):
-    return [code for why, code in BLOCK.findall(page.read_text()) if not why]
+    return [code for why, code in BLOCK.findall(page.read_text(encoding="utf-8")) if not why]
 
 
 PAGES = [page.stem for page in sorted(DOCS.glob("*.md")) if blocks_of(page)]
@@ -105,18 +105,20 @@ def test_blocks_run(page, tmp_path, monkeypatch):
 )
 def test_every_public_name_has_a_reference(module):
     described = set(
-        re.findall(r"^\.\. auto\w+:: plstream(?:\.\w+)*\.(\w+)$", (DOCS / "api.md").read_text(), re.MULTILINE)
+        re.findall(
+            r"^\.\. auto\w+:: plstream(?:\.\w+)*\.(\w+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE
+        )
     )
     assert set(module.__all__) <= described
 
 
 def test_every_page_is_in_the_contents():
-    contents = (DOCS / "index.md").read_text()
+    contents = (DOCS / "index.md").read_text(encoding="utf-8")
     assert [page.stem for page in DOCS.glob("*.md") if not re.search(rf"^{page.stem}$", contents, re.MULTILINE)] == [
         "index"
     ]
 
 
 def test_every_example_is_shown():
-    shown = re.findall(r"literalinclude} ../examples/(\S+)", (DOCS / "examples.md").read_text())
+    shown = re.findall(r"literalinclude} ../examples/(\S+)", (DOCS / "examples.md").read_text(encoding="utf-8"))
     assert sorted(shown) == sorted(path.name for path in EXAMPLES.glob("*.py"))

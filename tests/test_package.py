@@ -65,6 +65,6 @@ def test_modules_import_only_from_layers_below(path):
     if parts == ("__init__",):
         return
     layer = LAYERS.index(parts[0])
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == len(parts):
             assert LAYERS.index(node.module.split(".")[0]) < layer, ast.unparse(node)

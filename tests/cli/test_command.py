@@ -289,7 +289,7 @@ def test_ignored_signals_stay_ignored(folder, done, monkeypatch, number, options
 
 def test_readme_as_a_new_user(tmp_path, monkeypatch, done):
     """The session in the README, in an empty folder."""
-    text = README.read_text().split("## The command line")[1].split("```console\n")[1].split("```")[0]
+    text = README.read_text(encoding="utf-8").split("## The command line")[1].split("```console\n")[1].split("```")[0]
     commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
     assert len(commands) >= 4
     monkeypatch.chdir(tmp_path)

@@ -644,7 +644,7 @@ def test_streaming(estimator, check):
 
 
 def test_the_guide_runs():
-    page = (Path(__file__).parents[2] / "docs" / "choosing_components.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "choosing_components.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     assert len(blocks) == 4
     exec("\n".join(blocks), {})  # noqa: S102

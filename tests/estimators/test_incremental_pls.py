@@ -80,7 +80,9 @@ def test_more_responses_than_features():
 
 def test_equals_r_on_linnerud(solver):
     expected = np.array(
-        json.loads((Path(__file__).parents[1] / "data" / "r_pls.json").read_text())["linnerud, 2 components"]
+        json.loads((Path(__file__).parents[1] / "data" / "r_pls.json").read_text(encoding="utf-8"))[
+            "linnerud, 2 components"
+        ]
     )
     data = load_linnerud()
     model = IncrementalPLS(2, solver=solver).fit(data.data, data.target)
@@ -97,7 +99,9 @@ def test_equals_r_on_linnerud(solver):
     ],
 )
 def test_equals_r_on_gasoline(solver, key, n_components, scale):
-    expected = np.array(json.loads((Path(__file__).parents[1] / "data" / "r_pls.json").read_text())[key])
+    expected = np.array(
+        json.loads((Path(__file__).parents[1] / "data" / "r_pls.json").read_text(encoding="utf-8"))[key]
+    )
     data = real_data("spectra/pls_gasoline.npz")
     model = IncrementalPLS(n_components, scale=scale, solver=solver, sketch_size=64).fit(data["NIR"], data["octane"])
     # R leaves X scaled in its coefficients, and y as it is.

@@ -25,7 +25,7 @@ def test_the_gallery_can_be_drawn():
 
 def test_the_page_on_monitoring_runs():
     names = {}
-    for code in re.findall(r"```python\n(.*?)```", (DOCS / "monitoring.md").read_text(), re.DOTALL):
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / "monitoring.md").read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(code, "monitoring.md", "exec"), names)  # noqa: S102
     assert names["checked"].alarm.mean() == pytest.approx(0.02, abs=0.01)
     assert names["monitor"].contributions(names["fault"], "q").argmax() == 7
