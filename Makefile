@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
-# The order is random; pytest prints its seed.
-PYTEST := --numprocesses=2 $(if $(SEED),--randomly-seed=$(SEED))
+# The order is random, and pytest prints its seed; -rs says why tests are skipped.
+PYTEST := --numprocesses=2 -rs $(if $(SEED),--randomly-seed=$(SEED))
 
 .PHONY: help run example test test-slow test-lowest lint fuzz kill bench docs clean
 help:

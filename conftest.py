@@ -23,6 +23,9 @@ if (n_processes := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))) > 1:
     # For libraries that are loaded later, and processes that tests start.
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(n_threads)
 
+# What is drawn is drawn without a screen, and Dask waits for processes however busy the machine is.
+os.environ["MPLBACKEND"] = "Agg"
+os.environ["DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"] = os.environ["DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP"] = "300s"
 
 # Nothing depends on the speed of the machine, and a run is like the one before. `make fuzz` looks for new examples.
 settings.register_profile("known", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)

@@ -91,8 +91,6 @@ def test_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for package in NEEDED.get(page, []):
         pytest.importorskip(package, reason=f"needs {package}")
-    if "matplotlib" in NEEDED.get(page, []):
-        monkeypatch.setenv("MPLBACKEND", "Agg")
     names = PREPARED[page]() if page in PREPARED else {}
     if (piped := Path("standard input")).exists():
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped.read_bytes())))

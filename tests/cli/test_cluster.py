@@ -13,6 +13,11 @@ from plstream.cli import cluster
 pytest.importorskip("distributed", reason="needs a cluster of Dask")
 
 
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    monkeypatch.setattr(cluster, "_PATIENCE", 300)
+
+
 @pytest.fixture(scope="module")
 def address():
     from distributed import LocalCluster
