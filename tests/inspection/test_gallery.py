@@ -9,6 +9,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
+@pytest.mark.slow
 def test_the_gallery_can_be_drawn():
     pytest.importorskip("pandas", reason="the gallery has names of features")
     pytest.importorskip("plotly", reason="a walk-through ends with a report")

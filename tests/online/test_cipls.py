@@ -257,6 +257,7 @@ def test_overflow_names_the_component_and_changes_nothing():
     assert np.isfinite(CIPLS(10).fit(X, y).transform(X)).all()
 
 
+@pytest.mark.slow
 def test_many_components_and_a_million_rows_do_not_overflow():
     X, y = regression_data(20_000, 60)
     model = CIPLS(50)
