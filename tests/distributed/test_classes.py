@@ -230,6 +230,39 @@ def test_groups_and_folds():
         assert_same_table(in_series.cv_results_, expected.cv_results_)
 
 
+def test_groups_are_known_by_their_value():
+    """Chunks that hold ids in other types, and ids in a list that an array of NumPy would not hold."""
+    ids = (2**53 + np.random.default_rng(0).integers(0, 30, N)).tolist()
+    expected = IncrementalPLSCV(4, cv=4).fit(X, VALUES, groups=ids).cv_results_
+    halves = [array(np.array(ids[:100]), 20), array(np.array(ids[100:], object), 20)]
+    for groups in (ids, [*map(str, ids[:9]), *ids[9:]], [float(2**53), *ids[1:]], da.concatenate(halves)):
+        if groups is not ids and isinstance(groups, list):
+            ids_again = [int(group) for group in groups]
+            expected_again = IncrementalPLSCV(4, cv=4).fit(X, VALUES, groups=ids_again).cv_results_
+        else:
+            expected_again = expected
+        actual = IncrementalPLSCV(4, cv=4).fit(array(X), array(VALUES), groups=groups)
+        assert_same_table(actual.cv_results_, expected_again)
+    in_series = dd.from_pandas(pandas.Series(ids, dtype="Int64"), npartitions=5)
+    assert_same_table(IncrementalPLSCV(4, cv=4).fit(frame(X), series(VALUES), groups=in_series).cv_results_, expected)
+
+
+def test_groups_that_are_missing():
+    ids = np.arange(N) % 30
+    hole = np.arange(N) == 77
+    masked = np.ma.array(ids, mask=hole)
+    names = np.where(hole, None, ids.astype(str))
+    for groups in (masked, da.from_array(masked, chunks=41), names, array(names), array(np.where(hole, np.nan, ids))):
+        with pytest.raises(ValueError, match="groups has no value for row"):
+            IncrementalPLSCV(4, cv=4).fit(array(X), array(VALUES), groups=groups)
+    nullable = pandas.Series(ids, dtype="Int64").mask(hole)
+    for column in (nullable, nullable.astype("category"), pandas.Series(names)):
+        with pytest.raises(ValueError, match="groups has no value for row"):
+            IncrementalPLSCV(4, cv=4).fit(
+                frame(X), series(VALUES), groups=dd.from_pandas(column.rename("id"), npartitions=5)
+            )
+
+
 @pytest.mark.parametrize("y", [VALUES, Y], ids=["values", "labels"])
 def test_cross_validation_goes_on(y):
     expected = IncrementalPLSCV(4).partial_fit(X, y)

@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from hashlib import blake2b
-from numbers import Real
+from math import inf
+from numbers import Integral, Real
 from typing import Any, Self, TypeAlias
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length
+from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.validation import _num_samples
 
 from .._types import Array, Float64Array, Rows
 
 FoldNumbers: TypeAlias = NDArray[np.int64]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# A duration of months has no length in days: any number will do.
+_ATTOSECONDS = {
+    "Y": 12 * 10**9,
+    "M": 10**9,
+    "generic": 10**9,
+    "W": 604_800 * 10**18,
+    "D": 86_400 * 10**18,
+    "h": 3600 * 10**18,
+    "m": 60 * 10**18,
+    "s": 10**18,
+    "ms": 10**15,
+    "us": 10**12,
+    "ns": 10**9,
+    "ps": 10**6,
+    "fs": 1000,
+    "as": 1,
+}
 
 
 @dataclass(frozen=True)
@@ -45,9 +69,9 @@ class Dealing:
         if groups is not None and folds is not None:
             raise ValueError("groups and folds both say which rows are in a fold: pass one of them.")
         if groups is not None:
-            return cls(n_folds, "groups", given=folds_of_groups(_vector(groups, "groups"), n_folds))
+            return cls(n_folds, "groups", given=folds_of_groups(groups, n_folds))
         if folds is not None:
-            return cls(n_folds, "folds", given=_require_folds(_vector(folds, "folds"), n_folds))
+            return cls(n_folds, "folds", given=_require_folds(as_vector(folds, "folds"), n_folds))
         return cls(n_folds, "rows" if block_length == 1 else f"blocks of {block_length} rows", block_length)
 
     def present(self, X: Rows, weight: Float64Array | None) -> Self:
@@ -83,21 +107,26 @@ def folds_of_rows(first: int, n_rows: int, n_folds: int, block_length: int = 1) 
     return folds
 
 
-def folds_of_groups(groups: Array, n_folds: int) -> FoldNumbers:
-    """Return the folds of rows by a hash of their groups: numbers of equal value, or equal texts, are one group."""
-    if groups.dtype.kind == "O":
-        groups = groups.astype(np.float64 if all(isinstance(group, Real) for group in groups) else str)
-    if groups.dtype.kind not in "biufUSmM":
-        raise ValueError(f"groups must be numbers or text, not values of type {groups.dtype}.")
-    if groups.dtype.kind == "f" and np.isnan(groups).any():
-        raise ValueError("groups contain NaN: every row needs a group.")
-    values, which = np.unique(groups, return_inverse=True)
-    if values.dtype.kind in "US":
-        hashes = np.array([_hashed_text(value) for value in values.tolist()], np.uint64)
-    else:
-        hashes = _hashed(_as_integers(values))
-    folds: FoldNumbers = (hashes % np.uint64(n_folds)).astype(np.int64)[which]
+def folds_of_groups(groups: Any, n_folds: int) -> FoldNumbers:
+    """Return the folds of rows by a hash of their groups, which depends on the value of a group and not on its type.
+
+    Two groups may share a fold, and the parts of one must not be in two: where types leave it open whether values are
+    the same group, they are.
+
+    Examples
+    --------
+    >>> from plstream.estimators._dealing import folds_of_groups
+    >>> folds_of_groups([7, 7.0, "7", b"7", "lot 7"], 100).tolist()
+    [87, 87, 87, 87, 33]
+    """
+    folds: FoldNumbers = (_hashed(_keys(as_groups(groups))) % np.uint64(n_folds)).astype(np.int64)
     return folds
+
+
+def as_groups(groups: Any) -> Array:
+    """Return groups as an array of their values."""
+    # A list becomes objects: NumPy would make floats of large integers beside others, and text of numbers beside text.
+    return as_vector(groups if hasattr(groups, "__array__") else np.asarray(groups, dtype=object), "groups")
 
 
 def folds_of_splits(cv: Any, X: Any, y: Any, groups: Any) -> FoldNumbers:
@@ -120,11 +149,18 @@ def folds_of_splits(cv: Any, X: Any, y: Any, groups: Any) -> FoldNumbers:
     return folds
 
 
-def _vector(values: Any, name: str) -> Array:
+def as_vector(values: Any, name: str) -> Array:
+    """Return an array of an entry for each row; raise ValueError if any is masked."""
+    if np.ma.is_masked(values):
+        raise _missing(int(np.argmax(np.ma.getmaskarray(values))), name, "masked")
     vector: Array = np.asarray(values)
     if vector.ndim != 1:
         raise ValueError(f"{name} must have one dimension, an entry a row, not {vector.ndim}.")
     return vector
+
+
+def _missing(row: int, name: str, value: Any) -> ValueError:
+    return ValueError(f"{name} has no value for row {row} ({value}): every row needs one.")
 
 
 def _require_folds(folds: Array, n_folds: int) -> FoldNumbers:
@@ -133,7 +169,7 @@ def _require_folds(folds: Array, n_folds: int) -> FoldNumbers:
     return folds.astype(np.int64)
 
 
-def _hashed(numbers: FoldNumbers) -> NDArray[np.uint64]:
+def _hashed(numbers: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
     """Return a hash of each number that is the same everywhere (SplitMix64)."""
     z = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -141,15 +177,122 @@ def _hashed(numbers: FoldNumbers) -> NDArray[np.uint64]:
     return z ^ (z >> np.uint64(31))
 
 
-def _hashed_text(text: str | bytes) -> int:
-    content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+def _keys(groups: Array) -> NDArray[np.uint64]:
+    """Return a number for each group, the same for equal groups of all types."""
+    kind = groups.dtype.kind
+    if kind in "biu":
+        return groups.astype(np.uint64)
+    if kind in "fmM":
+        missing = np.isnan(groups) if kind == "f" else np.isnat(groups)
+        if missing.any():
+            raise _missing(int(np.argmax(missing)), "groups", "NaN" if kind == "f" else "NaT")
+    if kind == "f" and groups.itemsize <= 8 and (np.abs(groups) < 2.0**53).all():
+        floats = groups.astype(np.float64)
+        integers = floats.astype(np.int64)
+        return np.where(floats == integers, integers, floats.view(np.int64)).astype(np.uint64)
+    if kind in "mM":
+        nanoseconds = _nanoseconds_at_once(groups)
+        if nanoseconds is not None:
+            return nanoseconds.astype(np.uint64)
+    if kind in "USmM":
+        distinct, which = np.unique(groups, return_inverse=True)
+        return np.array([_key(group) for group in distinct], np.uint64)[which]
+    ids = groups.tolist()
+    # Most are of these two types, and few differ.
+    known = {group: _key(group) for group in {group for group in ids if type(group) in {int, str}}}
+    keys = []
+    for row, group in enumerate(ids):
+        try:
+            keys.append(known[group] if type(group) in {int, str} else _key(group))
+        except _MissingError:
+            raise _missing(row, "groups", group) from None
+    return np.array(keys, np.uint64)
+
+
+class _MissingError(Exception):
+    """A group is a value that stands for none."""
+
+
+def _key(group: Any) -> int:
+    """Return a number of 64 bits for a group."""
+    if isinstance(group, int | np.bool_):
+        return _integer_key(int(group))
+    if isinstance(group, str | bytes | UUID):
+        return _text_key(group if isinstance(group, bytes) else str(group).encode("utf-8", "surrogatepass"))
+    if group is None or group is np.ma.masked:
+        raise _MissingError
+    is_time = isinstance(group, date | timedelta | np.datetime64 | np.timedelta64)
+    if is_time or isinstance(group, Real | Decimal):
+        # NaN and NaT are equal to nothing.
+        if group != group:  # noqa: PLR0124
+            raise _MissingError
+        return _integer_key(_nanoseconds(group)) if is_time else _number_key(group)
+    if is_pandas_na(group):
+        raise _MissingError
+    raise ValueError(
+        f"groups must be numbers, text or dates, not values of type {type(group).__name__}: pass the text of each."
+    )
+
+
+def _text_key(text: bytes) -> int:
+    """Return the number of a text: that of an integer if it reads as one, as ids in some blocks of a CSV file do."""
+    # Arrays of text do not keep zeros at the end.
+    text = text.rstrip(b"\0")
+    try:
+        return _integer_key(int(text))
+    except ValueError:
+        return _digest(text)
+
+
+def _number_key(number: Any) -> int:
+    """Return the number of an integer, whatever its type, or the bits of another number."""
+    if isinstance(number, Integral):
+        return _integer_key(int(number))
+    if abs(number) != inf:
+        numerator, denominator = number.as_integer_ratio()
+        if denominator == 1:
+            return _integer_key(numerator)
+    return int(np.float64(number).view(np.uint64))
+
+
+def _integer_key(number: int) -> int:
+    if -(2**63) <= number < 2**64:
+        return number % 2**64
+    return _digest(number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True))
+
+
+def _digest(content: bytes) -> int:
     return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
 
 
-def _as_integers(values: Array) -> NDArray[np.int64]:
-    """Return whole numbers as they are, and the bits of others: 2 and 2.0 are the same group."""
-    if values.dtype.kind != "f":
-        return values.astype(np.int64)
-    floats = values.astype(np.float64)
-    whole = (floats == np.round(floats)) & (np.abs(floats) < 2.0**63)
-    return np.where(whole, np.where(whole, floats, 0.0).astype(np.int64), floats.view(np.int64))
+def _nanoseconds(moment: Any) -> int:
+    """Return the time since 1970 in UTC, or a duration, rounded down to a unit that all dates have in common.
+
+    Dates without a time zone are in UTC, as where pandas and Arrow make arrays of NumPy of those that have one.
+    """
+    # What pandas has is finer than the classes of the standard library that it is derived from.
+    moment = getattr(moment, "asm8", moment)
+    if isinstance(moment, datetime):
+        moment = (moment.replace(tzinfo=UTC) if moment.utcoffset() is None else moment) - _EPOCH
+    if isinstance(moment, timedelta):
+        return moment // timedelta(microseconds=1) * 1000
+    if isinstance(moment, date):
+        moment = np.datetime64(moment)
+    counts, attoseconds = _counts(moment)
+    return int(counts) * attoseconds // 10**9
+
+
+def _nanoseconds_at_once(moments: Array) -> NDArray[np.int64] | None:
+    """Return the same of an array, or None if 64 bits are too few for it or the unit is finer."""
+    counts, attoseconds = _counts(moments)
+    factor, finer = divmod(attoseconds, 10**9)
+    most = max(abs(int(counts.min(initial=0))), int(counts.max(initial=0)))
+    return None if finer or most * factor >= 2**63 else counts * factor
+
+
+def _counts(moments: Any) -> tuple[Any, int]:
+    """Return dates or durations of NumPy as integers, and the unit of these in attoseconds."""
+    if moments.dtype.kind == "M" and np.datetime_data(moments.dtype)[0] in {"Y", "M"}:
+        moments = moments.astype("datetime64[D]")
+    unit, step = np.datetime_data(moments.dtype)
+    return moments.astype(np.int64), step * _ATTOSECONDS[unit]

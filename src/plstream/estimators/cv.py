@@ -25,7 +25,7 @@ from ._base import located_errors, unchanged_on_failure
 from ._classes import OfLabels, for_labels
 from ._collections import is_collection, learn_collection
 from ._cross_validation import ClassCrossValidation, CrossValidation
-from ._dealing import Dealing, folds_of_splits
+from ._dealing import Dealing, as_groups, as_vector, folds_of_splits
 from ._decision import by_lda
 from ._labels import is_text
 from ._projection import centred_product
@@ -111,9 +111,15 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
     Which fold a row is in depends on its number since the first call alone, and not on how rows are divided among
     calls. Of every ``cv`` rows (or blocks of ``block_length`` rows) that follow each other, one goes to each fold, in
     an order given by a hash (SplitMix64) of their numbers. Rows of weight zero are not counted. With ``groups``, rows
-    go to the fold of a hash of their group (SplitMix64 of a number, BLAKE2b of a text), so that no group is in two
-    folds: this takes many more groups than folds. ``merge`` adds the rows of a fold to those of the same fold; rows of
-    the other model stay in the folds that they had there.
+    go to the fold of a hash of their group (SplitMix64 of a number, or of the BLAKE2b of a text), so that no group is
+    in two folds: this takes many more groups than folds. ``merge`` adds the rows of a fold to those of the same fold;
+    rows of the other model stay in the folds that they had there.
+
+    The same group may come in other types in other calls. Numbers of equal value are one group, integers of any size
+    exactly, and so is the text of an integer: 1, 1.0, True, "1" and "01", because blocks of a file may differ in
+    whether an id is read as a number. Other text is one group if it is equal, as str or as UTF-8 bytes. Dates and times
+    are one group if they are the same nanosecond, whatever their unit and time zone; without a time zone they are in
+    UTC.
 
     Squared errors come from squares of y. Where the error is less than about 1e-7 of the standard deviation of y, its
     digits are rounding errors, and numbers of components that differ only so count as equally good.
@@ -204,7 +210,8 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
         sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Weights of the rows, in the models and in their errors.
         groups : array-like of shape (n_samples,), or Dask collection, default=None
-            Groups of rows, numbers or text, that stay together in a fold.
+            Groups of rows, numbers, text or dates, that stay together in a fold. Every row needs one: None, NaN, NaT
+            and masked entries are refused. What counts as the same group is in Notes.
         folds : array-like of shape (n_samples,), or Dask collection, default=None
             The folds of the rows, numbers from 0 to ``cv - 1``.
 
@@ -475,7 +482,7 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
             )
         self._validate_params()
         if is_collection(X):
-            self._learn_collection(X, y, sample_weight, classes, groups=groups, folds=folds)
+            self._learn_collection(X, y, sample_weight, classes, groups, folds)
             return
         if n_folds is None:
             dealing = self._dealing_of_splits(X, y, groups, folds)
@@ -499,13 +506,17 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
         self._dealt_by = dealing.by
         self.solver_ = self._streaming_solver(rows.n_columns)
 
-    def _learn_collection(self, X: Any, y: Any, sample_weight: Any, classes: Any, **columns: Any) -> None:
+    def _learn_collection(self, X: Any, y: Any, sample_weight: Any, classes: Any, groups: Any, folds: Any) -> None:
         """Deal rows to the folds where Dask has them."""
         if self.__sklearn_is_fitted__():
             self._set_solving()
             self._stream = Folds(self._continued(fold) for fold in self._require_stream("partial_fit").streams)
-        by_number = all(column is None for column in columns.values())
-        learn_collection(self, X, y, sample_weight, classes=classes, by_number=by_number, **columns)
+        by_number = groups is None and folds is None
+        if not (groups is None or is_collection(groups)):
+            groups = as_groups(groups)
+        if not (folds is None or is_collection(folds)):
+            folds = as_vector(folds, "folds")
+        learn_collection(self, X, y, sample_weight, classes=classes, by_number=by_number, groups=groups, folds=folds)
         # It was that of the first block.
         self.__dict__.pop("_first_row", None)
 
