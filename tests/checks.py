@@ -6,10 +6,12 @@ be excused from a check by name, with the reason why.
 
 import pickle
 from collections.abc import Callable
+from inspect import signature
 
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
 from .oracles import regression_data
@@ -81,6 +83,30 @@ def check_cold_start_with_one_row(estimator):
         assert np.isfinite(model.transform(X)).all()
     model.partial_fit(X[1:], y[1:])
     assert_same(model, fed(estimator, X, y, [30]), X)
+
+
+@streaming_check
+def check_rows_without_weight_are_absent(estimator):
+    """In the first call as in later ones, whatever is in such rows."""
+    if "sample_weight" not in signature(estimator.partial_fit).parameters:
+        pytest.skip("takes no weights")
+    X, y = data_for(estimator, 60, 5)
+    absent, nothing = np.full_like(X[:7], 1e9), np.zeros(7)
+    model = learn(clone(estimator), absent, y[:7], sample_weight=nothing)
+    for result in (lambda: model.transform(X), lambda: model.n_samples_seen_, lambda: model.predict(X)):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            result()
+    # What was said of labels that will come is still known, although these rows have but one.
+    first = slice(0, 30) if not is_classifier(estimator) else y == y[0]
+    rest = slice(30, 60) if not is_classifier(estimator) else y != y[0]
+    model.partial_fit(X[first], y[first])
+    model.partial_fit(absent, y[:7], sample_weight=nothing).partial_fit(X[rest], y[rest])
+    expected = learn(clone(estimator), X[first], y[first]).partial_fit(X[rest], y[rest])
+    np.testing.assert_array_equal(model.transform(X), expected.transform(X))
+    assert model.n_samples_seen_ == 60
+    assert vars(model).keys() == vars(expected).keys()
+    with pytest.raises(ValueError, match="positive weight"):
+        clone(estimator).fit(absent, y[:7], sample_weight=nothing)
 
 
 @streaming_check

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
-from plstream import IncrementalPLSClassifier, IncrementalPLSCV, VIPSelector, open_source
+from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV, VIPSelector, open_source
 from plstream.distributed import OnWorkers
 from tests.estimators.test_classifier import spectra
 from tests.estimators.test_cv import assert_same_table
@@ -98,6 +99,25 @@ def test_other_collections_of_labels(solver, tmp_path):
         assert list(fitted.feature_names_in_) == [f"c{i}" for i in range(M)]
         assert relative_error(fitted.coef_, expected.coef_) < 1e-9
         np.testing.assert_array_equal(fitted.predict(frame(X)).compute(), expected.predict(X))
+
+
+def test_rows_without_weight():
+    """They are absent in the first call too, but for classes that it gives."""
+    none = array(np.zeros(N))
+    for classes in ({}, {"classes": NAMES}):
+        for model in (IncrementalPLSClassifier(3), IncrementalPLSCV(3, target="labels")):
+            expected = clone(model).partial_fit(X, Y)
+            model.partial_fit(array(X), array(Y), sample_weight=none, **classes)
+            with pytest.raises(NotFittedError):
+                model.predict(X)
+            model.partial_fit(array(X), array(Y)).partial_fit(array(X), array(Y), sample_weight=none)
+            assert_same(model, expected)
+            assert vars(model).keys() == vars(expected).keys()
+            with pytest.raises(ValueError, match="none with a positive weight"):
+                clone(model).fit(array(X), array(Y), sample_weight=none)
+    values = IncrementalPLS(3).partial_fit(array(X), array(VALUES), sample_weight=none)
+    values.partial_fit(array(X), array(VALUES))
+    assert relative_error(values.coef_, IncrementalPLS(3).partial_fit(X, VALUES).coef_) < 1e-9
 
 
 def test_partial_fit_of_labels(tmp_path):

@@ -340,8 +340,6 @@ def test_rows_of_weight_zero_are_not_blamed(method):
             getattr(IncrementalPLS(2), method)(rows, Y, sample_weight=weight)
     with pytest.raises(ValueError, match="too large"):
         getattr(IncrementalPLS(2), method)(absent, Y * 1e200, sample_weight=weight)
-    with pytest.raises(ValueError, match="weights are zero"):
-        getattr(IncrementalPLS(2), method)(X, Y, sample_weight=np.zeros(30))
 
 
 def test_rows_that_wait_are_known_to_have_room():
@@ -353,3 +351,29 @@ def test_rows_that_wait_are_known_to_have_room():
             model.partial_fit([[(-1) ** i * 0.2 * largest / np.sqrt(i)]], [float(i)])
     assert model.n_samples_seen_ == i - 1
     assert np.isfinite(model.predict([[1.0]])).all()
+
+
+def test_a_first_call_without_weight_decides_nothing():
+    """Neither the features nor the classes: the model is what it was."""
+    names = np.repeat(["a", "b", "c"], 10)
+    for model, labels in ((IncrementalPLS(2), Y), (IncrementalPLSClassifier(2), names), (IncrementalPLSCV(2), names)):
+        before = vars(model).copy()
+        # Of one class, and with other features and another kind of y than the rows to come.
+        model.partial_fit(X[:5, 1:], np.full(5, "z") if labels is names else Y[:5], sample_weight=np.zeros(5))
+        assert vars(model) == before
+        with pytest.raises(ValueError, match="negative"):
+            model.partial_fit(X, labels, sample_weight=np.full(30, -1.0))
+        assert vars(model) == before
+        model.partial_fit(X, labels)
+        assert model.n_features_in_ == 5
+        if labels is names:
+            assert model.classes_.tolist() == ["a", "b", "c"]
+
+
+def test_classes_given_without_weight_are_known_until_a_fit():
+    names = np.repeat(["a", "b"], 15)
+    model = IncrementalPLSClassifier(2)
+    model.partial_fit(X, names, classes=["a", "b", "c"], sample_weight=0.0)
+    assert model.fit(X, names).classes_.tolist() == ["a", "b"]
+    model = IncrementalPLSCV(2).partial_fit(X, names, classes=["a", "b", "c"], sample_weight=0.0)
+    assert model.partial_fit(X, names, sample_weight=0.0).partial_fit(X, names).classes_.tolist() == ["a", "b", "c"]

@@ -506,6 +506,16 @@ def test_weights(method):
     np.testing.assert_allclose(selector.scores_, expected, rtol=1e-12)
 
 
+def test_a_first_call_without_weight():
+    X, y = informative_data()
+    selector = VIPSelector(IncrementalPLS()).partial_fit(X, y, sample_weight=np.zeros(300))
+    for result in (lambda: selector.scores_, lambda: selector.support_, lambda: selector.transform(X)):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            result()
+    expected = VIPSelector(IncrementalPLS()).partial_fit(X, y)
+    np.testing.assert_array_equal(selector.partial_fit(X, y).scores_, expected.scores_)
+
+
 def test_metadata_routing():
     X, y = informative_data()
     weight = np.linspace(0.0, 2.0, 300)

@@ -28,6 +28,13 @@ def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
+class NoWeightError(ValueError):
+    """No row has a weight that is not zero."""
+
+    def __init__(self, message: str = "All weights are zero: give at least one row a positive weight.") -> None:
+        super().__init__(message)
+
+
 class Checked(Protocol):
     """Rows that can be looked through for numbers that are not finite."""
 

@@ -223,6 +223,9 @@ class OfLabels(StreamedPLS):
         labels = as_labels(y, type(self).__name__, first=reset and classes is None)
         check_consistent_length(rows, labels)
         weight = validate_weight(sample_weight, rows.shape[0])
+        if reset and weight is not None:
+            # Before classes are made of labels that do not count.
+            self._require_weight(int(np.count_nonzero(weight)))
         self._set_labels(labels, classes, reset=reset)
         numbers = self._positions(labels)
         of_classes = self._of_classes(np.bincount(numbers, weight, len(self._labels.classes)))

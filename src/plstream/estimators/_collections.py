@@ -31,7 +31,7 @@ from ..solvers.multipass import Part
 from ..sources import Block, Source
 from ..sources.blocks import SMALL_BYTES
 from ..statistics.moments import aged
-from ._base import located_errors, unchanged_on_failure, validate_rows
+from ._base import NoWeightError, located_errors, unchanged_on_failure, validate_rows
 from ._labels import Labels, as_labels, balanced_weights, is_text, require_known
 
 __all__ = ["CollectionRows", "apply_lazily", "is_collection", "label_counts", "learn_collection"]
@@ -89,7 +89,7 @@ def learn_collection(
     learning = _Learning(collection.names, fresh, params, first_rows)
     learned = collection.blocks.reduce(learning, _followed_by, "read 1 of 1")
     if learned is None:
-        raise ValueError(_NO_ROWS)
+        raise _no_rows(collection)
     with unchanged_on_failure(model):
         after = _followed_by(model, learned) if goes_on else learned
         if not goes_on:
@@ -368,11 +368,15 @@ def _require_room(model: Any, collection: Remote, classes: Any) -> None:
     collection.blocks.require_room(work, work // 3, f"{_SMALLER}, or solver='sketch'")
 
 
+def _no_rows(collection: Remote) -> ValueError:
+    return (NoWeightError if "sample_weight" in collection.names else ValueError)(_NO_ROWS)
+
+
 def label_counts(collection: Remote) -> tuple[Array, Array]:
     """Return all labels of y, in ascending order, and the weight of the rows of each, from a read of their own."""
     counted = collection.targets.reduce(_LabelCounts(collection.names), _added_counts, "labels")
     if counted is None:
-        raise ValueError(_NO_ROWS)
+        raise _no_rows(collection)
     labels, counts = counted
     return labels, counts
 

@@ -6,7 +6,7 @@ An estimator says what it makes of y (``_rows``) and of the solution. All else i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeAlias
@@ -24,7 +24,7 @@ from ..solvers import Journal, Rereading
 from ..sources import ArraySource
 from ..sources.blocks import Block
 from ..statistics import Buffered, Gram, Sketch
-from ._base import located_errors, unchanged_on_failure
+from ._base import NoWeightError, located_errors, unchanged_on_failure
 from ._collections import CollectionRows, is_collection, learn_collection
 from ._projection import centred_product
 from ._solution import Solution, SolvedAttributes
@@ -67,6 +67,7 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
     _stream: Stream | None
     _solved: Solution | None
     _solve_with: dict[str, Any]
+    _classes_to_come: Any
 
     def transform(self, X: Any, y: Any = None, *, n_components: int | None = None) -> FloatArray:
         """Return the scores of X.
@@ -131,7 +132,7 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, **targets: Any) -> Self:
         """Add rows to the model; a failure leaves it as it was."""
-        with unchanged_on_failure(self):
+        with self._learning(targets):
             first = not self.__sklearn_is_fitted__()
             if first and self.solver == "multipass":
                 raise ValueError(
@@ -157,6 +158,22 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
             if first:
                 self.solver_ = self._streaming_solver(rows.n_columns)
         return self
+
+    @contextmanager
+    def _learning(self, targets: dict[str, Any]) -> Iterator[None]:
+        """Leave the model as it was if rows cannot be added, or if none has a weight.
+
+        Then the classes that were given in the first call, and that later ones need not repeat, are still to come.
+        """
+        if targets.get("classes", 0) is None and not self.__sklearn_is_fitted__():
+            targets["classes"] = vars(self).get("_classes_to_come")
+        try:
+            with unchanged_on_failure(self):
+                self.__dict__.pop("_classes_to_come", None)
+                yield
+        except NoWeightError:
+            if targets.get("classes") is not None and not self.__sklearn_is_fitted__():
+                self._classes_to_come = targets["classes"]
 
     def _memory_usage(self, n_features: int, n_targets: int) -> int:
         if self.solver == "multipass":
@@ -264,13 +281,13 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
         return self._solved
 
     def _reset(self) -> None:
-        for name in ("_solved", "_solve_with", "_stream", "_n_rows", "solver_"):
+        for name in ("_solved", "_solve_with", "_stream", "_n_rows", "solver_", "_classes_to_come"):
             if hasattr(self, name):
                 delattr(self, name)
 
     def _require_weight(self, n_rows: int | None) -> None:
         if n_rows == 0:
-            raise ValueError("All weights are zero: give at least one row a positive weight.")
+            raise NoWeightError
 
     def _require_rows(self, n_rows: int | None, n_columns: int) -> None:
         self._require_weight(n_rows)

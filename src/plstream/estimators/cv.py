@@ -263,8 +263,9 @@ class IncrementalPLSCV(IncrementalPLS, OfLabels):
         -------
         self : IncrementalPLSCV
         """
-        with unchanged_on_failure(self):
-            self._learn_rows(X, y, sample_weight, groups, folds, classes=classes)
+        targets = {"classes": classes}
+        with self._learning(targets):
+            self._learn_rows(X, y, sample_weight, groups, folds, **targets)
         return self
 
     def merge(self, other: IncrementalPLS) -> Self:

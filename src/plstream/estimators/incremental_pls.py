@@ -95,7 +95,8 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
     Notes
     -----
     A row of weight two counts as the row twice, and one of weight zero as absent; with forgetting, either ages the rows
-    before it as one row or none.
+    before it as one row or none. A call of ``partial_fit`` in which all weights are zero changes nothing: before any
+    other, the model is not fitted yet.
 
     Unlike in PLSRegression, ``transform`` and ``fit_transform`` return the scores of X alone (see ``transform_y``).
     Nothing is kept that grows with the number of rows, so there is no ``x_scores_`` or ``y_scores_``. There is no inner

@@ -357,6 +357,8 @@ class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
         """Return the fitted model; raise NotFittedError if there is none."""
         if not self.prefit:
             check_is_fitted(self, "estimator_")
+            # It is not if all weights so far were zero.
+            check_is_fitted(_pls_in(self.estimator_))
             return self.estimator_
         try:
             check_is_fitted(_pls_in(self._model_to_fit()))
