@@ -154,3 +154,21 @@ def test_every_result_is_right_in_any_unit(x_unit, y_unit, scale):
     unit = 1.0 if scale else x_unit
     assert relative_error(model.transform_y(y * y_unit) / unit, reference.transform_y(y)) < 1e-9
     assert relative_error(model.transform(X * x_unit) / unit, reference.transform(X)) < 1e-9
+
+
+@pytest.mark.parametrize("outlier", [2.0**27, 2.0**40])
+def test_large_data_that_begins_with_an_outlier(outlier):
+    """Data that is read in blocks: sums of squares by integers are exact."""
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(-500, 500, size=(550_000, 8))
+    numbers[0] = int(outlier)
+    X = numbers.astype(np.float64)
+    y = X[:, 0] / outlier + X[:, 1] + rng.normal(size=len(X))
+    model = IncrementalPLS(2).fit(X, y)
+    rest, n = numbers[1:], len(numbers)
+    sums = [int(outlier) + int(total) for total in rest.sum(axis=0)]
+    squares = [int(outlier) ** 2 + int(total) for total in (rest**2).sum(axis=0)]
+    variances = np.array([(n * square - total**2) / (n * (n - 1)) for total, square in zip(sums, squares, strict=True)])
+    np.testing.assert_allclose(model.x_scale_**2, variances, rtol=1e-11)
+    means = np.array([total / n for total in sums])
+    np.testing.assert_allclose((model.x_mean_ - means) / np.sqrt(variances), 0, atol=1e-15)

@@ -1,12 +1,16 @@
 """Moments and the Gram matrix against their definitions."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from plstream.sources.blocks import Block
 from plstream.statistics import Buffered, Gram, Moments
+from plstream.statistics.moments import moments_of
 from tests.oracles import regression_data
 
 FIELDS = ["weight", "x_mean", "y_mean", "cross", "x_squares", "y_squares", "upper"]
@@ -166,6 +170,89 @@ def test_outliers_cost_no_accuracy(outlier, row, weight_exponent, seed):
     np.testing.assert_allclose(np.diag(state.upper), state.x_squares, rtol=1e-10)
     bound = np.sqrt(expected["x_squares"] * expected["y_squares"]).astype(np.float64)
     assert (np.abs(state.cross[:, 0] - expected["cross"][:, 0].astype(np.float64)) <= 1e-10 * bound).all()
+
+
+def exact_moments(X, Y, weight):
+    """Return means, cross-covariance and sums of squares of numbers that are multiples of 2^-20, by integers."""
+    n = int(weight.sum())
+    x, y = (np.array([int(v) for v in np.ravel(A * 2.0**20)], object).reshape(A.shape) for A in (X, Y))
+    w = np.array([int(v) for v in weight], object)
+    x_sums, y_sums = w @ x, w @ y
+
+    def centred(products, left, right):
+        return np.vectorize(lambda s, a, b: float(Fraction(int(n * s - a * b), n * 2**40)))(products, left, right)
+
+    cross = centred((w[:, None] * x).T @ y, x_sums[:, None], y_sums[None])
+    x_squares, y_squares = (centred(w @ z**2, sums, sums) for z, sums in ((x, x_sums), (y, y_sums)))
+    return np.array([Fraction(int(s), n * 2**20) for s in x_sums]), cross, x_squares, y_squares
+
+
+def assert_exact(state, X, Y, weight=None):
+    """Assert that moments are right to rounding errors: means as shares of deviations, sums as shares of squares."""
+    weight = np.ones(len(X)) if weight is None else weight
+    means, cross, x_squares, y_squares = exact_moments(X, Y, weight)
+    deviations = np.sqrt(x_squares / weight.sum())
+    parts = zip(means, state.x_origin, state.x_offset, strict=True)
+    errors = np.array([float(Fraction(origin) + Fraction(offset) - mean) for mean, origin, offset in parts])
+    np.testing.assert_allclose(errors / deviations, 0, atol=1e-14)
+    np.testing.assert_allclose((state.cross - cross) / np.sqrt(np.outer(x_squares, y_squares)), 0, atol=2e-14)
+    # Sums in turn: beside a large square, small ones are rounded away.
+    np.testing.assert_allclose(state.x_squares, x_squares, rtol=3e-12)
+
+
+def rows_with_outliers(n, outliers):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(n, 3)) * 2**16) / 2**16
+    Y = np.round((X[:, :1] + rng.normal(size=(n, 1))) * 2**16) / 2**16
+    for row, value in outliers:
+        X[row] = value
+    return X, Y
+
+
+first_rows = pytest.mark.parametrize(
+    "outliers",
+    [
+        [],
+        [(0, 1e8)],
+        [(0, -(2.0**40))],
+        [(0, 1e12), (1, -1e12)],
+        [(7, 1e12)],
+        [(slice(200), 1e8)],
+        [(slice(1, None), 1e8)],
+    ],
+    ids=["none", "row 0", "row 0, large", "two rows", "row 7", "many", "all but one"],
+)
+
+
+@first_rows
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_block_may_begin_with_outliers(outliers, weighted, compiled):
+    X, Y = rows_with_outliers(20_000, outliers)
+    weight = np.random.default_rng(1).integers(1, 5, len(X)).astype(float) if weighted else None
+    assert_exact(moments_of(Block(X, Y, weight, compiled)), X, Y, weight)
+
+
+@first_rows
+def test_classes_and_blocks_that_begin_with_outliers(outliers):
+    X, Y = rows_with_outliers(20_000, outliers)
+    classes = (Y > 0).astype(float)
+    state = Moments(3, 2)
+    for start in range(0, len(X), 5000):
+        rows = slice(start, start + 5000)
+        state.merge(moments_of(Block(X[rows], classes[rows], None, compiled=True, n_classes=2)))
+    assert_exact(state, X, np.column_stack([1 - classes, classes]))
+
+
+@first_rows
+@pytest.mark.parametrize("size", [1, 3, 700])
+def test_a_stream_may_begin_with_outliers(outliers, size):
+    """The mean is not kept as a difference to what was seen first."""
+    X, Y = rows_with_outliers(3000, outliers)
+    state = Moments(3, 1)
+    for start in range(0, len(X), size):
+        state.update(X[start : start + size], Y[start : start + size])
+    assert_exact(state, X, Y)
 
 
 def test_gram_action():
