@@ -342,6 +342,55 @@ def test_rows_of_weight_zero_are_not_blamed(method):
         getattr(IncrementalPLS(2), method)(absent, Y * 1e200, sample_weight=weight)
 
 
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("model", [IncrementalPLS(2), IncrementalPLS(2, solver="sketch"), IncrementalPLSCV(2)], ids=str)
+def test_too_small_numbers(model, method):
+    before = vars(model).copy()
+    for x_unit, y_unit, weight in ((1e-200, 1, 1), (1, 1e-200, 1), (1, 1, 5e-324), (1e-100, 1, 1e-150), (1e-310, 1, 1)):
+        for rows in (X, sparse.csr_array(X), X[: 1 if method == "partial_fit" else 3]):
+            with pytest.raises(ValueError, match=r"too small, .* multiply them by a constant first"):
+                getattr(model, method)(rows * x_unit, Y[: rows.shape[0]] * y_unit, np.full(rows.shape[0], weight))
+            assert vars(model) == before
+
+
+@pytest.mark.parametrize("solver", ["multipass", "gram", "sketch"])
+@pytest.mark.parametrize("scale", [True, False])
+def test_what_is_too_small_is_refused_and_not_rounded(solver, scale):
+    """Between the units of which all digits are there and those that are refused, there are none."""
+    reference = IncrementalPLS(2, scale=scale, solver=solver).fit(X, Y).predict(X)
+    refused = []
+    for exponent in range(-145, -180, -1):
+        unit = 10.0**exponent
+        for x_unit, y_unit in ((unit, 1.0), (1.0, unit)):
+            try:
+                model = IncrementalPLS(2, scale=scale, solver=solver).fit(X * x_unit, Y * y_unit)
+            except ValueError as error:
+                assert "too small" in str(error)  # noqa: PT017
+                refused.append(exponent)
+            else:
+                assert relative_error(model.predict(X * x_unit) / y_unit, reference) < 1e-12
+    assert max(refused) < -150
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_large_data_that_is_too_small(scale):
+    rows = np.random.default_rng(0).normal(size=(600_000, 8))
+    with pytest.raises(ValueError, match="too small"):
+        IncrementalPLS(1, scale=scale).fit(rows * 1e-200, rows[:, 0])
+
+
+@pytest.mark.filterwarnings("ignore:X and y have only")
+def test_what_is_zero_or_forgotten_is_not_too_small():
+    model = IncrementalPLS(2, forgetting=0.5).partial_fit(np.zeros((3, 5)), np.zeros(3)).partial_fit(X, Y)
+    for _ in range(100):
+        # A row of zeros halves what is left: on the way to zero it is as small as any number can be.
+        assert np.isfinite(model.partial_fit(np.zeros((10, 5)), np.zeros(10)).coef_).all()
+    assert np.abs(model.x_mean_).max() < 1e-300
+    # Beside others, small rows are what they are.
+    mixed = IncrementalPLS(2).partial_fit(X, Y).partial_fit(X * 1e-200, Y * 1e-200)
+    assert relative_error(mixed.coef_, IncrementalPLS(2).partial_fit(X, Y).partial_fit(0 * X, 0 * Y).coef_) < 1e-12
+
+
 def test_rows_that_wait_are_known_to_have_room():
     """However large rows come one by one, a stream never holds more than it can solve for."""
     largest = np.sqrt(np.finfo(np.float64).max / 4)

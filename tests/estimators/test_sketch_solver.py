@@ -154,14 +154,12 @@ def test_parameters_that_may_not_change():
 
 
 @pytest.mark.filterwarnings("ignore:(sketch_size|X and y have only):UserWarning")
-@pytest.mark.parametrize(
-    ("x_unit", "y_unit"), [(1, 0), (1e150, 1e150), (1e-150, 1e-150), (1e150, 1e-150), (1e-100, 1), (1, 1e-310)]
-)
+@pytest.mark.parametrize(("x_unit", "y_unit"), [(1, 0), (1e150, 1e150), (1e-150, 1e-150), (1e150, 1e-150), (1e-100, 1)])
 def test_estimated_error_in_any_units(x_unit, y_unit):
     X, Y = spectrum_data(500, 60, 0.5)
     expected = IncrementalPLS(3, scale=False, solver="sketch", sketch_size=20).partial_fit(X, Y).subspace_error_
     model = IncrementalPLS(3, scale=False, solver="sketch", sketch_size=20).partial_fit(X * x_unit, Y * y_unit)
-    expected = expected if y_unit > 1e-300 else np.zeros(3)
+    expected = expected if y_unit else np.zeros(3)
     np.testing.assert_allclose(model.subspace_error_, expected, rtol=1e-3)
 
 

@@ -11,6 +11,7 @@ from scipy import linalg
 from .._types import Float64Array
 from ..solvers import Condensed, Factors, Scaling, importance, solve_scaled, subspace_errors
 from ..statistics import Moments
+from ..statistics.moments import require_resolution
 
 
 class Solved:
@@ -105,6 +106,9 @@ class Solution(FromFactors):
     @classmethod
     def of(cls, moments: Moments, gram: Condensed, n_components: int, *, scale: bool, quiet: bool = False) -> Solution:
         """Solve for the data that the moments and the Gram action describe; if quiet, warn of nothing."""
+        if gram.forgetting == 1.0:
+            # Else small means that all other rows are forgotten.
+            require_resolution(moments)
         scaling = Scaling.of(moments, scale=scale)
         x_total = float(np.sum(moments.x_squares / scaling.x_scale**2))
         y_total = float(np.sum(moments.y_squares / scaling.y_scale**2))

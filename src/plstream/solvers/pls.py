@@ -37,7 +37,10 @@ class GramAction(Protocol):
 
 
 class Condensed(GramAction, Protocol):
-    """The Gram action of a state, which may have had to drop something; if not, both numbers are zero."""
+    """The Gram action of a state, which may have had to drop something; if not, the last two are zero."""
+
+    forgetting: float
+    """Factor by which a row weighs less for every row after it."""
 
     @property
     def lost(self) -> Float64Array | float:

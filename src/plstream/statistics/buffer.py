@@ -13,7 +13,7 @@ from scipy import sparse
 
 from .._types import Float64Array, FloatArray, Rows
 from ..sources.blocks import Block
-from .moments import Moments, require_range
+from .moments import Moments, require_range, require_size
 
 State = TypeVar("State", bound=Moments)
 
@@ -198,6 +198,7 @@ class Buffered(Generic[State]):
         for start in range(0, len(Y), self.block_rows):
             rows = slice(start, start + self.block_rows)
             peaks = require_range(self.state, Block(X[rows], Y[rows], weight[rows]).present(), total, peaks)
+        require_size(self.state, total, peaks)
         return peaks
 
     @staticmethod

@@ -31,6 +31,10 @@ _SAFE_SHARE = 1e-3
 # Entries of sparse columns made dense at a time.
 _DENSE_ENTRIES = 1 << 20
 
+# Squares smaller than this have fewer digits than other numbers, or none.
+_LEAST_SQUARE = float(np.finfo(np.float64).tiny)
+
+_TOO_SMALL = "X, y or the weights are too small, weighted squares underflow float64: multiply them by a constant first."
 _TOO_LARGE = "X, y or the weights are too large, weighted squares overflow float64: divide them by a constant first."
 
 
@@ -312,6 +316,31 @@ def require_range(
     return peaks
 
 
+def require_size(state: Moments, weight: float, peaks: tuple[float, float]) -> None:
+    """Raise ValueError if squares of rows to come vanish, and there are no others so far; zeros are just zeros.
+
+    ``weight`` is that of these rows, and ``peaks`` are their largest |x| and |y|.
+    """
+    for peak, mean, squares in zip(
+        peaks, (state.x_mean, state.y_mean), (state.x_squares, state.y_squares), strict=True
+    ):
+        reach = np.square(max(peak, np.abs(mean).max(initial=0.0)))
+        if peak > 0 and (state.weight + weight) * reach + squares.max(initial=0.0) < _LEAST_SQUARE:
+            raise ValueError(_TOO_SMALL)
+
+
+def require_resolution(moments: Moments) -> None:
+    """Raise ValueError if X or y is so small that its squares have lost digits. Means and references do not vanish."""
+    for parts, squares in (
+        ((moments.x_origin, moments.x_offset), moments.x_squares),
+        ((moments.y_origin, moments.y_offset), moments.y_squares),
+    ):
+        reach = max(float(np.abs(part).max(initial=0.0)) for part in parts)
+        largest = max(moments.weight * reach * reach, float(squares.max(initial=0.0)))
+        if reach > 0 and largest < _LEAST_SQUARE * moments.effective_rows:
+            raise ValueError(_TOO_SMALL)
+
+
 def _peak(name: str, rows: Rows, at_least: float) -> float:
     """Return the largest absolute value; raise ValueError if there is one that is not finite."""
     stored: Array = rows.data if sparse.issparse(rows) else rows
@@ -406,7 +435,8 @@ def _reference(rows: Array, weight: Float64Array | None) -> Float64Array:
         total = np.cumsum(weight)
         chosen = np.minimum(np.searchsorted(total, shares * total[-1]), len(rows) - 1)
     a, b, c = np.array(rows[chosen], dtype=np.float64)
-    return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+    median: Float64Array = np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+    return median
 
 
 def _two_sum(a: Float64Array, b: Float64Array) -> tuple[Float64Array, Float64Array]:
