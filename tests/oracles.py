@@ -50,3 +50,26 @@ def regression_data(n, m, q=1, seed=0, *, noise=0.5):
     X += rng.normal(scale=5.0, size=m)
     Y = X @ rng.normal(size=(m, q)) / np.sqrt(m) + noise * rng.normal(size=(n, q))
     return X, Y[:, 0] if q == 1 else Y
+
+
+def precise_pls(X, y, n_components, *, scale=True):
+    """Coefficients of PLS with one response, from deflations in extended precision."""
+    x, f = np.asarray(X, dtype=np.longdouble), np.asarray(y, dtype=np.longdouble)
+    x, f = x - x.mean(axis=0), f - f.mean()
+    deviation = np.sqrt((x**2).sum(axis=0) / (len(x) - 1)) if scale else np.ones(x.shape[1], np.longdouble)
+    x = x / deviation
+    R, P, coefficients = [], [], np.zeros(x.shape[1], np.longdouble)
+    for _ in range(n_components):
+        w = f @ x
+        w /= np.sqrt((w**2).sum())
+        t = x @ w
+        p, q = t @ x / (t @ t), f @ t / (t @ t)
+        x, f = x - np.outer(t, p), f - t * q
+        r = w
+        # The rotations are dual to the loadings.
+        for earlier, loading in zip(R, P, strict=True):
+            r = r - earlier * (loading @ w)
+        coefficients += r * q
+        R.append(r)
+        P.append(p)
+    return coefficients / deviation

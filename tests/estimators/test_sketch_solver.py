@@ -5,10 +5,12 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
-from plstream import IncrementalPLS
-from tests.oracles import regression_data, relative_error
+from plstream import IncrementalPLS, load, save
+from plstream.statistics import Gram
+from tests.oracles import precise_pls, regression_data, relative_error
 from tests.real_data import real_data
 from tests.statistics.test_sketch import smallest_cosine, spectrum_data
 
@@ -227,3 +229,48 @@ def test_faces(n_components, bound):
         for one in (exact, model)
     ]
     assert abs(accuracy[0] - accuracy[1]) < 0.01
+
+
+def ill_conditioned(n, m, kind, size):
+    """Return rows of condition number ``size``, or with a trend of that size that all columns share, and a response."""
+    rng = np.random.default_rng(0)
+    if kind == "trend":
+        X = rng.normal(size=(n, m))
+        y = X[:, :5].sum(axis=1) + 0.1 * rng.normal(size=n)
+        return X + size * (np.linspace(-1, 1, n) + 0.1 * rng.normal(size=n))[:, None], y
+    k = min(n, m)
+    U, V = (np.linalg.qr(rng.normal(size=(length, k)))[0] for length in (n, m))
+    values = np.concatenate([np.geomspace(1, 1 / size, 6), np.full(k - 6, 0.1 / size)])
+    return U * values @ V.T, U[:, :6].sum(axis=1) + 1e-3 * rng.normal(size=n)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="needs extended precision")
+@pytest.mark.parametrize("shape", [(100, 30), (300, 500), (350, 60)])
+@pytest.mark.parametrize(("kind", "size"), [("trend", 1e6), ("trend", 1e8), ("spectrum", 1e10), ("spectrum", 1e12)])
+@pytest.mark.parametrize("scale", [True, False])
+def test_rows_that_fit_into_the_sketch_are_solved_as_by_multipass(shape, kind, size, scale, tmp_path):
+    X, y = ill_conditioned(*shape, kind, size)
+    expected = precise_pls(X, y, 5, scale=scale)
+    multipass = IncrementalPLS(5, scale=scale).fit(X, y)
+    model = IncrementalPLS(5, scale=scale, solver="sketch")
+    parts = [clone(model).partial_fit(X[i : i + 17], y[i : i + 17]) for i in range(0, len(X), 17)]
+    for part in parts[1:]:
+        parts[0].merge(part)
+    save(parts[0], tmp_path / "model")
+    bound = max(5 * relative_error(multipass.coef_[0], expected), 1e-15 * size)
+    assert bound < 100 * 2.0**-52 * size
+    for sketch in (clone(model).fit(X, y), parts[0], load(tmp_path / "model")):
+        assert sketch.n_components_ == multipass.n_components_ == 5
+        assert relative_error(sketch.coef_[0], expected) < bound
+        assert sketch.retained_variance_ == 1.0
+
+
+def test_a_compression_costs_resolution(tmp_path):
+    """Its rows come from products: what is small beside others is then known no better than from a Gram matrix."""
+    X, y = regression_data(200, 12)
+    rows = IncrementalPLS(2, solver="sketch", sketch_size=20).partial_fit(X[:30], y[:30])
+    combined = clone(rows).partial_fit(X, y)
+    save(combined, tmp_path / "model")
+    for model in (combined, load(tmp_path / "model"), clone(rows).partial_fit(X[:30], y[:30]).merge(combined)):
+        assert model._stream.current().variance_resolution == Gram.variance_resolution
+    assert rows._stream.current().variance_resolution < Gram.variance_resolution**1.9

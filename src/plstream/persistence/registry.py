@@ -95,7 +95,9 @@ Record(
         "quiet": Numbers("m", types=("BOOL",)),
         "dtype": FloatType("float32", "float64"),
         "_least": Number(0),
+        "compressed": Truth(),
     },
+    optional=frozenset({"compressed"}),
     rules={
         "all rows have one type": lambda its: all(piece.array.dtype == its["dtype"] for piece in its["pieces"]),
         "a sketch of size n has at most 3n + 1 rows": lambda its: (

@@ -18,11 +18,10 @@ from .._types import Float64Array
 from ..parallel import ordered_map
 from ..progress import track
 from ..sources.blocks import Block, dense_tiles
-from ..statistics.moments import Moments, aged, centred_rows, moments_of
+from ..statistics.moments import ROUNDING, Moments, aged, centred_rows, moments_of
 
 # Largest mean of a sparse column, in standard deviations, that is subtracted from the products and not from the data.
 _LARGEST_SPARSE_MEAN = 1e3
-_ROUNDING = 10 * float(np.finfo(np.float64).eps)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -171,9 +170,9 @@ class Rereading:
     ([14.0, 5.0], 14.0)
     """
 
-    rounding = _ROUNDING
+    rounding = ROUNDING
     # Scores are known up to rounding errors, so variances up to the square of these.
-    variance_resolution = _ROUNDING**2
+    variance_resolution = ROUNDING**2
     lost = 0.0
     blur = 0.0
 

@@ -26,11 +26,13 @@ from ..statistics.scores import dominant_eigenvector
 class GramAction(Protocol):
     """What the solver needs of X."""
 
-    rounding: float
-    """Relative rounding error of a sum of products."""
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of a sum of products."""
 
-    variance_resolution: float
-    """Relative variance below which a direction cannot be told from rounding errors."""
+    @property
+    def variance_resolution(self) -> float:
+        """Relative variance below which a direction cannot be told from rounding errors."""
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Sv and v'Sv."""

@@ -31,6 +31,8 @@ _SAFE_SHARE = 1e-3
 # Entries of sparse columns made dense at a time.
 _DENSE_ENTRIES = 1 << 20
 
+# Relative rounding error of a product with rows.
+ROUNDING = 10 * float(np.finfo(np.float64).eps)
 # Squares smaller than this have fewer digits than other numbers, or none.
 _LEAST_SQUARE = float(np.finfo(np.float64).tiny)
 

@@ -27,7 +27,7 @@ from .._types import Float64Array, FloatArray
 from ..parallel import single_threaded_blas
 from ..sources.blocks import Block
 from .gram import Gram
-from .moments import Moments, centred_rows
+from .moments import ROUNDING, Moments, centred_rows
 from .scores import pls_scores
 
 # As close as all eigenvectors, but for flat spectra, where the third digit gains from more; one step is less so.
@@ -99,9 +99,8 @@ class Sketch(Moments):
     (True, True)
     """
 
-    # As those of the full matrix: S is made from the products SS'.
-    rounding = Gram.rounding
-    variance_resolution = Gram.variance_resolution
+    compressed = False
+    """Whether there has been a compression: until then S are the rows themselves."""
 
     def __init__(
         self,
@@ -126,6 +125,16 @@ class Sketch(Moments):
         self.dtype: Any = np.dtype(np.float64)
         # The sum of squares along the least of the directions held, as a multiple of all that is lost.
         self._least = 0.0
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of a sum of products: after a compression, S is made from the products SS'."""
+        return Gram.rounding if self.compressed else ROUNDING
+
+    @property
+    def variance_resolution(self) -> float:
+        """Relative variance below which a direction cannot be told from rounding errors."""
+        return Gram.variance_resolution if self.compressed else ROUNDING**2
 
     @property
     def n_held(self) -> int:
@@ -176,6 +185,7 @@ class Sketch(Moments):
         self.lost += other.lost
         self._least = max(self._least, other._least)
         self.loudest = np.maximum(self.loudest, other.loudest)
+        self.compressed = self.compressed or other.compressed
         self._settle_unit(widest=_FAR_OFF)
         ratio = other.unit / self.unit
         self.pieces += tuple(piece * ratio for piece in other.pieces)
@@ -238,6 +248,7 @@ class Sketch(Moments):
 
     def _compress(self) -> None:
         """Replace the rows by ``size`` combinations of them."""
+        self.compressed = True
         self._settle_unit(widest=_WIDEST_FOR_COMPRESSION)
         C = self._cross_in_units()
         if C.shape[1] > C.shape[0]:  # A factor with as few columns as there are features has the same left vectors.
