@@ -34,9 +34,10 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from plstream import IncrementalPLS
-from plstream.estimators import incremental_pls
+from plstream.estimators import _streamed
 from plstream.solvers import Factors, Scaling, solve_scaled
 from plstream.statistics import Sketch, sketch
+from plstream.statistics.sketch import Residual
 
 Float64Array: TypeAlias = NDArray[np.float64]
 FloatArray: TypeAlias = NDArray[np.floating]
@@ -183,6 +184,21 @@ def decaying(power: float, n: int, m: int = 1000) -> Rows:
     return X, (y / y.std() + 0.5 * rng.standard_normal(n))[:, None]
 
 
+def few_factors(n: int = 5000, m: int = 500, k: int = 5) -> Rows:
+    """Return rows of a few factors and noise, and a response of the factors and noise."""
+    rng = np.random.default_rng(2)
+    F = rng.standard_normal((n, k))
+    X = F @ rng.standard_normal((k, m)) + rng.standard_normal((n, m))
+    return X, (F @ rng.standard_normal(k) + rng.standard_normal(n))[:, None]
+
+
+def clusters(n: int = 5000, m: int = 500, k: int = 8) -> Rows:
+    """Return rows about a few centres, and which half of these they belong to."""
+    rng = np.random.default_rng(0)
+    centres, cluster = rng.standard_normal((k, m)), rng.integers(0, k, n)
+    return centres[cluster] + rng.standard_normal((n, m)), np.where(cluster < k // 2, 1.0, -1.0)[:, None]
+
+
 def problems_without_files() -> list[Problem]:
     """Return the problems that can be made anywhere."""
     return [
@@ -190,6 +206,9 @@ def problems_without_files() -> list[Problem]:
         Problem("flat", partial(decaying, 0.25, n=2400)),
         Problem("middle", partial(decaying, 0.5, n=4000)),
         Problem("steep", partial(decaying, 1.0, n=4000)),
+        Problem("5 factors", few_factors),
+        Problem("20 factors", partial(few_factors, 3000, 3000, 20)),
+        Problem("8 clusters", clusters),
     ]
 
 
@@ -230,7 +249,7 @@ class Truncated(Sketch):
         """Return the PLS solution of all that is known."""
         return solve_scaled(self, self, Scaling.of(self, scale=False), self.n_components)
 
-    def _compress(self) -> None:
+    def _compress(self, *more: Residual) -> None:
         S = np.concatenate(self.pieces)
         leading = linalg.eigh(S @ S.T, driver="evd")[1][:, : -self.size - 1 : -1].T @ S
         V = linalg.qr(np.hstack([self.directions(), leading.T]), mode="economic")[0][:, : self.size]
@@ -258,15 +277,20 @@ class WeightsAndLoadingsKept(Truncated):
         return basis
 
 
-def no_residual(*_: Float64Array) -> float:
-    """Add nothing of what was lost to the residual."""
-    return 0.0
+class NoResidual(Sketch):
+    """Drops what the rows do not hold."""
+
+    def _compress(self, *more: Residual) -> None:
+        super()._compress(*more)
+        self.residual[:] = 0.0
 
 
-def mean_squares(*pieces: FloatArray) -> Float64Array:
-    """Return the sum of squares of a column on average, so that what is lost is the same for all columns."""
-    squares = sum(np.einsum("ij,ij->", piece, piece, dtype=np.float64) for piece in pieces)
-    return np.full(pieces[0].shape[1], squares / pieces[0].shape[1])
+class Isotropic(Sketch):
+    """Takes what the rows do not hold to be the same for all columns."""
+
+    def _compress(self, *more: Residual) -> None:
+        super()._compress(*more)
+        self.residual[:] = self.residual.mean()
 
 
 def all_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
@@ -291,7 +315,7 @@ class Variant:
     def in_use(self) -> Iterator[None]:
         """Let the estimator use this sketch."""
         with ExitStack() as stack:
-            stack.enter_context(patch.object(incremental_pls, "Sketch", self.kind))
+            stack.enter_context(patch.object(_streamed, "Sketch", self.kind))
             for name, piece in self.pieces.items():
                 stack.enter_context(patch.object(sketch, name, piece))
             yield
@@ -302,8 +326,8 @@ KEPT = (
     Variant("SVD", Truncated),
     Variant("W", WeightsKept),
     Variant("W, P", WeightsAndLoadingsKept),
-    Variant("T, no residual", pieces={"_largest_factor": no_residual}),
-    Variant("T, isotropic", pieces={"_column_squares": mean_squares}),
+    Variant("T, no residual", NoResidual),
+    Variant("T, isotropic", Isotropic),
     Variant("T, by column"),
 )
 ITERATIONS = (

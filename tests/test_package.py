@@ -22,6 +22,7 @@ LAYERS = [
     "progress",
     "sources",
     "distributed",
+    "pls",
     "statistics",
     "solvers",
     "estimators",

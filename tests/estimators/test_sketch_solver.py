@@ -31,6 +31,11 @@ def test_size(n_components, sketch_size, rows):
     assert model._stream.state.size == rows
 
 
+def subspace_angle(model, exact, c):
+    W, V = model.x_weights_[:, :c], exact.x_weights_[:, :c]
+    return np.linalg.norm(W - V @ (V.T @ W), ord=2)
+
+
 def test_sketch_must_have_room_for_the_components():
     X, y = regression_data(20, 30)
     with pytest.raises(ValueError, match="sketch_size=4 must be more than n_components=4"):
@@ -64,6 +69,71 @@ def test_it_says_what_it_lost(scale):
     assert retained[-1] == 1.0
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] == 0.0
+
+
+def few_factors(seed, n=5000, m=500, k=5):
+    """Rows of a few factors and noise: the deflated cross-covariance is small beside the first."""
+    rng = np.random.default_rng(seed)
+    F = rng.normal(size=(n, k))
+    X = F @ rng.normal(size=(k, m)) + rng.normal(size=(n, m))
+    return X, F @ rng.normal(size=k) + rng.normal(size=n)
+
+
+def clusters(seed, n=5000, m=500, k=8, noise=1.0):
+    rng = np.random.default_rng(seed)
+    centres, cluster = rng.normal(size=(k, m)), rng.integers(0, k, n)
+    return centres[cluster] + noise * rng.normal(size=(n, m)), np.where(cluster < k // 2, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_few_factors_and_noise(seed):
+    X, y = few_factors(seed)
+    exact = IncrementalPLS(4, scale=False).fit(X, y)
+    model = IncrementalPLS(4, scale=False, solver="sketch", sketch_size=64).fit(X, y)
+    assert subspace_angle(model, exact, 4) < 0.01
+    assert relative_error(model.predict(X), exact.predict(X)) < 0.005
+
+
+@pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")
+@pytest.mark.parametrize("n_parts", [1, 4])
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize(
+    "data",
+    [
+        lambda: few_factors(1),
+        lambda: few_factors(3, n=2500, m=800, k=12),
+        lambda: clusters(0),
+        lambda: clusters(1, noise=3.0),
+        lambda: spectrum_data(4000, 400, 0.25),
+        lambda: spectrum_data(4000, 400, 0.5),
+    ],
+    ids=["few factors", "more factors", "clusters", "wide clusters", "flat spectrum", "falling spectrum"],
+)
+def test_estimated_error_is_that_of_the_data(data, scale, n_parts):
+    """Never several times too small, and not so large that it says nothing."""
+    X, y = data()
+    exact = IncrementalPLS(6, scale=scale).fit(X, y)
+    parts = [
+        IncrementalPLS(6, scale=scale, solver="sketch", sketch_size=64).partial_fit(X[rows], y[rows])
+        for rows in np.array_split(np.arange(len(X)), n_parts)
+    ]
+    model = parts[0]
+    for part in parts[1:]:
+        model.merge(part)
+    for c in range(2, 7):
+        true, estimated = subspace_angle(model, exact, c), model.subspace_error_[c - 1]
+        assert true / 3 < estimated < 5 * true + 1e-3
+
+
+def test_components_that_were_not_preserved_are_not_trusted():
+    X, y = few_factors(0, n=1000, m=200)
+    model = IncrementalPLS(2, solver="sketch", sketch_size=40).partial_fit(X, y)
+    assert model.subspace_error_.max() < 0.3
+    model.set_params(n_components=4)
+    with pytest.warns(UserWarning, match="only the first 2 of 4 components"):
+        errors = model.partial_fit(X[:1], y[:1]).subspace_error_
+    assert errors[:2].max() < 0.3
+    assert (errors[2:] == 1.0).all()
 
 
 @pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")
@@ -189,7 +259,7 @@ def test_interrupt_changes_nothing(monkeypatch):
     X, Y = spectrum_data(400, 50, 0.25)
     model = IncrementalPLS(2, solver="sketch", sketch_size=20).partial_fit(X, Y)
     before = model.coef_
-    monkeypatch.setattr("plstream.statistics.sketch.pls_scores", lambda *_: 1 / 0)
+    monkeypatch.setattr("plstream.statistics.sketch.solve_pls", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.partial_fit(X, Y)
     monkeypatch.undo()

@@ -25,12 +25,12 @@ from plstream import (
     VIPSelector,
     load,
     open_source,
+    pls,
     save,
 )
 from plstream.persistence import CheckpointError, ModelFileError, Stopped, files, fit_source
 from plstream.persistence.checkpoints import CheckpointFolder
 from plstream.persistence.files import replacing
-from plstream.solvers import pls
 from plstream.sources import DataError
 from plstream.sources.reading import NoRoomError
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from .._types import Float64Array
-from ..solvers import Condensed, Factors, Scaling, importance, solve_scaled, subspace_errors
+from ..solvers import Condensed, Factors, Scaling, importance, solve_scaled
 from ..statistics import Moments
 from ..statistics.moments import require_resolution
 
@@ -122,7 +122,7 @@ class Solution(FromFactors):
             x_total=x_total,
             y_total=y_total,
             retained_variance=1.0 - float(np.sum(gram.lost / scaling.x_scale**2)) / (x_total or 1.0),
-            subspace_error=_subspace_error(moments, gram, scaling, factors, x_total, y_total),
+            subspace_error=_subspace_error(gram, n_components, factors.n_components),
             weight=moments.weight,
         )
 
@@ -169,20 +169,13 @@ class Solution(FromFactors):
         return self.factors.y_explained / (self.y_total or 1.0)
 
 
-def _subspace_error(
-    moments: Moments, gram: Condensed, scaling: Scaling, factors: Factors, x_total: float, y_total: float
-) -> Float64Array:
-    cross = moments.cross / scaling.x_scale[:, None] / scaling.y_scale
-    unit = float(np.abs(cross).max())
-    if not (gram.blur and unit and factors.n_components):
-        return np.zeros(factors.x_weights.shape[1])
-    # In units in which the covariances are near one, and X is what it is: their squares must not overflow.
-    cross = cross / unit
-    factors = replace(
-        factors, y_loadings=factors.y_loadings * (x_total / unit), score_squares=factors.score_squares / x_total
-    )
-    sampling_error = np.sqrt(x_total / moments.effective_rows) * (np.sqrt(y_total) / unit) / np.linalg.norm(cross)
-    return subspace_errors(factors, cross, blur=gram.blur, sampling_error=float(sampling_error))
+def _subspace_error(gram: Condensed, n_components: int, n_found: int) -> Float64Array:
+    """Return the error of each number of components; nothing is known of those that the state does not preserve."""
+    errors = np.zeros(n_components)
+    errors[:n_found] = float(np.any(gram.lost))
+    known = gram.subspace_error[:n_components]
+    errors[: len(known)] = known
+    return errors
 
 
 class SolvedAttributes:

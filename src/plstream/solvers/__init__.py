@@ -1,10 +1,9 @@
 """Solvers: PLS factors from a state, or from data that is read again."""
 
+from ..pls import Condensed, Factors, GramAction, solve_pls
 from .held_out import held_out_errors
 from .multipass import Journal, JournalError, Rereading
-from .pls import Condensed, Factors, GramAction, solve_pls
 from .scaling import Scaling, solve_scaled
-from .sensitivity import subspace_errors
 from .vip import column_lengths, importance
 
 __all__ = [
@@ -20,5 +19,4 @@ __all__ = [
     "importance",
     "solve_pls",
     "solve_scaled",
-    "subspace_errors",
 ]

@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Float64Array
+from ..pls import Factors, GramAction
 from ..statistics.moments import Moments
-from .pls import Factors, GramAction
 from .scaling import Scaling, Units
 
 

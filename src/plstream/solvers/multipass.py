@@ -174,7 +174,7 @@ class Rereading:
     # Scores are known up to rounding errors, so variances up to the square of these.
     variance_resolution = ROUNDING**2
     lost = 0.0
-    blur = 0.0
+    subspace_error = np.zeros(0)
 
     def __init__(
         self,

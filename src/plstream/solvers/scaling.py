@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._types import Float64Array
+from ..pls import Factors, GramAction, solve_pls
 from ..statistics.moments import Moments
-from .pls import Factors, GramAction, solve_pls
 
 
 @dataclass(frozen=True)

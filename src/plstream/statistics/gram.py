@@ -50,7 +50,7 @@ class Gram(Moments):
     # Squares are all there is: a direction's variance has the rounding error of the largest one.
     variance_resolution = 1e-15
     lost = 0.0
-    blur = 0.0
+    subspace_error = np.zeros(0)
 
     def __init__(self, n_columns: int, n_targets: int, *, forgetting: float = 1.0) -> None:
         super().__init__(n_columns, n_targets, forgetting=forgetting)

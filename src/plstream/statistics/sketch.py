@@ -3,42 +3,46 @@ r"""The moments and a sketch of the rows: PLS from one pass, in memory for a few
 The sketch stands for the sum of (x - mean)(x - mean)' as
 
 .. math::
-    X_c^T X_c \approx S^T S + \operatorname{diag}(\rho) ,
+    X_c^T X_c \approx A = S^T S + (I - H^T H) \operatorname{diag}(\rho) (I - H^T H) ,
 
-a few hundred rows S and one number a column. New rows are put under S. When there are too many, S is replaced by fewer
-combinations of its rows, :math:`U^T S` with orthonormal U. Ordinary incremental SVD takes for U the leading left
-singular vectors, and so throws away what has little variance, predictive or not. Here the first columns of U are the
-scores T of a PLS fit to all that is known so far: because :math:`T = S R`, the product :math:`S^T S R` stays what it
-was, so the present PLS solution outlives every compression. Leading singular vectors fill the other columns.
+a few hundred rows S, as many orthonormal directions H in which S is exact, and one number per column for what S does
+not hold elsewhere. New rows are put under S. When there are too many, S is replaced by fewer combinations of its rows,
+:math:`U^T S` with orthonormal U. Ordinary incremental SVD takes for U the leading left singular vectors, and so throws
+away what has little variance, predictive or not. Here the first columns of U are the scores T of a PLS fit to all that
+is known so far: because :math:`T = S R`, the product :math:`S^T S R` stays what it was, so the present PLS solution
+outlives every compression. Leading singular vectors fill the other columns.
 
-What a compression loses is added to :math:`\rho`, and taken out again of the directions that were kept, so that the sum
-acts on them as before.
+The numbers :math:`\rho` follow from the column sums of squares, which are exact: they make up what S lacks of them.
+
+How far the solution is from the exact one is measured on the way. A compression is exact for the present rotations R,
+so its error shows when R moves on. How it acts on the R of the compression before is known, and as rows come in random
+order, R will move in the future as it has moved so far.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import linalg
 
 from .._types import Float64Array, FloatArray
 from ..parallel import single_threaded_blas
+from ..pls import Factors, solve_pls
 from ..sources.blocks import Block
 from .gram import Gram
 from .moments import ROUNDING, Moments, centred_rows
-from .scores import pls_scores
 
 # As close as all eigenvectors, but for flat spectra, where the third digit gains from more; one step is less so.
 _SUBSPACE_STEPS = 2
-# Share, at most, of a preserved direction's sum of squares that is explained by columns.
-_LARGEST_RESIDUAL = 0.5
 # Directions of y that a compression looks at: these are enough for the solution it preserves.
-_DIRECTIONS_OF_Y_A_COMPONENT = 2
+_DIRECTIONS_OF_Y_PER_COMPONENT = 2
 _MORE_DIRECTIONS_OF_Y = 16
 # With fewer responses than this many times as much, to find the directions takes as long as it saves.
 _MANY_MORE = 3
+# A compression preserves no component whose covariance, or variance, is a smaller share of the total.
+_LEAST_PRESERVED = 1e-13
 # With this share of the variance lost, the rounding errors of float32 do not count.
 _SINGLE_PRECISION_LOSS = 0.01
 # What is formed of a large array at a time.
@@ -46,6 +50,8 @@ _ROWS_AT_A_TIME = 32
 _COLUMNS_AT_A_TIME = 1024
 # Less than this share of the variance is a rounding error.
 _NOTHING_LOST = 1e-13
+# The residual of a column is raised by what the directions held take out of it, at most by the inverse of this.
+_LEAST_FREE_SHARE = 0.5
 # Rows are divided by a unit that follows the columns' root sums of squares, to within these factors.
 _FAR_OFF = 2.0**20
 _WIDEST_FOR_COMPRESSION = 1.1
@@ -56,6 +62,32 @@ _SMALLEST_UNIT = 1e-100
 # column for ever that it was once louder.
 _LEAST_QUIET, _MOST_QUIET = 1e-2, 1e-20
 _FADING_OF_THE_LOUDEST = 0.25
+
+
+class Residual(NamedTuple):
+    """What the rows do not hold: a diagonal, off the directions in which the rows are exact."""
+
+    diagonal: Float64Array
+    directions: FloatArray
+    """Orthonormal rows H, of shape (k, m)."""
+
+    def act(self, V: Float64Array) -> Float64Array:
+        """Return (I - H'H) diag (I - H'H) V, for a vector or the columns of a matrix."""
+        weighted: Float64Array = (self.diagonal * self._off(V).T).T
+        return self._off(weighted)
+
+    def squares_along(self, rows: FloatArray) -> FloatArray:
+        """Return the square that the residual adds along each of some rows."""
+        off = rows - (rows @ self.directions.T) @ self.directions
+        squares: FloatArray = np.square(off, out=off) @ self.diagonal.astype(rows.dtype)
+        return squares
+
+    def _off(self, V: Float64Array) -> Float64Array:
+        off = V.copy()
+        for start in range(0, len(self.directions), _ROWS_AT_A_TIME):
+            rows = self.directions[start : start + _ROWS_AT_A_TIME].astype(np.float64, copy=False)
+            off -= rows.T @ (rows @ off)
+        return off
 
 
 class Sketch(Moments):
@@ -80,12 +112,24 @@ class Sketch(Moments):
         The rows S, divided by ``unit``. Arrays in it are never written to, so copies of the state share them.
     unit : ndarray of shape (n_columns,)
         About the columns' root sums of squares, or for unscaled data one number for all columns.
+    compressed : bool
+        Whether there has been a compression; until then S are the rows themselves.
     residual : ndarray of shape (n_columns,)
-        The diagonal that is added to S'S.
+        The diagonal, in units.
+    directions : ndarray of shape (k, n_columns)
+        The directions H that the diagonal does not act on: orthonormal rows, in units.
     lost : ndarray of shape (n_columns,)
-        Sums of squares that compressions have dropped from S.
+        Sums of squares of the columns that S does not hold.
     loudest : ndarray of shape (n_columns,)
         The largest sums of squares that there have been, forgotten more slowly.
+    rotations : ndarray of shape (c, n_columns)
+        The rotations of the last solution preserved, with scores of length one, in units.
+    known_weight, known_rows, known_squares : float
+        Weight, effective number and sum of squares, in units, of the rows that it was made from.
+    errors : ndarray of shape (3, n_components)
+        Sums that tell the error of the action on each rotation, relative to ``known_weight``.
+    subspace_error : ndarray of shape (c,)
+        Estimated sine of the angle to the exact solution, for each number of components, until the next compression.
 
     Examples
     --------
@@ -98,9 +142,6 @@ class Sketch(Moments):
     >>> state.n_held <= 31, bool(np.allclose(state.x_squares, X.var(axis=0) * 1000))
     (True, True)
     """
-
-    compressed = False
-    """Whether there has been a compression: until then S are the rows themselves."""
 
     def __init__(
         self,
@@ -118,13 +159,17 @@ class Sketch(Moments):
         self.scale = scale
         self.pieces: tuple[FloatArray, ...] = ()
         self.unit = np.ones(n_columns)
+        self.compressed = False
         self.residual = np.zeros(n_columns)
+        self.directions: FloatArray = np.zeros((0, n_columns))
         self.lost = np.zeros(n_columns)
         self.loudest = np.zeros(n_columns)
         self.quiet = np.zeros(n_columns, dtype=bool)
         self.dtype: Any = np.dtype(np.float64)
-        # The sum of squares along the least of the directions held, as a multiple of all that is lost.
-        self._least = 0.0
+        self.rotations = np.zeros((0, n_columns))
+        self.known_weight = self.known_rows = self.known_squares = 0.0
+        self.errors = np.zeros((3, n_components))
+        self.subspace_error = np.zeros(0)
 
     @property
     def rounding(self) -> float:
@@ -146,28 +191,17 @@ class Sketch(Moments):
         """Memory that the state takes."""
         return super().nbytes + sum(piece.nbytes for piece in self.pieces)
 
-    @property
-    def blur(self) -> float:
-        """Sum of squares along the least direction held, relative to that of all columns; zero if S is exact."""
-        return self._least * self._lost_share()
-
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
-        """Return Gv and v'Gv, where G = S'S + diag(residual)."""
-        right, score_squares = self.unit * v, 0.0
-        action = np.zeros(len(v))
-        for piece in self.pieces:
-            for start in range(0, len(piece), _ROWS_AT_A_TIME):
-                rows = piece[start : start + _ROWS_AT_A_TIME].astype(np.float64, copy=False)
-                score = rows @ right
-                action += score @ rows
-                score_squares += float(score @ score)
-        by_column = self.residual * v
-        return self.unit * action + by_column, score_squares + float(v @ by_column)
+        """Return Av and v'Av."""
+        action, square = self._act_in_units(self.unit * v, self._residuals)
+        return self.unit * action, float(square)
 
     def preserve(self, *, n_components: int, scale: bool) -> Self:
         """Let the compressions from now on preserve another solution."""
-        self.n_components = n_components
-        self.scale = scale
+        errors = np.zeros((3, n_components))
+        n_known = min(n_components, self.n_components)
+        errors[:, :n_known] = self.errors[:, :n_known]
+        self.n_components, self.scale, self.errors = n_components, scale, errors
         return self
 
     def preserves(self, *, n_components: int, scale: bool) -> bool:
@@ -181,16 +215,23 @@ class Sketch(Moments):
         self._require_room(other)
         between = self._between_means(other)
         super().merge(other)
-        self.residual += other.residual
         self.lost += other.lost
-        self._least = max(self._least, other._least)
         self.loudest = np.maximum(self.loudest, other.loudest)
         self.compressed = self.compressed or other.compressed
         self._settle_unit(widest=_FAR_OFF)
         ratio = other.unit / self.unit
+        theirs = other._residuals_in_units(ratio)
+        known_squares = other.known_squares * self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
+        if not self.known_rows:
+            self.known_weight, self.known_rows, self.known_squares = other.known_weight, other.known_rows, known_squares
+            self.rotations = np.divide(other.rotations, ratio, out=np.zeros_like(other.rotations), where=ratio > 0)
+        if other.errors.any():
+            self.errors += other.errors * _powers(
+                known_squares / self.known_squares, other.known_weight / self.known_weight
+            )
         self.pieces += tuple(piece * ratio for piece in other.pieces)
         self._settle_dtype()
-        self._append(np.empty((0, len(between))), between)
+        self._append(np.empty((0, len(between))), between, *theirs)
         return self
 
     def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
@@ -207,10 +248,10 @@ class Sketch(Moments):
     def shrink(self, factor: float) -> None:
         """Let everything absorbed so far weigh less by a factor."""
         super().shrink(factor)
-        self.residual *= factor
         self.lost *= factor
         self.loudest *= factor**_FADING_OF_THE_LOUDEST
         self.unit *= np.sqrt(factor)
+        self.known_weight *= factor
 
     def _silence(self, rows: Float64Array, between: Float64Array) -> None:
         """Drop what is left of columns of which almost everything has been forgotten."""
@@ -221,18 +262,22 @@ class Sketch(Moments):
                 values[quiet] = 0.0
             if (quiet & ~self.quiet).any():
                 self.pieces = tuple(np.where(quiet, 0, piece) for piece in self.pieces)
+                self.rotations = np.where(quiet, 0.0, self.rotations)
             self.unit[quiet] = 1.0
         self.quiet = quiet
 
-    def _append(self, rows: Float64Array, between: Float64Array) -> None:
+    def _append(self, rows: Float64Array, between: Float64Array, *residuals: Residual) -> None:
         """Put rows under S, and the one that stands for a difference of means unless there is none."""
         piece = np.empty((len(rows) + bool(between.any()), len(between)), self.dtype)
         factor = 1 / self.unit
         np.multiply(rows, factor, out=piece[: len(rows)], casting="same_kind")
         piece[len(rows) :] = between * factor
         self.pieces += (piece,)
-        if self.n_held > 3 * self.size + 1:
-            self._compress()
+        if self.n_held > 3 * self.size + 1 or residuals:
+            self._compress(*residuals)
+        elif not self.known_rows and self.n_held >= self.size:
+            # The first compression needs a solution to compare with.
+            self._remember(self._solve(self._cross_in_units(), self._residuals))
 
     def _settle_unit(self, *, widest: float) -> None:
         """Let the unit follow the data if it is far off, or if columns differ by more than a factor in how far."""
@@ -244,42 +289,160 @@ class Sketch(Moments):
         far_off = high > widest * low or low < 1 / _FAR_OFF or high > _FAR_OFF
         if far_off or self.unit[~varies].min(initial=1.0) < _SMALLEST_UNIT or not self.pieces:
             self.pieces = tuple((piece * ratio).astype(self.dtype, copy=False) for piece in self.pieces)
+            inverse = np.divide(1.0, ratio, out=np.zeros_like(ratio), where=ratio > 0)
+            for residual in self._residuals_in_units(ratio):
+                self.residual, self.directions = residual
+            self.rotations = self.rotations * inverse
             self.unit = target
+            self.known_squares *= self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
 
-    def _compress(self) -> None:
-        """Replace the rows by ``size`` combinations of them."""
+    def _compress(self, *more: Residual) -> None:
+        """Replace the rows by ``size`` combinations of them, and the residuals by one."""
         self.compressed = True
         self._settle_unit(widest=_WIDEST_FOR_COMPRESSION)
-        C = self._cross_in_units()
-        if C.shape[1] > C.shape[0]:  # A factor with as few columns as there are features has the same left vectors.
-            C = linalg.qr(C.T, mode="r")[0].T[:, : len(C)]
-        C = _leading_columns(C, _DIRECTIONS_OF_Y_A_COMPONENT * self.n_components + _MORE_DIRECTIONS_OF_Y)
-        gram = _inner_products(self.pieces)
-        SC = np.concatenate([piece @ C.astype(self.dtype) for piece in self.pieces]).astype(np.float64)
-        size = min(self.size, len(C))
+        residuals = (*self._residuals, *more)
+        cross = self._cross_in_units()
+        solution = self._solve(cross, residuals)
+        before = self._act_in_units(self.rotations.T, residuals)[0]
         with single_threaded_blas():  # Too little work for threads.
-            T, a, b = pls_scores(gram, SC, C.T @ C, min(self.n_components, size - 1))
-            U, variances = _leading_combinations(gram.astype(self.dtype), T.astype(self.dtype), size - T.shape[1])
-        kept = _combine(np.hstack([U, T, b]), self.pieces)
-        kept, within = kept[:size], kept[size:]
-        leading, predictive = kept[: len(variances)], kept[len(variances) :]
-        before = _column_squares(*self.pieces)
-        lost = np.maximum(before - _column_squares(kept), 0.0)
-        if lost.sum() > _NOTHING_LOST * before.sum():
-            self.lost += lost * self.unit * self.unit
-            self._least = float(variances[-1] / np.sum(self._in_units(self.lost)))
-            rotations = a.T @ C.T - within
-            lost *= _largest_factor(rotations, self._in_units(self.residual), lost)
-            _take_out_of_predictive(predictive, rotations, lost)
-            _take_out_of_leading(leading, variances, lost)
-            self.residual += lost * self.unit * self.unit
+            pieces, kept, variances = self._combinations(_rotations(solution), residuals)
+        dropped = _column_squares(*pieces).sum() - _column_squares(kept).sum()
+        squares = self._in_units(self.x_squares)
+        if residuals or dropped > _NOTHING_LOST * squares.sum():
+            leading = kept[: len(variances)]
+            _add_along(leading, variances, residuals, pieces[len(self.pieces) :])
+            lost = np.maximum(squares - _column_squares(kept), 0.0)
+            self.lost = lost * self.unit * self.unit
+            weights = linalg.qr(_rotations(solution), mode="economic", check_finite=False)[0].T
+            self.directions = np.concatenate([_unit_rows(leading), weights.astype(kept.dtype)])
+            free = 1.0 - _column_squares(self.directions)
+            self.residual = lost / np.maximum(free, _LEAST_FREE_SHARE)
         self.pieces = (kept,)
         self._settle_dtype()
+        self._add_errors(before - self._act_in_units(self.rotations.T, self._residuals)[0])
+        self._remember(solution)
+        self._estimate_error(cross, solution)
+
+    def _combinations(
+        self, R: Float64Array, residuals: tuple[Residual, ...]
+    ) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray]:
+        """Return the rows, the combinations of them that are kept, and the squares of those that come first.
+
+        The residuals' action on R is brought into a few rows more: with these, :math:`T = S R` is orthonormal, and
+        :math:`S^T T` is all of A R.
+        """
+        pieces = self.pieces + tuple(_rows_acting_on(R, residual).astype(self.dtype) for residual in residuals)
+        gram = _inner_products(pieces).astype(self.dtype)
+        T = np.concatenate([piece @ R.astype(self.dtype) for piece in pieces])
+        T = linalg.qr(T, mode="economic", check_finite=False)[0]
+        n_leading = min(self.size, len(R)) - T.shape[1]
+        U, variances = _leading_combinations(gram, T, n_leading)
+        return pieces, _combine(np.hstack([U, T]), pieces), variances
+
+    def _solve(self, cross: Float64Array, residuals: tuple[Residual, ...], noise: FloatArray | None = None) -> Factors:
+        """Return the solution to preserve, in units; with noise, that of an action which is off by these columns."""
+        if cross.shape[1] > cross.shape[0]:
+            # A factor with as few columns as there are features has the same left vectors.
+            cross = linalg.qr(cross.T, mode="r")[0].T[:, : len(cross)]
+        n_directions = _DIRECTIONS_OF_Y_PER_COMPONENT * self.n_components + _MORE_DIRECTIONS_OF_Y
+        cross = _leading_columns(cross, n_directions)
+        return solve_pls(
+            cross,
+            _ActionInUnits(self, residuals, noise),
+            min(self.n_components, min(self.size, len(cross)) - 1),
+            x_squares=self._total(self.x_squares),
+            y_squares=float(cross.shape[1]),
+            quiet=True,
+        )
+
+    def _act_in_units(self, V: Float64Array, residuals: tuple[Residual, ...]) -> tuple[Float64Array, Float64Array]:
+        """Return A V and the diagonal of V'AV, for a vector or the columns of a matrix."""
+        action, squares = np.zeros(V.shape), np.zeros(V.shape[1:])
+        for piece in self.pieces:
+            for start in range(0, len(piece), _ROWS_AT_A_TIME):
+                rows = piece[start : start + _ROWS_AT_A_TIME].astype(np.float64, copy=False)
+                scores = rows @ V
+                action += rows.T @ scores
+                squares += np.square(scores).sum(axis=0)
+        for residual in residuals:
+            by_column = residual.act(V)
+            action += by_column
+            squares += (V * by_column).sum(axis=0)
+        return action, squares
+
+    @property
+    def _residuals(self) -> tuple[Residual, ...]:
+        return (Residual(self.residual, self.directions),) if self.residual.any() else ()
+
+    def _residuals_in_units(self, ratio: Float64Array) -> tuple[Residual, ...]:
+        """Return the residual for units that are smaller by a ratio: it vanishes on the same directions."""
+        inverse = np.divide(1.0, ratio, out=np.zeros_like(ratio), where=ratio > 0)
+        if not np.ptp(ratio):
+            return tuple(residual._replace(diagonal=residual.diagonal * ratio**2) for residual in self._residuals)
+        return tuple(
+            Residual(
+                residual.diagonal * ratio**2,
+                linalg.qr((residual.directions * inverse).T, mode="economic")[0].T.astype(residual.directions.dtype),
+            )
+            for residual in self._residuals
+        )
+
+    def _remember(self, solution: Factors) -> None:
+        self.rotations = _rotations(solution).T.copy()
+        self.known_weight, self.known_rows = self.weight, self.effective_rows
+        self.known_squares = self._total(self.x_squares)
+
+    def _add_errors(self, changes: Float64Array) -> None:
+        r"""Take account of how a compression changed the action on the rotations r of the compression before.
+
+        A rotation estimated from k rows differs from that of n rows by a random walk: the expected square of the
+        difference is proportional to :math:`1/k - 1/n`, or with weights to the expression in :meth:`_action_errors`.
+        The change e of the action on r, divided by that for the two compressions, tells what to expect of the future.
+        """
+        known, rows, total = self.known_weight / self.weight, self.effective_rows, self._total(self.x_squares)
+        # If almost nothing is left of the rows before, their share is a matter of rounding.
+        self.errors *= _powers(min(1.0, self.known_squares / (total or np.inf)), known)
+        walked = (1 - 2 * known) / self.known_rows + 1 / rows if self.known_rows else 0.0
+        if changes.size and walked > 0:
+            n_known = min(changes.shape[1], self.n_components)
+            relative = np.square(changes[:, :n_known]).sum(axis=0) / total / walked
+            self.errors[:, :n_known] += np.array([[1 / rows], [1.0], [1 / rows]]) * relative
+
+    def _action_errors(self) -> Float64Array:
+        r"""Return the expected error of A r when the next compression is due, for rotations with scores of length one.
+
+        The compression of n effective rows, which will then have a share s of the squares and w of the weight,
+        contributes :math:`e^2 s^2 ((1 - 2 w) / n + 1 / n')`, with n' rows at that time. ``errors`` are the sums of
+        :math:`e^2 s^2 / n`, :math:`e^2 s^2` and :math:`e^2 s^2 w / n` as of the last compression.
+        """
+        n_later, rows = 2 * self.size, self.effective_rows
+        fading = self.forgetting**n_later
+        added = n_later if self.forgetting == 1.0 else (1 - fading) / (1 - self.forgetting)
+        weight = fading + added / rows
+        rows_later = weight**2 / (fading**2 / rows + added / rows**2)
+        first, second, third = self.errors * _powers(fading / weight, fading / weight)
+        squares = np.maximum(first + second / rows_later - 2 * third, 0.0)
+        errors: Float64Array = np.sqrt(squares * self._total(self.x_squares))
+        return errors
+
+    def _estimate_error(self, cross: Float64Array, solution: Factors) -> None:
+        """Solve once more with an action that is off by as much as is expected, and see how the solution turns."""
+        c = solution.n_components
+        self.subspace_error = np.zeros(c)
+        errors = self._action_errors()
+        if self._residuals and errors.any():
+            noise = _mixture(len(cross), self.n_components) * np.sqrt(self.residual)[:, None]
+            noise *= errors / np.linalg.norm(noise, axis=0)
+            turned = self._solve(cross, self._residuals, noise)
+            for k in range(1, min(c, turned.n_components)):  # The first weights depend on the cross-covariance alone.
+                self.subspace_error[k] = _largest_sine(turned.x_weights[:, : k + 1], solution.x_weights[:, : k + 1])
+            self.subspace_error[turned.n_components :] = 1.0
 
     def _settle_dtype(self) -> None:
         """Keep rows in float32 if so much is lost that its rounding errors do not count."""
         self.dtype = np.dtype(np.float32 if self._lost_share() > _SINGLE_PRECISION_LOSS else np.float64)
         self.pieces = tuple(piece.astype(self.dtype, copy=False) for piece in self.pieces)
+        self.directions = self.directions.astype(self.dtype, copy=False)
 
     def _cross_in_units(self) -> Float64Array:
         """Return the cross-covariance of the columns that compressions are made for."""
@@ -293,6 +456,15 @@ class Sketch(Moments):
         scaled: Float64Array = squares / self.unit / self.unit
         return scaled
 
+    def _total(self, squares: Float64Array) -> float:
+        """Return the sum of squares of all columns in units."""
+        return float(np.sum(self._in_units(squares)))
+
+    def _mean(self, by_column: Float64Array) -> float:
+        """Return a mean over columns, as their sums of squares in units count."""
+        squares = self._in_units(self.x_squares)
+        return float(squares @ by_column) / (float(squares.sum()) or 1.0)
+
     def _lost_share(self) -> float:
         """Return the share of the sum of squares that is lost, of scaled columns if these are what counts."""
         varies = self.x_squares > 0
@@ -301,7 +473,7 @@ class Sketch(Moments):
         if self.scale:
             # Not in units: these follow the columns from compression to compression only.
             return float(np.mean(self.lost[varies] / self.x_squares[varies]))
-        return float(np.sum(self._in_units(self.lost)) / np.sum(self._in_units(self.x_squares)))
+        return self._total(self.lost) / self._total(self.x_squares)
 
 
 def _leading_columns(C: Float64Array, n: int) -> Float64Array:
@@ -372,29 +544,65 @@ def _mixture(n_rows: int, n_columns: int) -> Float64Array:
     return mixture
 
 
-def _largest_factor(rotations: Float64Array, residual: Float64Array, lost: Float64Array) -> float:
-    """Return how much of what was lost, at most one, can be added to the residual.
-
-    Along a direction of less variance than the columns have on average, too large a residual would ask for rows of
-    negative squares.
-    """
-    present = np.einsum("ij,j,ij->i", rotations, residual, rotations)
-    added = np.einsum("ij,j,ij->i", rotations, lost, rotations)
-    room = np.maximum(_LARGEST_RESIDUAL * (1 + present) - present, 0.0)
-    largest = np.linalg.eigvalsh((rotations * lost) @ rotations.T).max(initial=0.0)
-    by_direction = np.divide(room, added, out=np.ones(len(added)), where=added > room)
-    return float(min(by_direction.min(initial=1.0), _LARGEST_RESIDUAL / max(largest, _LARGEST_RESIDUAL)))
+def _powers(squares: float, weight: float) -> Float64Array:
+    """Return what errors are multiplied by if their share of the sum of squares, and of the weight, changes."""
+    return np.array([[squares**2], [squares**2], [squares**2 * weight]])
 
 
-def _take_out_of_predictive(rows: FloatArray, rotations: Float64Array, lost: Float64Array) -> None:
-    """Change the rows P = T'S so that P'P + diag(lost) acts on the rotations as P'P did."""
-    shares, basis = np.linalg.eigh((rotations * lost) @ rotations.T)
-    basis = _with_signs_fixed(basis)
-    rows[:] = (basis.T @ (rows - rotations * lost)) / np.sqrt(1 - shares)[:, None]
+def _unit_rows(rows: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit_rows: FloatArray = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return unit_rows
 
 
-def _take_out_of_leading(rows: FloatArray, variances: FloatArray, lost: Float64Array) -> None:
-    """Shrink orthogonal rows by what was lost in their directions."""
-    along = np.array([row * row @ lost for row in rows])
-    shares = np.divide(along, variances**2, out=np.ones(len(rows)), where=variances**2 > 0)
-    rows *= np.sqrt(np.maximum(1 - shares, 0.0))[:, None].astype(rows.dtype)
+def _rotations(solution: Factors) -> Float64Array:
+    """Return the rotations of the components found, with scores of length one."""
+    c = solution.n_components
+    rotations: Float64Array = solution.x_rotations[:, :c] / np.sqrt(solution.score_squares[:c])
+    return rotations
+
+
+def _rows_acting_on(R: Float64Array, residual: Residual) -> Float64Array:
+    """Return rows whose products act on R as the residual does (Nystrom)."""
+    action = residual.act(R)
+    squares, basis = np.linalg.eigh(R.T @ action)
+    held = squares > _NOTHING_LOST
+    rows: Float64Array = (action @ _with_signs_fixed(basis[:, held]) / np.sqrt(squares[held])).T
+    return rows
+
+
+def _add_along(
+    rows: FloatArray, squares: FloatArray, residuals: tuple[Residual, ...], brought: tuple[FloatArray, ...]
+) -> None:
+    """Lengthen orthogonal rows by what the residuals had in their directions, less what was brought into rows of it."""
+    along = np.zeros(len(rows))
+    for residual, brought_rows in zip(residuals, brought, strict=True):
+        along += residual.squares_along(rows) - np.square(rows @ brought_rows.T).sum(axis=1)
+    squares = squares.astype(np.float64)
+    # A row of rounding errors has no direction.
+    present = squares > np.finfo(rows.dtype).eps * squares.max(initial=0.0)
+    shares = np.divide(along, squares**2, out=np.zeros(len(rows)), where=present)
+    rows *= np.sqrt(np.maximum(1 + shares, 0.0))[:, None].astype(rows.dtype)
+
+
+def _largest_sine(W: Float64Array, other: Float64Array) -> float:
+    """Return the sine of the largest angle between the spaces of two matrices with orthonormal columns."""
+    return min(1.0, float(np.linalg.norm(W - other @ (other.T @ W), ord=2)))
+
+
+class _ActionInUnits:
+    """The action of a sketch as the solver takes it, which may be off by noise relative to the length of the scores."""
+
+    def __init__(self, state: Sketch, residuals: tuple[Residual, ...], noise: FloatArray | None) -> None:
+        self.state = state
+        self.residuals = residuals
+        self.noise = noise
+        self.n_applied = 0
+        self.rounding = self.variance_resolution = max(_LEAST_PRESERVED, float(np.finfo(state.dtype).eps))
+
+    def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
+        action, square = self.state._act_in_units(v, self.residuals)
+        if self.noise is not None:
+            action += self.noise[:, self.n_applied] * np.sqrt(square)
+            self.n_applied += 1
+        return action, float(square)

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy import linalg
 
-from .._types import Float64Array
-from .._warnings import warn_user
-from ..statistics.scores import dominant_eigenvector
+from ._types import Float64Array
+from ._warnings import warn_user
 
 
 class GramAction(Protocol):
@@ -49,8 +49,8 @@ class Condensed(GramAction, Protocol):
         """Sums of squares of the columns that are dropped."""
 
     @property
-    def blur(self) -> float:
-        """Sum of squares along a direction that is dropped, at most, relative to that of all columns."""
+    def subspace_error(self) -> Float64Array:
+        """Estimated sine of the angle to the exact solution, for each number of components that was looked at."""
 
 
 @dataclass(frozen=True)
@@ -176,8 +176,15 @@ def _dominant_left_vector(C: Float64Array) -> Float64Array:
     if q == 1:
         w = C[:, 0]
     elif q <= m:
-        w = C @ dominant_eigenvector(C.T @ C)
+        w = C @ _dominant_eigenvector(C.T @ C)
     else:
-        w = dominant_eigenvector(C @ C.T)
+        w = _dominant_eigenvector(C @ C.T)
     w *= np.sign(w[np.argmax(np.abs(w))]) / np.linalg.norm(w)
     return w
+
+
+def _dominant_eigenvector(A: Float64Array) -> Float64Array:
+    """Return the eigenvector of the largest eigenvalue."""
+    last = len(A) - 1
+    vectors: Float64Array = linalg.eigh(A, subset_by_index=(last, last))[1]
+    return vectors[:, 0]
