@@ -188,9 +188,10 @@ class StreamedPLS(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, Transformer
             block_rows, small = _GRAM_BLOCK_ROWS, 0
             n_rows = n_states * n_features + (n_folds + 3) * block_rows
         else:
-            # Three times the rows left by a compression, before and after a change of units, and four blocks.
+            # Three times the rows left by a compression, and as many directions, before and after a change of units,
+            # and four blocks.
             block_rows = self._rows_in_sketch()
-            n_rows = (3 * n_states + n_folds + 5) * block_rows
+            n_rows = (4 * n_states + n_folds + 5) * block_rows
             small = 6 * (3 * block_rows) ** 2
         vectors = 4 * self._most_components + (6 * n_targets + 10) * n_states
         responses = (n_folds + 5) * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2
