@@ -14,7 +14,7 @@ from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_linnerud
 
 from plstream import IncrementalPLS
-from tests.oracles import dense_pls, regression_data, relative_error
+from tests.oracles import dense_pls, precise_pls, regression_data, relative_error
 from tests.real_data import real_data
 
 SHARED_ATTRIBUTES = [
@@ -106,6 +106,30 @@ def test_equals_r_on_gasoline(solver, key, n_components, scale):
     model = IncrementalPLS(n_components, scale=scale, solver=solver, sketch_size=64).fit(data["NIR"], data["octane"])
     # R leaves X scaled in its coefficients, and y as it is.
     assert relative_error(model.coef_[0] * model.x_scale_, expected) < 1e-9
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="needs extended precision")
+@pytest.mark.parametrize(("trend", "cost"), [(1e3, 2e-9), (1e4, 2e-7), (1e5, 2e-5), (1e6, 2e-3)])
+def test_what_the_documentation_says_of_a_common_trend(trend, cost):
+    """The Gram matrix has the square of the condition number, and the rows have the number itself."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 50))
+    y = X[:, :5].sum(axis=1) + 0.1 * rng.normal(size=5000)
+    X += trend * rng.normal(size=(5000, 1))
+    expected = precise_pls(X, y, 3)
+    eps, cond = np.finfo(np.float64).eps, np.linalg.cond(X - X.mean(axis=0))
+    gram = relative_error(IncrementalPLS(3).partial_fit(X, y).coef_[0], expected)
+    assert gram < eps * cond**2
+    assert cost / 10 < gram < 10 * cost
+    assert relative_error(IncrementalPLS(3).fit(X, y).coef_[0], expected) < eps * cond
+
+
+def test_a_trend_that_hides_all_else():
+    X, y = regression_data(500, 20)
+    X += 1e9 * np.linspace(-1, 1, 500)[:, None]
+    with pytest.warns(UserWarning, match="only 1 component"):
+        assert IncrementalPLS(3).partial_fit(X, y).n_components_ == 1
+    assert IncrementalPLS(3).fit(X, y).n_components_ == 3
 
 
 def test_many_components_of_ill_conditioned_spectra():

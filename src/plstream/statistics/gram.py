@@ -21,7 +21,8 @@ from .moments import Moments, centred_rows
 class Gram(Moments):
     """Moments with the matrix of sums (x - mean)(x - mean)'.
 
-    It squares the condition of X, so directions of very small variance are known less well than from the data itself.
+    Forming it squares the condition number of X, so that results are known up to about eps cond(X)^2, where the data
+    itself gives eps cond(X): directions of very small variance are known less well, or not at all.
 
     Parameters
     ----------
