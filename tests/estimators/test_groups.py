@@ -44,7 +44,7 @@ def integers(ids):
     yield [f"{i:+030d}" for i in ids]
     for dtype in (np.int8, np.int64, np.uint64, np.float32, np.float64, np.longdouble, bool):
         with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
+            warnings.simplefilter("ignore")
             try:
                 typed = np.array(ids, dtype)
             except OverflowError:

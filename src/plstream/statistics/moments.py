@@ -259,8 +259,8 @@ def _finite_moments(block: Block, add_x: Callable[[Moments, Block, Rows], None])
     state.n_rows = block.n_rows
     weight = np.ones(block.n_rows) if block.weight is None else block.weight
     state.weight = float(weight.sum())
-    state.typical_weight = float(weight @ (weight / state.weight))
     with np.errstate(over="ignore", invalid="ignore"):
+        state.typical_weight = float(weight @ (weight / state.weight))
         add_x(state, block, _add_y(state, block, weight))
     if block.n_classes:
         # If all rows are of one class, its sum is that of all rows, which are centred: nothing but rounding errors.
