@@ -1,5 +1,7 @@
 """The cumulative sum beside one that is written down from its definition, with SciPy's distributions."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -7,28 +9,51 @@ from scipy import stats
 from plstream.monitoring.cusum import Cusum
 
 
-def deviations(values):
-    """Return how far each value after the tenth is above those before, of at most 30, in normal deviations."""
+def steps(values):
+    """Return how far each value after the tenth is above those before, of at most 30, in normal deviations.
+
+    In deviations of sums, which for a first-order autoregression vary by (1 + r) / (1 - r) times as much as for
+    independent values; r is that of the values before, less a standard error.
+    """
     found, usual = [], []
     for value in values:
-        z = 0.0
+        z = step = 0.0
         if len(usual) >= 10:
             before = np.array(usual[-30:])
-            t = (value - before.mean()) / (before.std(ddof=1) * np.sqrt(1 + 1 / len(before)))
-            z = stats.norm.isf(stats.t.sf(t, len(before) - 1))
+            n = len(before)
+            t = (value - before.mean()) / (before.std(ddof=1) * np.sqrt(1 + 1 / n))
+            z = stats.norm.isf(stats.t.sf(t, n - 1))
+            pairs = sum((a - before.mean()) * (b - before.mean()) for a, b in pairwise(before))
+            r = min(max(pairs / (n * before.var()) - n**-0.5, 0.0), 0.95)
+            step = stats.norm.isf(stats.t.sf(t * np.sqrt((1 - r) / (1 + r)), n - 1))
         if z < 3:
             usual.append(value)
-        found.append(z)
+        found.append(step)
     return found
 
 
-def test_the_sum_is_that_of_its_definition():
+@pytest.mark.parametrize("correlation", [0.0, 0.8])
+def test_the_sum_is_that_of_its_definition(correlation):
     values = np.random.default_rng(0).normal(size=200)
+    for i in range(1, 200):
+        values[i] += correlation * values[i - 1]
     cusum, total = Cusum(30), 0.0
-    for value, z in zip(values, deviations(values), strict=True):
+    for value, step in zip(values, steps(values), strict=True):
         cusum.add(value, 1.0, threshold=np.inf)
-        total = max(0.0, total + z - 0.5)
+        total = max(0.0, total + step - 0.5)
         assert cusum.total == pytest.approx(total, abs=1e-9)
+
+
+def test_values_that_are_like_those_before_them_raise_few_alarms():
+    """Twice as high as they vary, and for some time, without any change: as a process that wanders."""
+    rng = np.random.default_rng(1)
+    n_alarms = 0
+    for _ in range(20):
+        cusum, value = Cusum(300, fixed=True), 0.0
+        for _ in range(200):
+            value = 0.9 * value + rng.normal()
+            n_alarms += cusum.add(value, 1.0, threshold=10.0)
+    assert n_alarms <= 10
 
 
 def test_a_sum_that_grows_and_a_jump_both_raise_an_alarm():

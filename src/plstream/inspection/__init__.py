@@ -1,4 +1,4 @@
-"""Inspection: what was learnt or measured, in pictures and pages, and whether new rows are like those before."""
+"""Inspection: what was learnt or measured, in pictures and pages; and monitors, from ``plstream.monitoring``."""
 
 from ..monitoring import DriftTracker, Monitor
 from .model_page import model_report

@@ -16,6 +16,7 @@ _UNUSUAL = 3.0
 _SLACK = 0.5
 # Deviations are not told apart beyond these: far out, probabilities underflow.
 _LARGEST = 30.0
+_LARGEST_CORRELATION = 0.95
 
 
 @dataclass
@@ -27,8 +28,8 @@ class Cusum:
     size : int
         Values that usual ones are known from.
     fixed : bool, default=False
-        Whether these are the first ones, else the last ones. After an alarm, a fixed sum takes nothing in as usual, and
-        raises no other one before values have been usual for so long that it is back at zero.
+        Whether these are the first ones, else the last ones. A fixed sum takes nothing in as usual while it is high, and
+        after an alarm raises no other one before values have been usual for so long that it is back at zero.
     least : float, default=1e-4
         The least variance that a value of weight one is taken to have: values that are all the same say nothing about
         how much they vary. The default is for logarithms, of which a per cent is little.
@@ -77,13 +78,14 @@ class Cusum:
         It does if the sum is above the threshold, and also by itself, if it is more than half of that off: what follows
         may be usual again, to a model that has learnt from it.
         """
-        z = self._deviations(value, weight) if self.is_ready else 0.0
+        z, step = self._deviations(value, weight) if self.is_ready else (0.0, 0.0)
         is_jump = z > threshold / 2
-        self.total = max(0.0, self.total + z - _SLACK)
-        self.n_rising = (0 if is_jump else self.n_rising) + 1 if self.total else 0
-        # A jump must not be taken as usual: it would hide the values that follow.
-        if z < _UNUSUAL and not self.raised:
+        # A jump must not be taken as usual: it would hide the values that follow. Neither must those of a slow rise, by
+        # a fixed sum. What it was before this value decides: of usual values, high ones count as much as low ones.
+        if z < _UNUSUAL and not (self.fixed and self.total > threshold / 4):
             self._learn(value, weight)
+        self.total = max(0.0, self.total + step - _SLACK)
+        self.n_rising = (0 if is_jump else self.n_rising) + 1 if self.total else 0
         if self.raised:
             self.hold(threshold)
             return False
@@ -104,11 +106,23 @@ class Cusum:
             self.usual.popleft()
         self.usual.append((float(value), float(weight)))
 
-    def _deviations(self, value: float, weight: float) -> float:
+    def _deviations(self, value: float, weight: float) -> tuple[float, float]:
+        """Return how far a value is above the usual ones, by itself, and as one in a sum of such."""
         values, weights = np.array(self.usual).T
-        variance = weights @ (values - self.mean) ** 2 / (len(values) - 1)
-        deviation = np.sqrt(max(variance, self.least) * (1 / weight + 1 / weights.sum()))
-        t = float(value - self.mean) / deviation
-        # Of few values, the deviation is known so badly that Student's distribution is far from the normal one.
-        z = -float(special.ndtri(special.stdtr(len(values) - 1, -abs(t))))
-        return float(np.copysign(min(z, _LARGEST), t))
+        n, centred = len(values), values - self.mean
+        variance = weights @ centred**2 / (n - 1)
+        t = float(value - self.mean) / np.sqrt(max(variance, self.least) * (1 / weight + 1 / weights.sum()))
+        # Sums of values that are like the ones before them vary more, by (1 + r) / (1 - r) if that is all there is to
+        # it. Of independent values, r is not zero either: only what is beyond a standard error counts.
+        r = centred[1:] @ centred[:-1] / max(centred @ centred, np.finfo(float).tiny) - 1 / np.sqrt(n)
+        r = float(np.clip(r, 0.0, _LARGEST_CORRELATION))
+        return _normal(t, n - 1), _normal(t * np.sqrt((1 - r) / (1 + r)), n - 1)
+
+
+def _normal(t: float, dof: int) -> float:
+    """Return the deviate of the normal distribution that is as probable as one of Student's.
+
+    Of few values, the deviation is known so badly that these are far from each other.
+    """
+    z = -float(special.ndtri(special.stdtr(dof, -abs(t))))
+    return float(np.copysign(min(z, _LARGEST), t))
