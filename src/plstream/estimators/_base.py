@@ -54,8 +54,30 @@ def located_errors(source: Checked) -> Iterator[None]:
         raise
 
 
+def as_numpy(array: Any, name: str) -> Any:
+    """Return an array of another library as one of NumPy's, without a copy, and anything else as it is.
+
+    With ``array_api_dispatch`` scikit-learn would leave it as it is.
+    """
+    if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
+        return array
+    library = type(array).__module__.partition(".")[0]
+    try:
+        converted = np.asarray(array)
+    except Exception as error:  # noqa: BLE001
+        # Each library has an error of its own for arrays in the memory of a device.
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
+        raise TypeError(
+            f"{name} is an array of {library} that cannot be read as one of NumPy: {reason}. Pass a NumPy array."
+        ) from None
+    if converted.dtype == object:
+        raise TypeError(f"{name} is an array of {library} that cannot be read as one of NumPy: pass a NumPy array.")
+    return converted
+
+
 def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
     """Check the shape, the feature names and the kind of X; numbers are neither copied, converted nor looked at."""
+    X = as_numpy(X, "X")
     rows: Rows = validate_data(
         estimator, X, reset=reset, accept_sparse=("csr", "csc"), dtype="numeric", ensure_all_finite=False
     )
@@ -73,7 +95,7 @@ def validate_training_rows(
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass the responses as y."
         )
-    rows = validate_rows(estimator, X, reset=reset)
+    rows, y = validate_rows(estimator, X, reset=reset), as_numpy(y, "y")
     target: Array = check_array(y, ensure_2d=False, allow_nd=True, dtype=None, ensure_all_finite=False, input_name="y")
     if target.ndim not in {1, 2}:
         raise ValueError(f"y must have one or two dimensions, not {target.ndim}.")
@@ -100,7 +122,7 @@ def require_numbers(y: Array) -> Array:
 def validate_weight(sample_weight: Any, n_rows: int) -> Float64Array | None:
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = np.asarray(as_numpy(sample_weight, "sample_weight"), dtype=np.float64)
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):

@@ -13,6 +13,7 @@ from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.validation import column_or_1d
 
 from .._types import Array, Float64Array
+from ._base import as_numpy
 
 # What the kinds of dtype are called.
 KINDS = {
@@ -93,7 +94,7 @@ def as_target(y: Any, name: str) -> Array:
     """Return y as an array of one or two dimensions; objects become numbers if they are numbers, else text."""
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None: pass it as y.")
-    target: Array = np.asarray(y)
+    target: Array = np.asarray(as_numpy(y, "y"))
     if target.dtype.kind == "O":
         # Data frames of nullable types come as objects, too, with a missing value of their own kind.
         target = _of_objects(target, "y")
@@ -110,7 +111,7 @@ def as_target(y: Any, name: str) -> Array:
 
 def is_text(y: Any) -> bool:
     """Return whether y holds text."""
-    values: Array = np.asarray(y)
+    values: Array = np.asarray(as_numpy(y, "y"))
     return values.dtype.kind in "US" or (values.dtype.kind == "O" and any(isinstance(v, str) for v in values.flat))
 
 
@@ -139,6 +140,7 @@ def require_label_vector(y: Array) -> None:
 
 def as_classes(classes: Any) -> Array:
     """Return the labels in any collection in ascending order."""
+    classes = as_numpy(classes, "classes")
     if not isinstance(classes, Iterable) or isinstance(classes, str):
         raise ValueError("classes must be a list of two labels or more.")  # noqa: TRY004
     known = np.asarray(classes) if hasattr(classes, "dtype") else np.array(list(classes), dtype=object)

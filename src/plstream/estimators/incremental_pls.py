@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from .._types import Array, Float64Array, FloatArray, Rows
 from ..sources import ArraySource, Source
-from ._base import unchanged_on_failure, validate_training_rows
+from ._base import as_numpy, unchanged_on_failure, validate_training_rows
 from ._collections import CollectionRows, is_collection
 from ._projection import centred_product
 from ._solution import NotKept
@@ -276,7 +276,7 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         scores : ndarray of shape (n_samples, n_components)
         """
         solution = self._solution()
-        Y = _as_columns(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        Y = _as_columns(check_array(as_numpy(y, "y"), ensure_2d=False, dtype=np.float64, input_name="y"))
         _require_targets(Y.shape[1], len(solution.y_mean))
         scores: Float64Array = ((Y - solution.y_mean) / solution.y_scale) @ solution.y_rotations
         return scores
@@ -340,7 +340,7 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         }
 
     def _check_scores(self, scores: Any, name: str) -> Array:
-        checked: Array = check_array(scores, dtype=(np.float64, np.float32), input_name=name)
+        checked: Array = check_array(as_numpy(scores, name), dtype=(np.float64, np.float32), input_name=name)
         n_columns, n_components = checked.shape[1], self._n_features_out
         if n_columns != n_components:
             raise ValueError(

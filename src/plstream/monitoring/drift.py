@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 
 from .._types import Array, Float64Array
-from ..estimators._base import unchanged_on_failure, validate_rows, validate_weight
+from ..estimators._base import as_numpy, unchanged_on_failure, validate_rows, validate_weight
 from ..estimators._solution import Solution, SolvedAttributes
 from ..sources import Source
 from ..statistics import Moments
@@ -282,7 +282,7 @@ class DriftTracker:
         model, (solution, moments, _) = copy(self.model), known
         model._solved = solution
         prediction = model.predict(X)
-        truth = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        truth = check_array(as_numpy(y, "y"), ensure_2d=False, dtype=None, input_name="y")
         check_consistent_length(prediction, truth)
         rows = validate_rows(model, X, reset=False)
         if self._of_labels:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import ClassifierTags, Tags
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from .._types import Array, Float64Array
 from .._warnings import warn_user
-from ..estimators._base import unchanged_on_failure
+from ..estimators._base import as_numpy, unchanged_on_failure
 from ..sources.blocks import require_finite
 
 # Scores that are closer than this share of them differ by no more than rounding errors, and so do those that are
@@ -33,7 +34,42 @@ A_NUMBER_OR_SHARE: list[Any] = [
 ]
 
 
-class FeatureRanking(SelectorMixin, BaseEstimator):
+class NumpySelector(SelectorMixin):
+    """A selector whose results are arrays of NumPy, whichever library those that it is given are of."""
+
+    def transform(self, X: Any) -> Any:
+        """Return the columns of X that are kept.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        kept : array or sparse matrix of shape (n_samples, n_selected_features)
+        """
+        # With dispatch on, scikit-learn 1.6 takes the mask for numbers of columns.
+        with config_context(array_api_dispatch=False):
+            return super().transform(as_numpy(X, "X"))
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return rows with zeros in place of the columns that are not kept.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_selected_features)
+            The columns that are kept.
+
+        Returns
+        -------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        """
+        with config_context(array_api_dispatch=False):
+            return super().inverse_transform(as_numpy(X, "X"))
+
+
+class FeatureRanking(NumpySelector, BaseEstimator):
     """A selector that scores all features and keeps the best. Methods differ in :meth:`_score`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_features_to_select": A_NUMBER_OR_SHARE}
@@ -62,6 +98,7 @@ class FeatureRanking(SelectorMixin, BaseEstimator):
         with unchanged_on_failure(self):
             # What is too large for float64 is found to be infinite.
             with np.errstate(over="ignore"):
+                X = as_numpy(X, "X")
                 rows: Array = validate_data(self, X, dtype=_DTYPES, ensure_min_samples=2, ensure_all_finite=False)
             require_finite("X", rows)
             classes = None
@@ -86,7 +123,7 @@ class FeatureRanking(SelectorMixin, BaseEstimator):
         name = type(self).__name__
         if y is None:
             raise ValueError(f"{name} requires y to be passed, but the target y is None: pass the labels as y.")
-        labels = column_or_1d(y, warn=True)
+        labels = column_or_1d(as_numpy(y, "y"), warn=True)
         if len(labels) != n_rows:
             raise ValueError(f"X has {n_rows} rows but y has {len(labels)} labels: there must be one a row.")
         try:

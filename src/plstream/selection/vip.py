@@ -11,7 +11,6 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone
 from sklearn.cross_decomposition import CCA, PLSCanonical, PLSRegression
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_selection import SelectorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
@@ -26,7 +25,7 @@ from ..estimators._collections import apply_lazily, is_collection
 from ..estimators._solution import Solved
 from ..solvers import column_lengths, importance
 from ..sources import Source
-from ._base import A_NUMBER_OR_SHARE, TIE, number_to_keep, ranking_of
+from ._base import A_NUMBER_OR_SHARE, TIE, NumpySelector, number_to_keep, ranking_of
 
 
 def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noqa: FBT001, FBT002
@@ -131,7 +130,7 @@ def _learns_in_parts(selector: VIPSelector) -> bool:
     return True
 
 
-class VIPSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):
+class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
     """Keeps the features that are most important in the projection of a PLS model (VIP).
 
     The scores follow from the model, see :func:`vip_scores`: one that is streamed need not see its data again. They are
