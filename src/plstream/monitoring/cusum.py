@@ -28,8 +28,8 @@ class Cusum:
     size : int
         Values that usual ones are known from.
     fixed : bool, default=False
-        Whether these are the first ones, else the last ones. A fixed sum takes nothing in as usual while it is high, and
-        after an alarm raises no other one before values have been usual for so long that it is back at zero.
+        Whether these are the first ones, else the last ones. A fixed sum takes nothing in as usual while it is high,
+        and after an alarm raises no other one before values have been usual for so long that it is back at zero.
     least : float, default=1e-4
         The least variance that a value of weight one is taken to have: values that are all the same say nothing about
         how much they vary. The default is for logarithms, of which a per cent is little.

@@ -71,9 +71,9 @@ class Residual(NamedTuple):
     directions: FloatArray
     """Orthonormal rows H, of shape (k, m)."""
 
-    def act(self, V: Float64Array) -> Float64Array:
+    def act(self, V: FloatArray) -> FloatArray:
         """Return (I - H'H) diag (I - H'H) V, for a vector or the columns of a matrix."""
-        weighted: Float64Array = (self.diagonal * self._off(V).T).T
+        weighted = (self.diagonal.astype(V.dtype, copy=False) * self._off(V).T).T
         return self._off(weighted)
 
     def squares_along(self, rows: FloatArray) -> FloatArray:
@@ -82,10 +82,10 @@ class Residual(NamedTuple):
         squares: FloatArray = np.square(off, out=off) @ self.diagonal.astype(rows.dtype)
         return squares
 
-    def _off(self, V: Float64Array) -> Float64Array:
+    def _off(self, V: FloatArray) -> FloatArray:
         off = V.copy()
         for start in range(0, len(self.directions), _ROWS_AT_A_TIME):
-            rows = self.directions[start : start + _ROWS_AT_A_TIME].astype(np.float64, copy=False)
+            rows = self.directions[start : start + _ROWS_AT_A_TIME].astype(V.dtype, copy=False)
             off -= rows.T @ (rows @ off)
         return off
 
@@ -303,7 +303,7 @@ class Sketch(Moments):
         residuals = (*self._residuals, *more)
         cross = self._cross_in_units()
         solution = self._solve(cross, residuals)
-        before = self._act_in_units(self.rotations.T, residuals)[0]
+        before = self._act_in_units(self.rotations.T.astype(self.dtype), residuals)[0]
         with single_threaded_blas():  # Too little work for threads.
             pieces, kept, variances = self._combinations(_rotations(solution), residuals)
         dropped = _column_squares(*pieces).sum() - _column_squares(kept).sum()
@@ -319,7 +319,7 @@ class Sketch(Moments):
             self.residual = lost / np.maximum(free, _LEAST_FREE_SHARE)
         self.pieces = (kept,)
         self._settle_dtype()
-        self._add_errors(before - self._act_in_units(self.rotations.T, self._residuals)[0])
+        self._add_errors(before - self._act_in_units(self.rotations.T.astype(before.dtype), self._residuals)[0])
         self._remember(solution)
         self._estimate_error(cross, solution)
 
@@ -355,12 +355,12 @@ class Sketch(Moments):
             quiet=True,
         )
 
-    def _act_in_units(self, V: Float64Array, residuals: tuple[Residual, ...]) -> tuple[Float64Array, Float64Array]:
-        """Return A V and the diagonal of V'AV, for a vector or the columns of a matrix."""
-        action, squares = np.zeros(V.shape), np.zeros(V.shape[1:])
+    def _act_in_units(self, V: FloatArray, residuals: tuple[Residual, ...]) -> tuple[FloatArray, FloatArray]:
+        """Return A V and the diagonal of V'AV, for a vector or the columns of a matrix, in the precision of V."""
+        action, squares = np.zeros_like(V), np.zeros(V.shape[1:], V.dtype)
         for piece in self.pieces:
             for start in range(0, len(piece), _ROWS_AT_A_TIME):
-                rows = piece[start : start + _ROWS_AT_A_TIME].astype(np.float64, copy=False)
+                rows = piece[start : start + _ROWS_AT_A_TIME].astype(V.dtype, copy=False)
                 scores = rows @ V
                 action += rows.T @ scores
                 squares += np.square(scores).sum(axis=0)
@@ -382,7 +382,7 @@ class Sketch(Moments):
         return tuple(
             Residual(
                 residual.diagonal * ratio**2,
-                linalg.qr((residual.directions * inverse).T, mode="economic")[0].T.astype(residual.directions.dtype),
+                linalg.qr((residual.directions * inverse).T.astype(self.dtype), mode="economic")[0].T,
             )
             for residual in self._residuals
         )
@@ -392,7 +392,7 @@ class Sketch(Moments):
         self.known_weight, self.known_rows = self.weight, self.effective_rows
         self.known_squares = self._total(self.x_squares)
 
-    def _add_errors(self, changes: Float64Array) -> None:
+    def _add_errors(self, changes: FloatArray) -> None:
         r"""Take account of how a compression changed the action on the rotations r of the compression before.
 
         A rotation estimated from k rows differs from that of n rows by a random walk: the expected square of the
@@ -601,8 +601,10 @@ class _ActionInUnits:
         self.rounding = self.variance_resolution = max(_LEAST_PRESERVED, float(np.finfo(state.dtype).eps))
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
-        action, square = self.state._act_in_units(v, self.residuals)
+        # What is lost in the precision of the rows is lost to the solution that they preserve.
+        rounded, square = self.state._act_in_units(v.astype(self.state.dtype, copy=False), self.residuals)
+        action = rounded.astype(np.float64, copy=False)
         if self.noise is not None:
-            action += self.noise[:, self.n_applied] * np.sqrt(square)
+            action = action + self.noise[:, self.n_applied] * np.sqrt(square)
             self.n_applied += 1
         return action, float(square)
