@@ -76,7 +76,8 @@ class RunningMean(Copied):
             self.origin[:] = tile[0]
         if not self.unit:
             self.unit = unit_of(tile - self.origin)
-        self.total += subtract_running_mean(tile, self.origin, self.offset, self.unit, self.n_rows, out)
+        before = self.n_rows, self.total
+        self.total = subtract_running_mean(tile, self.origin, self.offset, self.unit, *before, out)
         self.n_rows += len(tile)
         return out
 

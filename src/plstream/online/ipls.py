@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg.blas import dgemm
 from sklearn.utils._param_validation import Interval
 
 from .._types import Float64Array
@@ -46,11 +45,12 @@ class Covariances(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
+        from .kernels.ipls import add_products, add_squares
+
         V = tile.V_before
-        # BLAS adds in place: with many responses it is the passes over this matrix that take time.
-        self.cross = dgemm(1.0, tile.U.T, V.T, trans_b=True, beta=1.0, c=self.cross.T, overwrite_c=True).T
+        add_products(tile.U, V, self.cross)
+        add_squares(tile.V, V, self.y_squares)
         self.x_square = tile.x_total
-        self.y_squares += np.einsum("ij,ij->j", tile.V, V)
         # No product is larger than the geometric mean of the squares.
         if not (np.isfinite(self.x_square) and np.isfinite(self.y_squares).all()):
             return 0

@@ -8,13 +8,18 @@ from ..._types import Float64Array, FloatArray
 
 @compiled
 def subtract_running_mean(
-    X: FloatArray, origin: Float64Array, offset: Float64Array, unit: float, n_rows: int, out: Float64Array
+    X: FloatArray,
+    origin: Float64Array,
+    offset: Float64Array,
+    unit: float,
+    n_rows: int,
+    total: float,
+    out: Float64Array,
 ) -> float:
     """Set ``out`` to the rows minus the mean up to and with each, in units, and ``offset`` to the last mean.
 
-    Returns by how much the rows add to the sum of squares about the mean.
+    Returns the sum of squares about the mean, given that of the rows before, which is ``total``.
     """
-    total = 0.0
     for i in range(len(X)):
         n = n_rows + i + 1
         square = _subtract_mean(X[i], origin, offset, unit, 1.0 / n, out[i])
