@@ -1,11 +1,14 @@
 """scikit-learn's own checks, and the project's, for every online method."""
 
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
+from plstream.online._centring import tile_rows
+from plstream.online.lda import BLOCK_ROWS
 
-from ..checks import streaming_checks
+from ..checks import data_for, fed, streaming_checks
 
 # The responses of the checks have one dimension, and so one component is all that SGDPLS has.
 METHODS = [
@@ -45,3 +48,13 @@ def test_sklearn_checks(estimator, check):
 @pytest.mark.parametrize(("estimator", "check"), STREAMING)
 def test_streaming_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_chunks_do_not_matter_with_more_rows_than_a_tile(method):
+    """Nor than a block of IncrementalLDA."""
+    n, m = 1100, 140
+    assert n > tile_rows(m) > BLOCK_ROWS
+    X, y = data_for(method, n, m)
+    whole = fed(method, X, y, [n]).transform(X)
+    np.testing.assert_array_equal(fed(method, X, y, [600, 13]).transform(X), whole)

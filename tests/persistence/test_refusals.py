@@ -367,6 +367,10 @@ def test_numbers_that_cannot_be(path, parts):
     document, tensors = parts(SGDPLS(random_state=0), "many")
     tensors["model._stream.recursion.begun"][2] = struct.pack("<q", 3)
     refused(path, put_together(document, tensors), "breaks a rule: no more rows have begun than there are")
+    document, tensors = parts(IncrementalLDA(), "many")
+    classes = tensors["model._stream.waiting_classes"]
+    classes[2] = struct.pack("<q", 4) + classes[2][8:]
+    refused(path, put_together(document, tensors), "breaks a rule: rows that wait are of classes that there are")
 
 
 def test_truth_values_are_zero_or_one(path):

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from ..estimators._streamed import StreamedPLS
 from ..memory import in_words, require_memory
 from ..online import IncrementalLDA
+from ..online.lda import BLOCK_ROWS
 from ..sources import Source
 from ..sources.blocks import SMALL_BYTES
 from . import errors
@@ -55,8 +56,8 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
         small = total if total <= SMALL_BYTES else 0
         return 8 * m * (8 * model.n_components + 12 * q + 20) + 2 * small
     if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":
-        # The scatter, its copy while it changes, and what it takes to solve.
-        return 8 * m * (8 * m + 12 * q + 20)
+        # The scatter and a block of rows, their copies while they change, and what it takes to solve.
+        return 8 * m * (8 * m + 4 * BLOCK_ROWS + 12 * q + 20)
     components = getattr(model, "n_pca_components", 0) + (model.n_components or q)
     # Directions, loadings and sums of each column of y: before and after a change, and the solution.
     return 8 * m * (12 * q * components + 20)

@@ -27,7 +27,7 @@ from ._memory import Copied
 # Up to this many features "auto" keeps the scatter: 32 MiB, and a solution in seconds.
 _MODERATE_FEATURES = 2048
 # Rows of one product: enough that adding to the scatter costs little beside it.
-_PRODUCT_ROWS = 512
+BLOCK_ROWS = 512
 # Least variance within classes, relative to the largest, of features in units of their deviation within classes.
 _LEAST_VARIANCE = 1e-9
 
@@ -35,6 +35,9 @@ _LEAST_VARIANCE = 1e-9
 @dataclass
 class WithinScatter(Copied):
     """Counts and means of classes, and the scatter of rows about the mean of their class.
+
+    Rows are added in blocks that are cut by the count of rows since the start, so sums do not depend on the chunks that
+    the rows came in. Until a block is complete, its rows wait.
 
     Attributes
     ----------
@@ -48,6 +51,10 @@ class WithinScatter(Copied):
         Means of the classes, minus the origin, in units.
     lower : ndarray of shape (m, m)
         The lower triangle of the scatter, in units.
+    waiting : ndarray of shape (n_waiting, m)
+        Rows that have not been added, minus the origin, in units.
+    waiting_classes : ndarray of shape (n_waiting,)
+        Their classes, by number.
     """
 
     origin: Float64Array
@@ -55,31 +62,63 @@ class WithinScatter(Copied):
     counts: Float64Array
     offsets: Float64Array
     lower: Float64Array
+    waiting: Float64Array
+    waiting_classes: Array
 
     @classmethod
     def of(cls, n_classes: int, n_features: int) -> WithinScatter:
         """Return the scatter of no rows."""
-        shape = n_classes, n_features
-        return cls(np.zeros(n_features), 0.0, np.zeros(n_classes), np.zeros(shape), np.zeros((n_features, n_features)))
+        return cls(
+            origin=np.zeros(n_features),
+            unit=0.0,
+            counts=np.zeros(n_classes),
+            offsets=np.zeros((n_classes, n_features)),
+            lower=np.zeros((n_features, n_features)),
+            waiting=np.empty((0, n_features)),
+            waiting_classes=np.empty(0, np.int64),
+        )
 
     @property
     def n_rows(self) -> int:
         """Rows so far."""
-        return int(self.counts.sum())
+        return int(self.counts.sum()) + len(self.waiting)
 
     def learn(self, X: Rows, Y: Float64Array) -> None:
         """Take in rows, whose classes are the only column of Y; raise ValueError if numbers are no longer finite."""
-        for start in range(0, X.shape[0], _PRODUCT_ROWS):
-            rows = slice(start, start + _PRODUCT_ROWS)
+        start = 0
+        while start < X.shape[0]:
+            rows = slice(start, start + BLOCK_ROWS - len(self.waiting))
             part = X[rows].toarray() if sparse.issparse(X) else X[rows]
             if not self.n_rows:
                 self.origin[:] = part[0]
             differences = part - self.origin
             self.unit = self.unit or unit_of(differences)
             differences *= self.unit
-            self._add(differences, Y[rows, 0].astype(np.intp))
-        if not (np.isfinite(self.lower.diagonal()).all() and np.isfinite(self.offsets).all()):
+            self._take_in(differences, Y[rows, 0].astype(np.int64))
+            start = rows.stop
+        squares = self.lower.diagonal() + np.square(self.waiting).sum(axis=0)
+        if not (np.isfinite(squares).all() and np.isfinite(self.offsets).all()):
             raise ValueError("The scatter is no longer finite: scale the features to unit variance.")
+
+    def settled(self) -> WithinScatter:
+        """Return the scatter of the same rows, none of which waits. The stream is not disturbed."""
+        if not len(self.waiting):
+            return self
+        state = self.copy()
+        state._add_waiting()
+        return state
+
+    def _take_in(self, rows: Float64Array, labels: Array) -> None:
+        """Let rows wait, until there is a block of them."""
+        if len(self.waiting):
+            rows, labels = np.concatenate([self.waiting, rows]), np.concatenate([self.waiting_classes, labels])
+        self.waiting, self.waiting_classes = rows, labels
+        if len(rows) == BLOCK_ROWS:
+            self._add_waiting()
+
+    def _add_waiting(self) -> None:
+        self._add(self.waiting, self.waiting_classes)
+        self.waiting, self.waiting_classes = self.waiting[:0].copy(), self.waiting_classes[:0].copy()
 
     def _add(self, rows: Float64Array, labels: Array) -> None:
         """Add rows: their scatter about the means they have here, and that of those means (Chan, Golub and LeVeque)."""
@@ -486,7 +525,7 @@ class IncrementalLDA(ClassifierMixin, Supervised):
         n_features, shrinkage = self.n_features_in_, self._begun_with["shrinkage"] or 0.0
         n_components = self._begun_with["n_components"] or min(n_features, len(self.classes_) - 1)
         if isinstance(stream, WithinScatter):
-            return _solve_scatter(stream, n_components, shrinkage)
+            return _solve_scatter(stream.settled(), n_components, shrinkage)
         return _solve_regression(stream, n_components)
 
 

@@ -29,7 +29,7 @@ from ..online._targets import Targets
 from ..online.ccipca import PrincipalComponents, PrincipalDirections
 from ..online.cipls import Literal, Normalized
 from ..online.ipls import Covariances, Weights
-from ..online.lda import Discriminants, IndicatorRegression, WithinScatter
+from ..online.lda import BLOCK_ROWS, Discriminants, IndicatorRegression, WithinScatter
 from ..online.olpls import Ascent
 from ..online.sgdpls import CrossCovarianceSVD, IncrementalSVD, MatrixGradient, StochasticGradient
 from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector
@@ -294,6 +294,14 @@ Record(
         "counts": Numbers("k", least=0, most=2.0**53),
         "offsets": Numbers("k", "m"),
         "lower": Numbers("m", "m", any_order=True),
+        "waiting": Numbers("w", "m"),
+        "waiting_classes": Numbers("w", types=("I64",), least=0),
+    },
+    rules={
+        "fewer rows wait than a block has": lambda its: len(its["waiting"]) < BLOCK_ROWS,
+        "rows that wait are of classes that there are": lambda its: (
+            its["waiting_classes"].max(initial=0) < len(its["counts"])
+        ),
     },
 )
 Record(
