@@ -6,8 +6,9 @@ from scipy import sparse
 
 from plstream.solvers import Rereading
 from plstream.sources import ArraySource, arrays
-from plstream.statistics import moments_of
+from plstream.statistics import kernels, moments_of
 from tests.oracles import regression_data
+from tests.placement import results_by_place
 
 dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -69,6 +70,21 @@ def test_gram_action(sources, dtype, weighted, offset):
     plain, compiled = (Rereading(source).apply(v) for source in sources(X, Y, weight, batch_size=7))
     np.testing.assert_allclose(compiled[0], plain[0], rtol=1e-10)
     assert compiled[1] == pytest.approx(plain[1], rel=1e-12)
+
+
+@dtypes
+@pytest.mark.parametrize("m", [1, 3, 4, 5, 8, 11, 16, 19, 29, 31, 32, 40])
+def test_results_do_not_depend_on_addresses(dtype, m):
+    rng = np.random.default_rng(m)
+    X = rng.normal(size=(11, m)).astype(dtype)
+    X.flags.writeable = False
+    shift, v, weight, classes = rng.normal(size=m), rng.normal(size=m), rng.uniform(size=11), np.arange(11) % 3
+    for function, arguments in (
+        (kernels._add_moments, (X, shift, rng.normal(size=(11, 4)), np.zeros(m), np.zeros((4, m)))),
+        (kernels._add_class_moments, (X, shift, classes, weight, np.zeros(m), np.zeros((3, m)))),
+        (kernels._add_gram_action, (X, shift, v, weight, np.zeros(11), np.zeros(m))),
+    ):
+        assert len(results_by_place(function, arguments)) == 1
 
 
 def test_reads_what_is_not_to_be_written(sources, tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._compiled import compiled
 from ..._types import Float64Array
-from .common import is_finite
+from .common import is_finite, square_and_product
 
 # Entries that a pass of several loops works on at a time.
 _STRIP = 512
@@ -106,11 +106,12 @@ def _add_to_cross(
     # Two loops, for LLVM gives up on telling so many vectors apart; in strips, which stay in the nearest cache.
     for start in range(0, len(u), _STRIP):
         part = slice(start, start + _STRIP)
-        products = _keep_and_add(u[part], v, C[part], w_before[part])
-        wp += _copy_and_multiply(C[part], p[part], w[part])
+        products = _keep_and_add(u[part], v, C[part], w[part], w_before[part])
+        _, product = square_and_product(w[part], p[part])
         ww += products[0]
         uw += products[1]
         uu += products[2]
+        wp += product
         wb += products[3]
         bb += products[4]
     return ww, uw, uu, wp, wb, bb
@@ -118,28 +119,19 @@ def _add_to_cross(
 
 @compiled
 def _keep_and_add(
-    u: Float64Array, v: float, C: Float64Array, before: Float64Array
+    u: Float64Array, v: float, C: Float64Array, w: Float64Array, before: Float64Array
 ) -> tuple[float, float, float, float, float]:
     ww, uw, uu, wb, bb = 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(len(u)):
         uj, bj = u[j], C[j]
         wj = bj + v * uj
-        C[j], before[j] = wj, bj
+        C[j], w[j], before[j] = wj, wj, bj
         ww += wj * wj
         uw += uj * wj
         uu += uj * uj
         wb += wj * bj
         bb += bj * bj
     return ww, uw, uu, wb, bb
-
-
-@compiled
-def _copy_and_multiply(a: Float64Array, b: Float64Array, out: Float64Array) -> float:
-    product = 0.0
-    for j in range(len(a)):
-        out[j] = a[j]
-        product += a[j] * b[j]
-    return product
 
 
 @compiled
