@@ -62,7 +62,7 @@ def fed(estimator, X, y, sizes, **fit_params):
 
 
 def assert_same(actual, expected, X, *, rtol=1e-9):
-    """Assert that two models have the same scores."""
+    """Assert that two models have the same scores, but for rounding errors."""
     scores = expected.transform(X)
     np.testing.assert_allclose(actual.transform(X), scores, rtol=0, atol=rtol * np.abs(scores).max())
 
@@ -70,9 +70,9 @@ def assert_same(actual, expected, X, *, rtol=1e-9):
 @streaming_check
 def check_chunks_do_not_matter(estimator):
     X, y = data_for(estimator, 70, 8)
-    whole = fed(estimator, X, y, [70])
+    whole = fed(estimator, X, y, [70]).transform(X)
     for sizes in ([1], [7], [1, 68, 1], [33, 37]):
-        assert_same(fed(estimator, X, y, sizes), whole, X)
+        np.testing.assert_array_equal(fed(estimator, X, y, sizes).transform(X), whole)
 
 
 @streaming_check
@@ -152,8 +152,6 @@ def check_float32_is_accepted(estimator):
 @streaming_check
 def check_pickle_in_mid_stream(estimator):
     X, y = data_for(estimator, 50, 6)
-    # Sums over a handful of features depend, in their last digit, on where in memory the vectors are.
-    X = np.tile(X, 7)
     model = fed(estimator, X[:23], y[:23], [5])
     twin = pickle.loads(pickle.dumps(model))  # noqa: S301
     for part in (model, twin):

@@ -96,12 +96,7 @@ CASES = [
 STREAMS = [case for case in CASES if case.streams]
 
 
-# With a few features, how compiled loops round depends on where their arrays are in memory, for LLVM has a loop without
-# vectors for such as may overlap: with or without files, results can differ in the last bit.
-ENOUGH_FEATURES = 40
-
-
-def data(target="value", n=90, m=ENOUGH_FEATURES, seed=0):
+def data(target="value", n=90, m=10, seed=0):
     """Return rows and what y may be: one response, three, or the labels of two classes or four."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, m)) * np.geomspace(3, 0.5, m) + rng.normal(size=m)

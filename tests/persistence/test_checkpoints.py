@@ -312,7 +312,7 @@ def test_a_bad_row_is_named_wherever_the_fit_begins(tmp_path):
     X, y = data(n=N)
     rows = [",".join(map(repr, map(float, row))) for row in np.column_stack([X, y])]
     path.write_text("\n".join([*rows[:50], rows[50].replace(rows[50].split(",")[3], "nan"), *rows[51:]]))
-    source = open_source(path, target=40, batch_size=BLOCK_ROWS)
+    source = open_source(path, target=10, batch_size=BLOCK_ROWS)
     for model in (IncrementalPLS(solver="gram"), IncrementalPLS(), CIPLS()):
         folder = tmp_path / "checkpoints"
         for _ in range(2):
@@ -347,7 +347,7 @@ def test_checkpoints_are_no_models(tmp_path):
 def test_blocks_are_shown_before_they_are_learnt():
     seen = []
     run("gram", opened("gram"), on_block=lambda model, X, y: seen.append((hasattr(model, "solver_"), X.shape, y.shape)))
-    assert seen == [(n > 0, (15, 40), (15,)) for n in range(N // 15)]
+    assert seen == [(n > 0, (15, 10), (15,)) for n in range(N // 15)]
 
 
 def test_checkpoints_are_written_in_time(tmp_path, monkeypatch):
@@ -470,7 +470,7 @@ def test_another_version_or_other_classes_are_refused(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:The rows so far have only")
 def test_a_stopped_fit_leaves_generators_output_and_notes_alone(tmp_path):
-    X = np.random.default_rng(0).normal(size=(300, 40))
+    X = np.random.default_rng(0).normal(size=(300, 8))
     source = open_source(X, X[:, 0].copy(), batch_size=50)
     model = SGDPLS(random_state=np.random.RandomState(0))
     stop_midway(model, source, tmp_path)

@@ -51,7 +51,7 @@ def fit_source(
     """Fit a model to a source, with checkpoints: if the process is killed, the same call goes on where it was.
 
     The result is that of ``model.fit(source)`` to the last bit, with and without checkpoints, and however often the fit
-    was killed. (With fewer than some 30 features, see :func:`load`.) If it fails or is stopped, the model is as it was.
+    was killed. If it fails or is stopped, the model is as it was.
 
     Parameters
     ----------

@@ -74,9 +74,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     model : estimator, Monitor or DriftTracker
-        As it was: the same parameters, results and state, to the last bit. What an online method learns from then on
-        is the same to the last bit with 30 features or more; with fewer, the place of rows in memory has a say in how
-        sums are rounded.
+        As it was: the same parameters, results and state, to the last bit, and so is what it learns from then on.
 
     Raises
     ------
