@@ -1,5 +1,9 @@
-"""Every block of Python in the guides runs, in the order of its page, in a folder with the files it speaks of."""
+"""Every block of Python in the guides runs, in the order of its page, in a folder with the files it speaks of.
 
+What a comment gives as the value of an expression is its value.
+"""
+
+import ast
 import io
 import json
 import re
@@ -23,6 +27,38 @@ def blocks_of(page):
 
 
 PAGES = [page.stem for page in sorted(DOCS.glob("*.md")) if blocks_of(page)]
+
+
+def value_in(comment):
+    """Return the value that a comment begins with, and the digits after its point, or None."""
+    for end in range(len(comment), 0, -1):
+        text = comment[:end].rstrip(", ")
+        try:
+            value = ast.literal_eval(text.replace("array", ""))
+        except (SyntaxError, ValueError):
+            continue
+        return value, len(text.partition(".")[2])
+    return None
+
+
+def run_block(code, where, names):
+    """Run statements one by one, and return how many values in comments were compared."""
+    n_compared = 0
+    for node in ast.parse(code).body:
+        comment = code.splitlines()[node.end_lineno - 1].encode()[node.end_col_offset :].decode().strip(" #")
+        known = value_in(comment) if isinstance(node, ast.Expr) else None
+        if known is None:
+            exec(compile(ast.Module([node], []), where, "exec"), names)  # noqa: S102
+            continue
+        value, expected = eval(compile(ast.Expression(node.value), where, "eval"), names), known[0]  # noqa: S307
+        n_compared += 1
+        if isinstance(expected, float):
+            assert abs(value - expected) <= 0.5 * 10.0 ** -known[1], comment
+        elif isinstance(expected, tuple):
+            assert all(map(np.allclose, value, expected)), comment
+        else:
+            np.testing.assert_array_equal(value, expected)
+    return n_compared
 
 
 def spectra(n_rows=60, n_features=8):
@@ -76,6 +112,8 @@ def report():
     return {"X": frame, "y": y}
 
 
+# How many values there are in comments.
+COMPARED = {"classification": 9, "monitoring": 2}
 # What a page takes for granted, and the packages without which it cannot be run.
 PREPARED = {"data": data, "models": models, "report": report, "selection": selection}
 NEEDED = {
@@ -94,8 +132,41 @@ def test_blocks_run(page, tmp_path, monkeypatch):
     names = PREPARED[page]() if page in PREPARED else {}
     if (piped := Path("standard input")).exists():
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped.read_bytes())))
+    n_compared = 0
     for number, code in enumerate(blocks_of(DOCS / f"{page}.md"), start=1):
-        exec(compile(code, f"block {number} of {page}.md", "exec"), names)  # noqa: S102
+        n_compared += run_block(code, f"block {number} of {page}.md", names)
+    assert n_compared >= COMPARED.get(page, 0)
+
+
+def test_values_in_comments():
+    assert value_in("0.52, for the 174 rows") == (0.52, 2)
+    assert value_in("array([7, 3]), as y[:2]") == ([7, 3], 0)
+    assert value_in("array([0]), array([178.])")[0] == ([0], [178.0])
+    assert value_in("about 0.02") is None
+    for code in ("1 + 1  # 3", "0.24 + 0  # 0.3", "[1, 2]  # array([1, 3])", "1, 2  # 1, 3"):
+        with pytest.raises(AssertionError):
+            run_block(code, "a test", {})
+    assert run_block("0.246 + 0  # 0.25, or so\n[1, 2]  # array([1, 2])\n3  # about 4", "a test", {}) == 2
+
+
+def test_blocks_of_the_readme_run(tmp_path, monkeypatch):
+    """Those without prompts; with prompts, they are doctests."""
+    monkeypatch.chdir(tmp_path)
+    zarr, frames = (pytest.importorskip(package, reason=f"needs {package}") for package in ("zarr", "pandas"))
+    for package in ("dask", "pyarrow"):
+        pytest.importorskip(package, reason=f"needs {package}")
+    X, y = spectra()
+    group = zarr.open_group("days.zarr", mode="w")
+    group["X"], group["y"] = X, y
+    Path("days").mkdir()
+    for day in range(2):
+        frames.DataFrame(X[day::2], columns=list("abcdefgh")).assign(**{"yield": y[day::2]}).to_parquet(
+            f"days/{day}.parquet"
+        )
+    codes = [code for code in blocks_of(DOCS.parent / "README.md") if ">>>" not in code]
+    assert len(codes) == 2
+    for code in codes:
+        run_block(code, "README.md", {})
 
 
 @pytest.mark.parametrize(
