@@ -19,7 +19,7 @@ from plstream import CIPLS, IncrementalPLS, IncrementalPLSClassifier, load, open
 from plstream.persistence import Stopped, export_onnx, fit_source
 
 from .forge import TYPES
-from .models import CASES, STREAMS, data, fitted, learn
+from .models import CASES, STREAMS, data, fitted, learn, watchers
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The rows so far have only:UserWarning"),
@@ -57,9 +57,18 @@ def interrupted_fit(model, X, y):
 def test_of_copies(case):
     X, y = data(case.target)
     for model in (clone(case.model), fitted(case, X, y)):
-        contents = [file_of(model) for _ in range(3)]
-        contents += [file_of(loaded(contents[0])), file_of(loaded(file_of(loaded(contents[0]))))]
-        assert len({*contents}) == 1
+        require_one_file(model)
+
+
+@pytest.mark.parametrize("watcher", watchers().values(), ids=watchers())
+def test_of_copies_of_watchers(watcher):
+    require_one_file(watcher)
+
+
+def require_one_file(model):
+    contents = [file_of(model) for _ in range(3)]
+    contents += [file_of(loaded(contents[0])), file_of(loaded(file_of(loaded(contents[0]))))]
+    assert len({*contents}) == 1
 
 
 def hashes():
@@ -74,6 +83,7 @@ def hashes():
     for case in STREAMS:
         X, y = data(case.target)
         contents[f"{case} in mid-stream"] = file_of(learn(clone(case.model), X[:31], y[:31]))
+    contents |= {name: file_of(watcher) for name, watcher in watchers().items()}
     for model in (IncrementalPLS(), CIPLS()):
         contents[f"{model}, checkpoint"] = interrupted_fit(model, *data())
     return {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
@@ -86,7 +96,7 @@ def test_in_another_process():
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
         found.append(ended.stdout.splitlines())
-    assert len(found[0]) > len(CASES) + len(STREAMS)
+    assert len(found[0]) > len(CASES) + len(STREAMS) + len(watchers())
     assert found[0] == found[1]
 
 
