@@ -82,7 +82,7 @@ class Cusum:
         is_jump = z > threshold / 2
         # A jump must not be taken as usual: it would hide the values that follow. Neither must those of a slow rise, by
         # a fixed sum. What it was before this value decides: of usual values, high ones count as much as low ones.
-        if z < _UNUSUAL and not (self.fixed and self.total > threshold / 4):
+        if z < _UNUSUAL and not (self.fixed and self.total > threshold / 2):
             self._learn(value, weight)
         self.total = max(0.0, self.total + step - _SLACK)
         self.n_rising = (0 if is_jump else self.n_rising) + 1 if self.total else 0
