@@ -123,7 +123,7 @@ def fitted(case, X, y):
 
 
 @cache
-def watchers(m=ENOUGH_FEATURES):
+def watchers(m=10):
     """Return monitors and trackers in every state worth a file, by name: made once, to be copied before a change."""
     X, y = data(n=60, m=m)
     labels = data("many", n=60, m=m)[1]
