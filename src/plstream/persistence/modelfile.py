@@ -45,7 +45,8 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) ->
     Examples
     --------
     >>> import numpy as np
-    >>>     >>> from tempfile import TemporaryDirectory
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
     >>> from plstream import CIPLS, load, save
     >>> X = np.random.default_rng(0).normal(size=(200, 5))
     >>> model = CIPLS().partial_fit(X[:100], X[:100, 0])
@@ -87,7 +88,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Examples
     --------
-    >>>     >>> from tempfile import TemporaryDirectory
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
     >>> from plstream import IncrementalPLS, load, save
     >>> with TemporaryDirectory() as folder:
     ...     save(IncrementalPLS(3), Path(folder, "model.plstream"))

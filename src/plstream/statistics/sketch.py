@@ -262,6 +262,7 @@ class Sketch(Moments):
                 values[quiet] = 0.0
             if (quiet & ~self.quiet).any():
                 self.pieces = tuple(np.where(quiet, 0, piece) for piece in self.pieces)
+                self.directions = np.where(quiet, 0, self.directions)
                 self.rotations = np.where(quiet, 0.0, self.rotations)
             self.unit[quiet] = 1.0
         self.quiet = quiet
@@ -303,11 +304,13 @@ class Sketch(Moments):
         residuals = (*self._residuals, *more)
         cross = self._cross_in_units()
         solution = self._solve(cross, residuals)
-        before = self._act_in_units(self.rotations.T.astype(self.dtype), residuals)[0]
+        before = self._act_as_held(self.rotations.T, residuals)[0]
         with single_threaded_blas():  # Too little work for threads.
             pieces, kept, variances = self._combinations(_rotations(solution), residuals)
-        dropped = _column_squares(*pieces).sum() - _column_squares(kept).sum()
         squares = self._in_units(self.x_squares)
+        # Rounding errors in a constant column would be scaled up with what little it may vary by later.
+        kept[:, squares == 0] = 0
+        dropped = _column_squares(*pieces).sum() - _column_squares(kept).sum()
         if residuals or dropped > _NOTHING_LOST * squares.sum():
             leading = kept[: len(variances)]
             _add_along(leading, variances, residuals, pieces[len(self.pieces) :])
@@ -319,7 +322,7 @@ class Sketch(Moments):
             self.residual = lost / np.maximum(free, _LEAST_FREE_SHARE)
         self.pieces = (kept,)
         self._settle_dtype()
-        self._add_errors(before - self._act_in_units(self.rotations.T.astype(before.dtype), self._residuals)[0])
+        self._add_errors(before - self._act_as_held(self.rotations.T, self._residuals)[0])
         self._remember(solution)
         self._estimate_error(cross, solution)
 
@@ -370,6 +373,13 @@ class Sketch(Moments):
             squares += (V * by_column).sum(axis=0)
         return action, squares
 
+    def _act_as_held(self, V: Float64Array, residuals: tuple[Residual, ...]) -> tuple[Float64Array, Float64Array]:
+        """Return the same in the precision of the rows, which is enough for a solution that these preserve."""
+        lengths = np.linalg.norm(V, axis=0)
+        lengths = np.where(lengths > 0, lengths, 1.0)
+        action, squares = self._act_in_units((V / lengths).astype(self.dtype), residuals)
+        return action.astype(np.float64) * lengths, squares.astype(np.float64) * lengths**2
+
     @property
     def _residuals(self) -> tuple[Residual, ...]:
         return (Residual(self.residual, self.directions),) if self.residual.any() else ()
@@ -388,11 +398,11 @@ class Sketch(Moments):
         )
 
     def _remember(self, solution: Factors) -> None:
-        self.rotations = _rotations(solution).T.copy()
+        self.rotations = np.where(self.x_squares > 0, _rotations(solution).T, 0.0)
         self.known_weight, self.known_rows = self.weight, self.effective_rows
         self.known_squares = self._total(self.x_squares)
 
-    def _add_errors(self, changes: FloatArray) -> None:
+    def _add_errors(self, changes: Float64Array) -> None:
         r"""Take account of how a compression changed the action on the rotations r of the compression before.
 
         A rotation estimated from k rows differs from that of n rows by a random walk: the expected square of the
@@ -601,10 +611,8 @@ class _ActionInUnits:
         self.rounding = self.variance_resolution = max(_LEAST_PRESERVED, float(np.finfo(state.dtype).eps))
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
-        # What is lost in the precision of the rows is lost to the solution that they preserve.
-        rounded, square = self.state._act_in_units(v.astype(self.state.dtype, copy=False), self.residuals)
-        action = rounded.astype(np.float64, copy=False)
+        action, square = self.state._act_as_held(v, self.residuals)
         if self.noise is not None:
-            action = action + self.noise[:, self.n_applied] * np.sqrt(square)
+            action += self.noise[:, self.n_applied] * np.sqrt(square)
             self.n_applied += 1
         return action, float(square)
