@@ -222,9 +222,9 @@ def test_memory_is_told_and_bounded(run, refused):
 def test_memory_that_a_smaller_sketch_fits(run, refused):
     rng = np.random.default_rng(0)
     np.save("wide.npy", rng.normal(size=(40, 3000)))
-    message = refused("fit", "wide.npy", "-t", "0", "--one-pass", "--memory", "12MB")
+    message = refused("fit", "wide.npy", "-t", "0", "--one-pass", "--memory", "14MB")
     assert "pass --one-pass --sketch-size 32, or leave out --one-pass, or allow --memory" in message
-    result = run("fit", "wide.npy", "-t", "0", "--one-pass", "--memory", "12MB", "--sketch-size", 32)
+    result = run("fit", "wide.npy", "-t", "0", "--one-pass", "--memory", "14MB", "--sketch-size", 32)
     assert result.code == 0
     assert load("model.plstream").solver_ == "sketch"
 

@@ -30,4 +30,4 @@ def test_the_page_on_monitoring_runs():
         exec(compile(code, "monitoring.md", "exec"), names)  # noqa: S102
     assert names["checked"].alarm.mean() == pytest.approx(0.02, abs=0.01)
     assert names["monitor"].contributions(names["fault"], "q").argmax() == 7
-    assert [i for i, _ in names["tracker"].alarms_] == [40]
+    assert [i for i, _ in names["tracker"].alarms_] == [50]
