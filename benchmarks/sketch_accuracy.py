@@ -37,7 +37,6 @@ from plstream import IncrementalPLS
 from plstream.estimators import _streamed
 from plstream.solvers import Factors, Scaling, solve_scaled
 from plstream.statistics import Sketch, sketch
-from plstream.statistics.sketch import Residual
 
 Float64Array: TypeAlias = NDArray[np.float64]
 FloatArray: TypeAlias = NDArray[np.floating]
@@ -249,7 +248,7 @@ class Truncated(Sketch):
         """Return the PLS solution of all that is known."""
         return solve_scaled(self, self, Scaling.of(self, scale=False), self.n_components)
 
-    def _compress(self, *more: Residual) -> None:
+    def _compress(self) -> None:
         S = np.concatenate(self.pieces)
         leading = linalg.eigh(S @ S.T, driver="evd")[1][:, : -self.size - 1 : -1].T @ S
         V = linalg.qr(np.hstack([self.directions(), leading.T]), mode="economic")[0][:, : self.size]
@@ -280,17 +279,20 @@ class WeightsAndLoadingsKept(Truncated):
 class NoResidual(Sketch):
     """Drops what the rows do not hold."""
 
-    def _compress(self, *more: Residual) -> None:
-        super()._compress(*more)
-        self.residual[:] = 0.0
+    def _compress(self) -> None:
+        super()._compress()
+        self.residuals = ()
 
 
 class Isotropic(Sketch):
     """Takes what the rows do not hold to be the same for all columns."""
 
-    def _compress(self, *more: Residual) -> None:
-        super()._compress(*more)
-        self.residual[:] = self.residual.mean()
+    def _compress(self) -> None:
+        super()._compress()
+        self.residuals = tuple(
+            residual._replace(diagonal=np.full_like(residual.diagonal, residual.diagonal.mean()))
+            for residual in self.residuals
+        )
 
 
 def all_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:

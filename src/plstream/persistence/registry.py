@@ -36,6 +36,7 @@ from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector
 from ..solvers import Factors, Journal
 from ..solvers.multipass import Sums
 from ..statistics import Buffered, Folds, Gram, Moments, Sketch
+from ..statistics.sketch import Residual
 from .kinds import (
     LARGEST_COMPONENTS,
     Count,
@@ -81,6 +82,15 @@ MOMENTS: dict[str, Kind] = {
 Record(Moments, MOMENTS)
 Record(Gram, MOMENTS | {"upper": Numbers("m", "m", any_order=True)})
 Record(
+    Residual,
+    {
+        "diagonal": Numbers("m", least=0),
+        "directions": Numbers(None, "m", types=("F64", "F32"), any_order=True),
+    },
+    take=lambda residual: residual._asdict(),
+    build=lambda kind, fields: kind(**fields),
+)
+Record(
     Sketch,
     MOMENTS
     | {
@@ -89,8 +99,7 @@ Record(
         "scale": Truth(),
         "pieces": Several(Numbers(None, "m", types=("F64", "F32"), any_order=True)),
         "unit": Numbers("m", least=0),
-        "residual": Numbers("m", least=0),
-        "directions": Numbers(None, "m", types=("F64", "F32"), any_order=True),
+        "residuals": Several(OneOf("Residual")),
         "lost": Numbers("m", least=0),
         "loudest": Numbers("m", least=0),
         "quiet": Numbers("m", types=("BOOL",)),

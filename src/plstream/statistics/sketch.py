@@ -22,6 +22,7 @@ order, R will move in the future as it has moved so far.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -114,10 +115,8 @@ class Sketch(Moments):
         About the columns' root sums of squares, or for unscaled data one number for all columns.
     compressed : bool
         Whether there has been a compression; until then S are the rows themselves.
-    residual : ndarray of shape (n_columns,)
-        The diagonal, in units.
-    directions : ndarray of shape (k, n_columns)
-        The directions H that the diagonal does not act on: orthonormal rows, in units.
+    residuals : tuple of Residual
+        What S does not hold, in units; after merges there may be several.
     lost : ndarray of shape (n_columns,)
         Sums of squares of the columns that S does not hold.
     loudest : ndarray of shape (n_columns,)
@@ -160,8 +159,7 @@ class Sketch(Moments):
         self.pieces: tuple[FloatArray, ...] = ()
         self.unit = np.ones(n_columns)
         self.compressed = False
-        self.residual = np.zeros(n_columns)
-        self.directions: FloatArray = np.zeros((0, n_columns))
+        self.residuals: tuple[Residual, ...] = ()
         self.lost = np.zeros(n_columns)
         self.loudest = np.zeros(n_columns)
         self.quiet = np.zeros(n_columns, dtype=bool)
@@ -189,11 +187,11 @@ class Sketch(Moments):
     @property
     def nbytes(self) -> int:
         """Memory that the state takes."""
-        return super().nbytes + sum(piece.nbytes for piece in self.pieces)
+        return super().nbytes + sum(array.nbytes for array in chain(self.pieces, *self.residuals))
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Av and v'Av."""
-        action, square = self._act_in_units(self.unit * v, self._residuals)
+        action, square = self._act_in_units(self.unit * v)
         return self.unit * action, float(square)
 
     def preserve(self, *, n_components: int, scale: bool) -> Self:
@@ -220,7 +218,7 @@ class Sketch(Moments):
         self.compressed = self.compressed or other.compressed
         self._settle_unit(widest=_FAR_OFF)
         ratio = other.unit / self.unit
-        theirs = other._residuals_in_units(ratio)
+        self.residuals += other._residuals_in_units(ratio)
         known_squares = other.known_squares * self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
         if not self.known_rows:
             self.known_weight, self.known_rows, self.known_squares = other.known_weight, other.known_rows, known_squares
@@ -231,7 +229,10 @@ class Sketch(Moments):
             )
         self.pieces += tuple(piece * ratio for piece in other.pieces)
         self._settle_dtype()
-        self._append(np.empty((0, len(between))), between, *theirs)
+        self._append(np.empty((0, len(between))), between)
+        if self.residuals and self.known_weight < self.weight:
+            cross = self._cross_in_units()
+            self._estimate_error(cross, self._solve(cross))
         return self
 
     def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
@@ -258,27 +259,29 @@ class Sketch(Moments):
         self.loudest = np.maximum(self.loudest, self.x_squares)
         quiet = self.x_squares < np.clip(self._lost_share() ** 2, _MOST_QUIET, _LEAST_QUIET) * self.loudest
         if quiet.any():
-            for values in (rows.T, between, self.x_squares, self.cross, self.residual, self.lost):
+            for values in (rows.T, between, self.x_squares, self.cross, self.lost):
                 values[quiet] = 0.0
             if (quiet & ~self.quiet).any():
                 self.pieces = tuple(np.where(quiet, 0, piece) for piece in self.pieces)
-                self.directions = np.where(quiet, 0, self.directions)
+                self.residuals = tuple(
+                    Residual(*(np.where(quiet, 0, array) for array in residual)) for residual in self.residuals
+                )
                 self.rotations = np.where(quiet, 0.0, self.rotations)
             self.unit[quiet] = 1.0
         self.quiet = quiet
 
-    def _append(self, rows: Float64Array, between: Float64Array, *residuals: Residual) -> None:
+    def _append(self, rows: Float64Array, between: Float64Array) -> None:
         """Put rows under S, and the one that stands for a difference of means unless there is none."""
         piece = np.empty((len(rows) + bool(between.any()), len(between)), self.dtype)
         factor = 1 / self.unit
         np.multiply(rows, factor, out=piece[: len(rows)], casting="same_kind")
         piece[len(rows) :] = between * factor
         self.pieces += (piece,)
-        if self.n_held > 3 * self.size + 1 or residuals:
-            self._compress(*residuals)
+        if self.n_held > 3 * self.size + 1:
+            self._compress()
         elif not self.known_rows and self.n_held >= self.size:
             # The first compression needs a solution to compare with.
-            self._remember(self._solve(self._cross_in_units(), self._residuals))
+            self._remember(self._solve(self._cross_in_units()))
 
     def _settle_unit(self, *, widest: float) -> None:
         """Let the unit follow the data if it is far off, or if columns differ by more than a factor in how far."""
@@ -291,50 +294,46 @@ class Sketch(Moments):
         if far_off or self.unit[~varies].min(initial=1.0) < _SMALLEST_UNIT or not self.pieces:
             self.pieces = tuple((piece * ratio).astype(self.dtype, copy=False) for piece in self.pieces)
             inverse = np.divide(1.0, ratio, out=np.zeros_like(ratio), where=ratio > 0)
-            for residual in self._residuals_in_units(ratio):
-                self.residual, self.directions = residual
+            self.residuals = self._residuals_in_units(ratio)
             self.rotations = self.rotations * inverse
             self.unit = target
             self.known_squares *= self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
 
-    def _compress(self, *more: Residual) -> None:
+    def _compress(self) -> None:
         """Replace the rows by ``size`` combinations of them, and the residuals by one."""
         self.compressed = True
         self._settle_unit(widest=_WIDEST_FOR_COMPRESSION)
-        residuals = (*self._residuals, *more)
         cross = self._cross_in_units()
-        solution = self._solve(cross, residuals)
-        before = self._act_as_held(self.rotations.T, residuals)[0]
+        solution = self._solve(cross)
+        before = self._act_as_held(self.rotations.T)[0]
         with single_threaded_blas():  # Too little work for threads.
-            pieces, kept, variances = self._combinations(_rotations(solution), residuals)
+            pieces, kept, variances = self._combinations(_rotations(solution))
         squares = self._in_units(self.x_squares)
         # Rounding errors in a constant column would be scaled up with what little it may vary by later.
         kept[:, squares == 0] = 0
         dropped = _column_squares(*pieces).sum() - _column_squares(kept).sum()
-        if residuals or dropped > _NOTHING_LOST * squares.sum():
+        if self.residuals or dropped > _NOTHING_LOST * squares.sum():
             leading = kept[: len(variances)]
-            _add_along(leading, variances, residuals, pieces[len(self.pieces) :])
+            _add_along(leading, variances, self.residuals, pieces[len(self.pieces) :])
             lost = np.maximum(squares - _column_squares(kept), 0.0)
             self.lost = lost * self.unit * self.unit
             weights = linalg.qr(_rotations(solution), mode="economic", check_finite=False)[0].T
-            self.directions = np.concatenate([_unit_rows(leading), weights.astype(kept.dtype)])
-            free = 1.0 - _column_squares(self.directions)
-            self.residual = lost / np.maximum(free, _LEAST_FREE_SHARE)
+            directions = np.concatenate([_unit_rows(leading), weights.astype(kept.dtype)])
+            free = 1.0 - _column_squares(directions)
+            self.residuals = (Residual(lost / np.maximum(free, _LEAST_FREE_SHARE), directions),)
         self.pieces = (kept,)
         self._settle_dtype()
-        self._add_errors(before - self._act_as_held(self.rotations.T, self._residuals)[0])
+        self._add_errors(before - self._act_as_held(self.rotations.T)[0])
         self._remember(solution)
         self._estimate_error(cross, solution)
 
-    def _combinations(
-        self, R: Float64Array, residuals: tuple[Residual, ...]
-    ) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray]:
+    def _combinations(self, R: Float64Array) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray]:
         """Return the rows, the combinations of them that are kept, and the squares of those that come first.
 
         The residuals' action on R is brought into a few rows more: with these, :math:`T = S R` is orthonormal, and
         :math:`S^T T` is all of A R.
         """
-        pieces = self.pieces + tuple(_rows_acting_on(R, residual).astype(self.dtype) for residual in residuals)
+        pieces = self.pieces + tuple(_rows_acting_on(R, residual).astype(self.dtype) for residual in self.residuals)
         gram = _inner_products(pieces).astype(self.dtype)
         T = np.concatenate([piece @ R.astype(self.dtype) for piece in pieces])
         T = linalg.qr(T, mode="economic", check_finite=False)[0]
@@ -342,7 +341,7 @@ class Sketch(Moments):
         U, variances = _leading_combinations(gram, T, n_leading)
         return pieces, _combine(np.hstack([U, T]), pieces), variances
 
-    def _solve(self, cross: Float64Array, residuals: tuple[Residual, ...], noise: FloatArray | None = None) -> Factors:
+    def _solve(self, cross: Float64Array, noise: FloatArray | None = None) -> Factors:
         """Return the solution to preserve, in units; with noise, that of an action which is off by these columns."""
         if cross.shape[1] > cross.shape[0]:
             # A factor with as few columns as there are features has the same left vectors.
@@ -351,14 +350,14 @@ class Sketch(Moments):
         cross = _leading_columns(cross, n_directions)
         return solve_pls(
             cross,
-            _ActionInUnits(self, residuals, noise),
+            _ActionInUnits(self, noise),
             min(self.n_components, min(self.size, len(cross)) - 1),
             x_squares=self._total(self.x_squares),
             y_squares=float(cross.shape[1]),
             quiet=True,
         )
 
-    def _act_in_units(self, V: FloatArray, residuals: tuple[Residual, ...]) -> tuple[FloatArray, FloatArray]:
+    def _act_in_units(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return A V and the diagonal of V'AV, for a vector or the columns of a matrix, in the precision of V."""
         action, squares = np.zeros_like(V), np.zeros(V.shape[1:], V.dtype)
         for piece in self.pieces:
@@ -367,34 +366,30 @@ class Sketch(Moments):
                 scores = rows @ V
                 action += rows.T @ scores
                 squares += np.square(scores).sum(axis=0)
-        for residual in residuals:
+        for residual in self.residuals:
             by_column = residual.act(V)
             action += by_column
             squares += (V * by_column).sum(axis=0)
         return action, squares
 
-    def _act_as_held(self, V: Float64Array, residuals: tuple[Residual, ...]) -> tuple[Float64Array, Float64Array]:
+    def _act_as_held(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
         """Return the same in the precision of the rows, which is enough for a solution that these preserve."""
         lengths = np.linalg.norm(V, axis=0)
         lengths = np.where(lengths > 0, lengths, 1.0)
-        action, squares = self._act_in_units((V / lengths).astype(self.dtype), residuals)
+        action, squares = self._act_in_units((V / lengths).astype(self.dtype))
         return action.astype(np.float64) * lengths, squares.astype(np.float64) * lengths**2
-
-    @property
-    def _residuals(self) -> tuple[Residual, ...]:
-        return (Residual(self.residual, self.directions),) if self.residual.any() else ()
 
     def _residuals_in_units(self, ratio: Float64Array) -> tuple[Residual, ...]:
         """Return the residual for units that are smaller by a ratio: it vanishes on the same directions."""
         inverse = np.divide(1.0, ratio, out=np.zeros_like(ratio), where=ratio > 0)
         if not np.ptp(ratio):
-            return tuple(residual._replace(diagonal=residual.diagonal * ratio**2) for residual in self._residuals)
+            return tuple(residual._replace(diagonal=residual.diagonal * ratio**2) for residual in self.residuals)
         return tuple(
             Residual(
                 residual.diagonal * ratio**2,
                 linalg.qr((residual.directions * inverse).T.astype(self.dtype), mode="economic")[0].T,
             )
-            for residual in self._residuals
+            for residual in self.residuals
         )
 
     def _remember(self, solution: Factors) -> None:
@@ -410,13 +405,19 @@ class Sketch(Moments):
         The change e of the action on r, divided by that for the two compressions, tells what to expect of the future.
         """
         known, rows, total = self.known_weight / self.weight, self.effective_rows, self._total(self.x_squares)
-        # If almost nothing is left of the rows before, their share is a matter of rounding.
-        self.errors *= _powers(min(1.0, self.known_squares / (total or np.inf)), known)
+        self.errors = self._errors_now()
         walked = (1 - 2 * known) / self.known_rows + 1 / rows if self.known_rows else 0.0
         if changes.size and walked > 0:
             n_known = min(changes.shape[1], self.n_components)
             relative = np.square(changes[:, :n_known]).sum(axis=0) / total / walked
             self.errors[:, :n_known] += np.array([[1 / rows], [1.0], [1 / rows]]) * relative
+
+    def _errors_now(self) -> Float64Array:
+        """Return the sums with the shares of weights and squares that they have now."""
+        total = self._total(self.x_squares)
+        # If almost nothing is left of the rows before, their share is a matter of rounding.
+        share = min(1.0, self.known_squares / (total or np.inf))
+        return self.errors * _powers(share, self.known_weight / self.weight)
 
     def _action_errors(self) -> Float64Array:
         r"""Return the expected error of A r when the next compression is due, for rotations with scores of length one.
@@ -425,12 +426,13 @@ class Sketch(Moments):
         contributes :math:`e^2 s^2 ((1 - 2 w) / n + 1 / n')`, with n' rows at that time. ``errors`` are the sums of
         :math:`e^2 s^2 / n`, :math:`e^2 s^2` and :math:`e^2 s^2 w / n` as of the last compression.
         """
+        errors_now = self._errors_now()
         n_later, rows = 2 * self.size, self.effective_rows
         fading = self.forgetting**n_later
         added = n_later if self.forgetting == 1.0 else (1 - fading) / (1 - self.forgetting)
         weight = fading + added / rows
         rows_later = weight**2 / (fading**2 / rows + added / rows**2)
-        first, second, third = self.errors * _powers(fading / weight, fading / weight)
+        first, second, third = errors_now * _powers(fading / weight, fading / weight)
         squares = np.maximum(first + second / rows_later - 2 * third, 0.0)
         errors: Float64Array = np.sqrt(squares * self._total(self.x_squares))
         return errors
@@ -440,10 +442,11 @@ class Sketch(Moments):
         c = solution.n_components
         self.subspace_error = np.zeros(c)
         errors = self._action_errors()
-        if self._residuals and errors.any():
-            noise = _mixture(len(cross), self.n_components) * np.sqrt(self.residual)[:, None]
+        if self.residuals and errors.any():
+            residual = np.sum([residual.diagonal for residual in self.residuals], axis=0)
+            noise = _mixture(len(cross), self.n_components) * np.sqrt(residual)[:, None]
             noise *= errors / np.linalg.norm(noise, axis=0)
-            turned = self._solve(cross, self._residuals, noise)
+            turned = self._solve(cross, noise)
             for k in range(1, min(c, turned.n_components)):  # The first weights depend on the cross-covariance alone.
                 self.subspace_error[k] = _largest_sine(turned.x_weights[:, : k + 1], solution.x_weights[:, : k + 1])
             self.subspace_error[turned.n_components :] = 1.0
@@ -452,7 +455,10 @@ class Sketch(Moments):
         """Keep rows in float32 if so much is lost that its rounding errors do not count."""
         self.dtype = np.dtype(np.float32 if self._lost_share() > _SINGLE_PRECISION_LOSS else np.float64)
         self.pieces = tuple(piece.astype(self.dtype, copy=False) for piece in self.pieces)
-        self.directions = self.directions.astype(self.dtype, copy=False)
+        self.residuals = tuple(
+            residual._replace(directions=residual.directions.astype(self.dtype, copy=False))
+            for residual in self.residuals
+        )
 
     def _cross_in_units(self) -> Float64Array:
         """Return the cross-covariance of the columns that compressions are made for."""
@@ -603,15 +609,14 @@ def _largest_sine(W: Float64Array, other: Float64Array) -> float:
 class _ActionInUnits:
     """The action of a sketch as the solver takes it, which may be off by noise relative to the length of the scores."""
 
-    def __init__(self, state: Sketch, residuals: tuple[Residual, ...], noise: FloatArray | None) -> None:
+    def __init__(self, state: Sketch, noise: FloatArray | None) -> None:
         self.state = state
-        self.residuals = residuals
         self.noise = noise
         self.n_applied = 0
         self.rounding = self.variance_resolution = max(_LEAST_PRESERVED, float(np.finfo(state.dtype).eps))
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
-        action, square = self.state._act_as_held(v, self.residuals)
+        action, square = self.state._act_as_held(v)
         if self.noise is not None:
             action += self.noise[:, self.n_applied] * np.sqrt(square)
             self.n_applied += 1
