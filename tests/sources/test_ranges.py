@@ -56,6 +56,14 @@ def test_opened_elsewhere(name, tmp_path, monkeypatch):
     np.testing.assert_array_equal(again.label_counts()[1], np.unique(Y[40:130], return_counts=True)[1])
 
 
+def test_elsewhere_takes_no_more_memory(tmp_path):
+    source = opened("csv", tmp_path, X, Y)
+    source.limit(1 << 16)
+    again = pickle.loads(pickle.dumps(source.between(0, 200)))  # noqa: S301
+    assert again.memory == 1 << 16
+    assert again.block_rows == source.block_rows == (1 << 13) // 40
+
+
 @pytest.mark.parametrize("name", ["npy", "csv"])
 def test_rows_in_memory_are_read_again_elsewhere(name, tmp_path):
     source = opened(name, tmp_path, X, LABELS, batch_size=40)

@@ -1,4 +1,4 @@
-"""Reading ahead, blocks of a given size, temporary copies, pipes and memory."""
+"""Reading ahead, blocks of a given size, temporary copies and pipes."""
 
 import io
 import json
@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from contextlib import suppress
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -124,6 +124,46 @@ def test_regrouped():
     assert [len(rows) for rows, _ in blocks] == [7, 10, 10, 10, 10, 7]
     np.testing.assert_array_equal(np.concatenate([rows for rows, _ in blocks]), X[3:57])
     np.testing.assert_array_equal(np.concatenate([y for _, y in blocks]), Y[3:57])
+
+
+def test_pieces_are_not_kept_while_the_next_one_is_read():
+    kept = []
+
+    def pieces():
+        for start in range(0, 500, 7):
+            assert not any(piece() is not None for piece in kept)
+            # A view would be kept by its base.
+            rows = X[start : start + 7].copy()
+            kept.append(weakref.ref(rows))
+            yield rows, None
+            del rows
+
+    blocks = [rows for rows, _ in regrouped(pieces(), 0, 30)]
+    assert [len(rows) for rows in blocks] == [30] * 16 + [20]
+    np.testing.assert_array_equal(np.concatenate(blocks), X)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [np.arange(3), np.array([0.5, 1]), np.arange(4)],
+        [np.array(["a", "b"]), np.array(["longer"]), np.array(["c"] * 5)],
+        [np.array([True, False]), np.arange(2)],
+    ],
+)
+def test_targets_of_pieces_are_joined_as_by_numpy(parts):
+    pieces = [(X[: len(y)], y) for y in parts]
+    expected = np.concatenate(parts)
+    ((_, y),) = regrouped(pieces, 0, 100)
+    assert y.dtype == expected.dtype
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_blocks_of_any_size_take_no_more_than_their_rows():
+    pieces = [(X[start : start + 50], Y[start : start + 50]) for start in range(0, 500, 50)]
+    ((rows, y),) = regrouped(pieces, 0, 10**15)
+    np.testing.assert_array_equal(rows, X)
+    np.testing.assert_array_equal(y, Y)
 
 
 def test_temporary_copy(tmp_path, monkeypatch):
@@ -255,59 +295,3 @@ def test_named_pipe(tmp_path):
     source = open_source(tmp_path / "pipe.csv", target=-1)
     assert not source.rereadable
     np.testing.assert_array_equal(np.concatenate([rows for rows, _ in source.blocks()]), X)
-
-
-MEMORY = """
-import json, sys
-from pathlib import Path
-import numpy as np
-import plstream
-
-def own():
-    return int(Path('/proc/self/status').read_text().split('RssAnon:')[1].split()[0]) << 10
-
-for name, (data, options) in json.loads(sys.argv[1]).items():
-    open_it = lambda: plstream.open_source(data, memory=8 << 20, **options)
-    for _ in zip(range(3), open_it().blocks()):
-        pass
-    model = plstream.IncrementalPLS(2, solver='gram').partial_fit(*next(open_it().blocks()))
-    before, peak = own(), 0
-    for block, y in open_it().blocks():
-        model.partial_fit(block, y)
-        peak = max(peak, own() - before)
-    print(name, peak, sep='=')
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells own memory from that of files")
-def test_memory_does_not_depend_on_the_number_of_rows(tmp_path):
-    rows = rng.integers(0, 100, size=(50_000, 40)).astype(float)
-    cases = {}
-    for name in ("npy", "csv", "parquet lists"):
-        with suppress(pytest.skip.Exception):
-            data, how = _wide(name, tmp_path, rows)
-            cases[name] = str(data), how
-    run = [sys.executable, "-c", MEMORY, json.dumps(cases)]
-    result = subprocess.run(run, capture_output=True, check=True, text=True)  # noqa: S603
-    peaks = dict(line.split("=") for line in result.stdout.splitlines())
-    assert list(peaks) == list(cases)
-    sizes = {name: rows.nbytes * (8 if name == "parquet lists" else 1) for name in cases}
-    assert all(int(peak) < 0.8 * sizes[name] for name, peak in peaks.items()), peaks
-
-
-def _wide(name, folder, rows):
-    """Write rows with one target, the first column; return what to open and how."""
-    if name == "csv":
-        (folder / "d.csv").write_text("\n".join(",".join(map(str, row)) for row in rows.astype(int).tolist()))
-        return folder / "d.csv", {"target": 0}
-    if name == "npy":
-        np.save(folder / "d.npy", rows)
-        return folder / "d.npy", {"target": 0}
-    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
-    import pyarrow.parquet as pq
-
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(rows[:, 1:].ravel()), 39)
-    table = pa.table({"x": lists, "y": rows[:, 0]})
-    # Arrow takes several times the memory of a block.
-    pq.write_table(pa.concat_tables([table] * 8), folder / "d.parquet", row_group_size=5000)
-    return folder / "d.parquet", {"target": "y"}

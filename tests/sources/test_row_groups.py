@@ -35,7 +35,7 @@ def write(path, table, group_rows):
 @pytest.fixture
 def turns(monkeypatch):
     """Let groups be too large, and count those that go through a temporary file."""
-    monkeypatch.setattr(row_groups, "_HELD_BYTES", 500)
+    monkeypatch.setattr(row_groups.GroupedTable, "_held_at_most", 500)
     numbers, turn = [], row_groups.GroupedTable._turn
 
     def counting(self, turned, number, *arguments):

@@ -64,6 +64,33 @@ def test_targets_count_in_the_size_of_blocks():
     assert many.bytes_under_way <= 1 << 16
 
 
+@pytest.mark.parametrize("chunks", [(1000, 2), (1000, 40), (16, 40)])
+def test_what_is_read_as_a_whole_counts_in_the_size_of_blocks(tmp_path, chunks):
+    h5py = pytest.importorskip("h5py")
+    rows = np.random.default_rng(0).normal(size=(4000, 40))
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        file.create_dataset("X", data=rows, chunks=chunks, compression="gzip")
+    memory = 1 << 21
+    source = open_source(tmp_path / "d.h5", memory=memory)
+    chunk_bytes, all_chunks_bytes = 8 * chunks[0] * chunks[1], 8 * chunks[0] * 40
+    reading = min(memory // 4, max(memory // 8, all_chunks_bytes + 2 * chunk_bytes))
+    assert 7 * source.block_rows * 320 <= memory - reading < 7 * (source.block_rows + 2) * 320
+    np.testing.assert_array_equal(rows_and_labels(source)[0], rows)
+
+
+def test_chunks_that_there_is_no_room_for_are_read_in_parts(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    rows = np.random.default_rng(0).normal(size=(3000, 40))
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        file.create_dataset("X", data=rows, chunks=(1000, 10), compression="gzip")
+    table = open_source(tmp_path / "d.h5")._table
+    table.room = 1 << 18
+    nothing = np.empty(0, np.intp)
+    pieces = [X for X, _ in table.pieces(np.arange(40), nothing, 0, 1000)]
+    assert max(X.nbytes for X in pieces) <= 1 << 16
+    np.testing.assert_array_equal(np.concatenate(pieces), rows)
+
+
 def test_folders_within_folders_are_not_left_out(tmp_path):
     for part in ("a", "b"):
         (tmp_path / part).mkdir()
@@ -88,8 +115,7 @@ def test_whole_chunks_are_read_once(tmp_path):
         file["link"] = h5py.SoftLink("/X")
         file["nothing"] = h5py.Empty("f8")
     source = open_source(tmp_path / "d.h5", key="X", batch_size=7)
-    pieces = [*source._table.pieces(np.arange(3), np.empty(0, np.intp), 0, 7)]
-    assert [len(X) for X, _ in pieces] == [100, 100]
+    assert [len(rows) for rows in source._table.rows(0, 7)] == [100, 100]
     np.testing.assert_array_equal(rows_and_labels(source)[0], rows)
     np.testing.assert_array_equal(rows_and_labels(open_source(f"{tmp_path / 'd.h5'}:link"))[0], rows)
     with pytest.raises(DataError, match="no rows"):

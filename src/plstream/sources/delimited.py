@@ -18,8 +18,13 @@ from .text import Record, TextTable
 
 # Whole numbers below this one are exact in float64.
 _LARGEST_EXACT = 2**53
-# With more of them NumPy is faster.
+# With more columns, or fewer records at a time, NumPy is faster.
 _MOST_COLUMNS_OF_ARROW = 4096
+_LEAST_RECORDS_OF_ARROW = 32
+# What Arrow takes for a column, however few records there are.
+_ARROW_COLUMN_BYTES = 1500
+# Nothing, whole numbers, numbers, text: a column holds the last of what its fields hold.
+_KINDS = ["", "i", "f", "U"]
 # What stands for a missing value is no name.
 _MISSING = {"", "na", "n/a", "null", "none", "?", "-"}
 
@@ -46,20 +51,26 @@ class CsvTable(TextTable):
         begin = b"(?<![^\n" + re.escape(delimiter.encode()) + b'])"'
         self._quoted = re.compile(begin + b'(?:[^"]++|"")*+("|\\Z)')
         super().__init__(file, where)
-        sample = [self._fields(record) for record in self._sample]
+        first = [self._fields(record) for record in self._sample[:2]]
         if header is None:
-            header = _looks_like_header(sample)
+            header = _looks_like_header(first)
         self._header_records = int(header)
         if header:
-            self.names = tuple(name.strip() for name in sample[0])
-            sample = sample[1:]
-        if not sample:
+            self.names = tuple(name.strip() for name in first[0])
+        if len(self._sample) == self._header_records:
             raise DataError(f"{where} has no rows, only a header.")
-        self.n_columns = len(self.names if self.names is not None else sample[0])
-        # A row of another length is an error when it is read.
-        fitting = [fields for fields in sample if len(fields) == self.n_columns] or [[""] * self.n_columns]
-        self.kinds = [_kind(list(column)) for column in zip(*fitting, strict=True)]
+        self.n_columns = len(first[0])
+        self.kinds = self._kinds()
         self._arrow = _arrow_csv()
+
+    def _kinds(self) -> list[str]:
+        """Return what the columns hold, by the first records, of which only one is taken apart at a time."""
+        kinds = [""] * self.n_columns
+        for fields in map(self._fields, self._sample[self._header_records :]):
+            # A row of another length is an error when it is read.
+            if len(fields) == self.n_columns:
+                kinds = [max(pair, key=_KINDS.index) for pair in zip(kinds, map(_kind, fields), strict=True)]
+        return [kind or "f" for kind in kinds]
 
     def dtype_of(self, columns: NDArray[np.intp], *, text: bool = False) -> np.dtype[Any]:
         """Return float64: that is what text is read as."""
@@ -78,7 +89,8 @@ class CsvTable(TextTable):
         if not numbers and not texts:
             return np.empty((len(records), 0)), None
         lines = None if any(isinstance(record, list) for record in records) else b"\n".join(records)
-        parsed = None if lines is None else self._by_arrow(lines, numbers, texts)
+        is_few = len(records) < _LEAST_RECORDS_OF_ARROW
+        parsed = None if lines is None or is_few else self._by_arrow(lines, numbers, texts)
         if parsed is None or len(parsed[0]) != len(records):
             parsed = self._by_numpy(records, lines, numbers, texts, row)
         values, labels = parsed
@@ -89,6 +101,14 @@ class CsvTable(TextTable):
         if labels:
             return X, labels[0] if len(labels) == 1 else np.column_stack(labels)
         return X, self._numeric_targets(values[:, len(features) :], targets, row) if len(targets) else None
+
+    def parsed_bytes(self, text: bytes) -> int:
+        """Count text and lines, as they are and as Arrow has them, and two arrays; with quotation marks, objects."""
+        records = text.count(b"\n") + 1
+        fields = text.count(self.delimiter.encode()) + records
+        if b'"' in text:
+            return 8 * len(text) + 160 * records + 128 * fields
+        return 4 * len(text) + 80 * records + 20 * fields + _ARROW_COLUMN_BYTES * self.n_columns
 
     def _numeric_targets(self, values: Array, targets: NDArray[np.intp], row: int) -> Array:
         """Return integers if the first rows have such, and all of these are."""
@@ -116,7 +136,12 @@ class CsvTable(TextTable):
                 read_options=arrow.ReadOptions(column_names=names, block_size=len(lines) + 1, use_threads=False),
                 parse_options=arrow.ParseOptions(delimiter=self.delimiter),
                 convert_options=arrow.ConvertOptions(
-                    column_types=types, include_columns=[str(column) for column in (*numbers, *texts)]
+                    column_types=types,
+                    include_columns=[str(column) for column in (*numbers, *texts)],
+                    # There is none to be known by its name, and tables of names would be made for every column.
+                    null_values=[],
+                    true_values=[],
+                    false_values=[],
                 ),
             )
         except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError):
@@ -139,7 +164,7 @@ class CsvTable(TextTable):
                 assert lines is not None
                 self._require_lengths(records, row)
                 read = np.loadtxt(
-                    io.StringIO(lines.decode()),
+                    map(bytes.decode, records),
                     delimiter=self.delimiter,
                     comments=None,
                     usecols=numbers,
@@ -195,19 +220,15 @@ class CsvTable(TextTable):
         # Which of the two it is depends on whether there are quotation marks in what was read with it.
         return self.delimiter.join(record).encode() if isinstance(record, list) else bytes(record)
 
-    def _cut(self, text: bytes) -> int:
+    def _cut(self, text: bytes, end: int) -> int:
         """Return where the last complete record ends: within quotation marks a line may go on."""
-        end = len(text)
-
-        def masked(field: re.Match[bytes]) -> bytes:
-            nonlocal end
-            if not field[1]:
-                end = field.start()
-            return b"-" * len(field[0])
-
-        if b'"' in text:
-            text = self._quoted.sub(masked, text)
-        return text.rfind(b"\n", 0, end) + 1
+        if b'"' not in text:
+            return super()._cut(text, end)
+        cut = after = 0
+        for field in self._quoted.finditer(text, 0, end):
+            cut = text.rfind(b"\n", after, field.start()) + 1 or cut
+            after = field.end() if field[1] else end
+        return text.rfind(b"\n", after, end) + 1 or cut
 
     def _split(self, text: bytes) -> list[Record]:
         if b'"' not in text:
@@ -215,18 +236,20 @@ class CsvTable(TextTable):
             return [line for line in text.splitlines() if line and (delimiter in line or not line.isspace())]
         try:
             lines = io.StringIO(text.decode(), newline="")
-            return [fields for fields in csv.reader(lines, delimiter=self.delimiter, strict=True) if fields]
+            rows = csv.reader(lines, delimiter=self.delimiter, strict=True)
+            return [fields for fields in rows if fields and (len(fields) > 1 or not fields[0].isspace())]
         except (UnicodeDecodeError, csv.Error) as error:
             raise DataError(f"{self.where} cannot be read as lines of fields: {error}.") from None
 
 
-def _kind(fields: list[str]) -> str:
+def _kind(field: str) -> str:
+    if not field.strip():
+        return ""
     try:
-        numbers = [_number(field) for field in fields if field.strip()]
+        _number(field)
     except ValueError:
         return "U"
-    whole = numbers and all(field.strip().lstrip("+-").isdigit() for field in fields if field.strip())
-    return "i" if whole else "f"
+    return "i" if field.strip().lstrip("+-").isdigit() else "f"
 
 
 def _number(field: str) -> float:
@@ -237,10 +260,10 @@ def _number(field: str) -> float:
 
 
 def _looks_like_header(sample: list[list[str]]) -> bool:
-    first = [_kind([field]) == "U" and field.strip().lower() not in _MISSING for field in sample[0]]
+    first = [_kind(field) == "U" and field.strip().lower() not in _MISSING for field in sample[0]]
     if all(first) or len(sample) < 2:
         return all(first)
-    second = [_kind([field]) == "U" for field in sample[1]]
+    second = [_kind(field) == "U" for field in sample[1]]
     return any(is_text and not below for is_text, below in zip(first, second, strict=False))
 
 

@@ -59,6 +59,8 @@ def each(items: Iterator[Item], where: str) -> Iterator[Item]:
         if found is None:
             return
         yield found
+        # It is not needed while the next one is made.
+        del found
 
 
 def needed(module: str, what: str, extra: str = "io") -> Any:
@@ -89,10 +91,11 @@ def first_not_finite(values: Array) -> tuple[int, ...] | None:
     """Return where the first value is that is not finite, or None if all are."""
     if values.dtype.kind != "f" or not values.size:
         return None
-    if values.ndim == 2 and values.dtype.itemsize >= 4:
+    if values.dtype.itemsize >= 4:
         # A product with ones is as fast as reading. It may overflow, and then a closer look tells.
+        rows = values.reshape(len(values), -1)
         with np.errstate(over="ignore", invalid="ignore"):
-            suspects = np.flatnonzero(~np.isfinite(values @ np.ones(values.shape[1], values.dtype)))
+            suspects = np.flatnonzero(~np.isfinite(rows @ np.ones(rows.shape[1], rows.dtype)))
     else:
         suspects = np.arange(len(values))
     step = max(1, (1 << 20) // max(1, values[:1].size))

@@ -15,6 +15,9 @@ from .errors import DataError, damage_told, each, needed, usable_dtype
 from .numpy_files import mapped_array
 from .table import Mapped, Matrix, Table, require_shape
 
+# Chunks are read once, as a whole: they need not be kept. HDF5 2 would keep 8 MiB.
+_CACHE_BYTES = 1 << 20
+
 
 class Hdf5Table(Matrix):
     """A dataset in chunks, or compressed, or of text."""
@@ -23,7 +26,8 @@ class Hdf5Table(Matrix):
     path: Path
 
     def __init__(self, path: Path, key: str, dataset: Any, *, is_text: bool) -> None:
-        super().__init__(f"{path}:{key}", dataset.shape, np.dtype(str) if is_text else dataset.dtype)
+        kind = np.dtype(str) if is_text else dataset.dtype
+        super().__init__(f"{path}:{key}", dataset.shape, kind, dataset.chunks)
         self.path, self.key = path, key
         self.slow = bool(dataset.id.get_create_plist().get_nfilters())
         self._is_text = is_text
@@ -76,7 +80,7 @@ def opened(path: Path) -> Iterator[Any]:
     """Open an HDF5 file."""
     h5py = needed("h5py", f"Reading {path}")
     with damage_told(str(path), "is not an HDF5 file, or damaged"):
-        file = h5py.File(path, "r")
+        file = h5py.File(path, "r", rdcc_nbytes=_CACHE_BYTES)
     with file:
         yield file
 

@@ -113,7 +113,7 @@ class NpzMember(Matrix):
 
     def _skip(self, file: IO[bytes], n: int) -> None:
         while n:
-            n -= len(self._read(file, min(n, _PIECE_BYTES)))
+            n -= len(self._read(file, min(n, self.room // 4, _PIECE_BYTES)))
 
     def _read(self, file: IO[bytes], n: int) -> bytes:
         with damage_told(self.where, "is damaged"):

@@ -244,9 +244,10 @@ def open_source(
     delimiter : str, default=None
         What is between fields of CSV files. By default a comma.
     memory : int, default=None
-        Bytes that the blocks under way may take together. By default 256 MiB.
+        Bytes that blocks under way and reading them may take together, see Notes. By default 256 MiB.
     batch_size : int, default=None
-        Rows in a block. By default as many as take 4 to 32 MiB and no more than an eighth of ``memory``.
+        Rows in a block, whatever ``memory`` is. By default as many as take 4 to 32 MiB and no more than an eighth of
+        ``memory``.
 
     Returns
     -------
@@ -268,6 +269,14 @@ def open_source(
 
     Numbers of text files are read as float64. A column of text files that is a target holds text if one of the first
     rows does; whole numbers are labels for the methods that tell labels from values.
+
+    What is in use at the same time takes at most ``memory`` bytes and 10 MB: seven blocks (five that a fit works on,
+    one that waits and one that is being made), and the text, chunks or columns that rows are read from, which may take
+    4 MiB however small ``memory`` is. Pages of mapped files do not count, since the system drops them when it needs
+    to, nor does freed memory that allocators keep (with it, up to 1.2 times ``memory`` and 10 MB were measured). Only
+    what cannot be read in parts may exceed the bound: eight rows; a line of text, ten times; a chunk of HDF5, or ten
+    of Zarr, three times; a record batch of a compressed Arrow file, or of an Arrow stream that is not a file; a page
+    of a Parquet column, and 1 kB for every column of every row group.
 
     Fits that read the data several times first copy what is slow to read to a temporary file, if there is room for it
     where ``TMPDIR`` says (else in /var/tmp), and remove it in any case.

@@ -47,6 +47,10 @@ class Parts(Table):
                 )
         return np.result_type(*dtypes)
 
+    def whole_bytes(self, features: NDArray[np.intp], targets: NDArray[np.intp]) -> int:
+        """Return that of the part that takes the most."""
+        return max(table.whole_bytes(features, targets) for table in self.tables)
+
     def count(self) -> int:
         """Return the rows of all parts."""
         self.n_rows = sum(table.count() for table in self.tables)
@@ -63,8 +67,10 @@ class Parts(Table):
                     continue
             else:
                 skipped = 0
+            table.room = self.room
             for X, y in table.read(features, targets, skipped, step):
                 yield X if dtype is None else X.astype(dtype, copy=False), y
+                del X, y
 
     # Each part looks for numbers that are not finite, and knows its own rows.
     read = pieces

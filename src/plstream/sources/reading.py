@@ -17,6 +17,7 @@ import numpy as np
 
 from .._types import Array
 from ..progress import still_waiting
+from .blocks import LARGEST_BLOCK_BYTES
 from .table import Piece
 
 Item = TypeVar("Item")
@@ -92,30 +93,67 @@ def regrouped(pieces: Iterable[Piece], start: int, rows: int, *, live: bool = Fa
 
     Those of a ``live`` stream may end sooner, so as not to wait for what is yet to come.
     """
-    held: list[Piece] = []
-    wanted = rows - start % rows
+    block = _Block(rows - start % rows)
     yielded_at = time.monotonic()
-    for piece in pieces:
-        X, y = piece
-        while len(X) >= wanted:
-            yield _joined([*held, (X[:wanted], None if y is None else y[:wanted])])
-            X, y = X[wanted:], None if y is None else y[wanted:]
-            held, wanted, yielded_at = [], rows, time.monotonic()
-        if len(X):
-            held.append((X, y))
-            wanted -= len(X)
-        if live and held and time.monotonic() - yielded_at > PATIENCE_SECONDS:
-            yield _joined(held)
-            held, wanted, yielded_at = [], rows, time.monotonic()
-    if held:
-        yield _joined(held)
+    for X, y in pieces:
+        begin = 0
+        while len(X) - begin >= block.missing:
+            end = begin + block.missing
+            if block.n_rows or len(X) > end - begin:
+                block.add(X[begin:end], None if y is None else y[begin:end])
+                yield block.rows()
+            else:
+                yield X, y
+            block, begin, yielded_at = _Block(rows), end, time.monotonic()
+        if begin < len(X):
+            block.add(X[begin:], None if y is None else y[begin:])
+        # It is not needed while the next one is read.
+        del X, y
+        if live and block.n_rows and time.monotonic() - yielded_at > PATIENCE_SECONDS:
+            yield block.rows()
+            block, yielded_at = _Block(rows), time.monotonic()
+    if block.n_rows:
+        yield block.rows()
 
 
-def _joined(pieces: list[Piece]) -> Piece:
-    if len(pieces) == 1:
-        return pieces[0]
-    X, y = zip(*pieces, strict=True)
-    return np.concatenate(X), None if y[0] is None else np.concatenate(y)
+class _Block:
+    """A block that pieces are copied into as they come: to join them in the end would take twice the memory."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.n_rows = 0
+        self._X: Array | None = None
+        self._y: Array | None = None
+
+    @property
+    def missing(self) -> int:
+        """Rows that are still to come."""
+        return self.size - self.n_rows
+
+    def add(self, X: Array, y: Array | None) -> None:
+        """Copy a piece."""
+        self._X = self._added(self._X, X)
+        self._y = None if y is None else self._added(self._y, y)
+        self.n_rows += len(X)
+
+    def rows(self) -> Piece:
+        """Return the rows so far."""
+        assert self._X is not None
+        return self._X[: self.n_rows], None if self._y is None else self._y[: self.n_rows]
+
+    def _added(self, array: Array | None, part: Array) -> Array:
+        """Return an array with a part copied into it, or into a larger one if it has no room for that."""
+        end = self.n_rows + len(part)
+        dtype = part.dtype if array is None else np.result_type(array.dtype, part.dtype)
+        if array is None or end > len(array) or dtype != array.dtype:
+            # All that a block will take, unless a caller asks for blocks of any size.
+            usual = LARGEST_BLOCK_BYTES // max(1, part[:1].nbytes)
+            larger = np.empty((min(self.size, max(2 * end, usual)), *part.shape[1:]), dtype)
+            if array is not None:
+                larger[: self.n_rows] = array[: self.n_rows]
+            array = larger
+        array[self.n_rows : end] = part
+        return array
 
 
 class NoRoomError(OSError):

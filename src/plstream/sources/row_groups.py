@@ -22,8 +22,6 @@ from .reading import GrowingArray, NoRoomError, temporary_array
 from .table import Piece
 from .tables import ArrowTable, IpcStreamTable
 
-# What the columns of a group may take while its rows are read.
-_HELD_BYTES = 64 << 20
 # A page of a column with its dictionary, at most, unless a writer was told otherwise.
 _PAGE_BYTES = 2 << 20
 _NOTHING = np.empty(0, np.intp)
@@ -54,6 +52,17 @@ class GroupedTable(ArrowTable):
         for batch in self.group(number, names, step):
             yield begin, batch
             begin += batch.num_rows
+            del batch
+
+    def whole_bytes(self, features: NDArray[np.intp], targets: NDArray[np.intp]) -> int:
+        """Return what the columns of a group take, by the first one."""
+        held = sum(self.held_bytes(0, name) for name in self._names(features, targets))
+        return held + min(held, self._pieces_bytes)
+
+    @property
+    def _held_at_most(self) -> int:
+        """What the columns of a group may take while its rows are read."""
+        return self.room - self._pieces_bytes
 
     def _begin(self, number: int) -> int:
         return self._ends[number - 1] if number else 0
@@ -66,7 +75,7 @@ class GroupedTable(ArrowTable):
             if end <= start:
                 continue
             held = sum(self.held_bytes(number, name) for name in names)
-            if held > _HELD_BYTES and len(features) > 1 and self._list is None:
+            if held > self._held_at_most and len(features) > 1 and self._list is None:
                 with temporary_array() as turned, suppress(NoRoomError):
                     self._turn(turned, number, features, start, step)
                     yield from self._turned(turned.array(), number, features, targets, start, step)
@@ -112,7 +121,7 @@ class GroupedTable(ArrowTable):
         first, held = 0, 0
         for at, column in enumerate(features):
             more = self.held_bytes(number, self._name(int(column)))
-            if at > first and held + more > _HELD_BYTES:
+            if at > first and held + more > self._held_at_most:
                 yield slice(first, at)
                 first, held = at, 0
             held += more
@@ -137,7 +146,11 @@ class ParquetTable(GroupedTable):
         self.n_rows = self._metadata.num_rows
         if not self.n_rows:
             raise DataError(f"{path} has no rows.")
-        self._positions = {self._metadata.schema.column(i).path: i for i in range(self._metadata.num_columns)}
+        paths = [self._metadata.schema.column(position).path for position in range(self._metadata.num_columns)]
+        # Entries of lists are named after what they are in, as in x.list.element.
+        is_entry = [self._list is not None and path.startswith(f"{self._list}.") for path in paths]
+        names = [self._list if entry else path for entry, path in zip(is_entry, paths, strict=True)]
+        self._positions = {name: position for position, name in enumerate(names)}
 
     def held_bytes(self, number: int, name: str) -> int:
         """Return the size of a page with its dictionary, or that of the column if it is smaller."""

@@ -15,11 +15,15 @@ from .blocks import default_rows
 from .columns import listed
 from .errors import DataError
 from .reading import read_ahead, regrouped
-from .table import Piece, Table, pick
+from .table import Mapped, Piece, Table, pick
 
 DEFAULT_MEMORY = 256 << 20
-# A block that is being made, two that wait, and those that threads are working on.
+# A block that is being made, one that waits, five that threads are working on; and as much as a block to read from.
 _BLOCKS_UNDER_WAY = 8
+# Reading may take more than a block does, if rows can be read only together; up to this share of memory.
+_LARGEST_SHARE_OF_READING = 0.25
+# With less, reading is slow: so much it may take at any rate.
+_LEAST_ROOM = 4 << 20
 
 
 class Source:
@@ -71,12 +75,14 @@ class Source:
         self.n_columns = len(features)
         self.n_targets = len(targets)
         self.dtype = table.dtype_of(features)
-        self.block_rows = batch_size or self._default_rows(memory)
+        self.memory = memory
+        self.block_rows = batch_size or self._default_rows()
         self._used = False
 
     def limit(self, memory: int) -> None:
-        """Let blocks be so small that those under way take no more bytes than this together."""
-        self.block_rows = min(self.block_rows, self._default_rows(memory))
+        """Let reading, and blocks under way, take no more bytes than this together."""
+        self.memory = min(self.memory, memory)
+        self.block_rows = min(self.block_rows, self._default_rows())
 
     def limit_rows(self, n_rows: int) -> None:
         """Let blocks be of no more rows than this."""
@@ -92,9 +98,26 @@ class Source:
         """Bytes of rows that it holds itself."""
         return 0
 
-    def _default_rows(self, memory: int) -> int:
-        row_bytes = self._row_bytes
-        return max(1, min(default_rows(self.n_rows, row_bytes), memory // _BLOCKS_UNDER_WAY // row_bytes))
+    def _default_rows(self) -> int:
+        row_bytes, share = self._row_bytes, self.memory // _BLOCKS_UNDER_WAY
+        reading = int(min(self._whole_bytes(), _LARGEST_SHARE_OF_READING * self.memory))
+        share = min(share, (self.memory - reading) // (_BLOCKS_UNDER_WAY - 1))
+        return max(1, min(default_rows(self.n_rows, row_bytes), share // row_bytes))
+
+    def _whole_bytes(self) -> int:
+        """Return what it takes to read rows without reading anything twice."""
+        nothing = np.empty(0, np.intp)
+        if self._target_table is None:
+            return self._table.whole_bytes(self._features, self._targets)
+        both = self._table.whole_bytes(self._features, nothing), self._target_table.whole_bytes(nothing, self._targets)
+        return 2 * max(both)
+
+    @property
+    def _room(self) -> int:
+        """Bytes that reading may take, in each table: what blocks leave of memory."""
+        blocks = (_BLOCKS_UNDER_WAY - 1) * self.block_rows * self._row_bytes
+        room = max(self.memory - blocks, self.memory // _BLOCKS_UNDER_WAY, _LEAST_ROOM)
+        return room // len(self._tables)
 
     @property
     def _row_bytes(self) -> int:
@@ -236,6 +259,7 @@ class Source:
     def _target_pieces(self, start: int = 0) -> Iterator[Array]:
         """Read the target alone."""
         table, nothing = self._target_table or self._table, np.empty(0, np.intp)
+        table.room = self._room
         for _, y in table.read(nothing, self._targets, start, 1 << 16):
             assert y is not None
             yield y
@@ -265,11 +289,15 @@ class Source:
     def _table_blocks(
         self, table: Table, features: NDArray[np.intp], targets: NDArray[np.intp], start: int
     ) -> Iterator[Piece]:
-        pieces = table.read(features, targets, start, self.block_rows)
-        # With targets in another table blocks have to end at the same rows.
-        live = not self.rereadable and self._target_table is None
-        for X, y in regrouped(pieces, start, self.block_rows, live=live):
+        table.room = self._room
+        blocks = table.read(features, targets, start, self.block_rows)
+        if not isinstance(table, Mapped):
+            # With targets in another table blocks have to end at the same rows.
+            live = not self.rereadable and self._target_table is None
+            blocks = regrouped(blocks, start, self.block_rows, live=live)
+        for X, y in blocks:
             yield X, self._as_shaped(y)
+            del X, y
 
     def _as_shaped(self, y: Array | None) -> Array | None:
         return y if y is None or self.target_is_vector or y.ndim == 2 else y.reshape(-1, 1)
@@ -387,12 +415,14 @@ def _range_elsewhere(source: Source, start: int, stop: int) -> tuple[Any, ...]:
     """Return what it takes to have some rows of the same files in another process."""
     if source.reopen is None:
         raise DataError(f"{source.name} is not a file, which another process could open.")
-    return _reopened, (source.reopen, source.block_rows, Source.fingerprint(source), start, stop)
+    return _reopened, (source.reopen, source.memory, source.block_rows, Source.fingerprint(source), start, stop)
 
 
-def _reopened(reopen: Callable[[], Source], block_rows: int, fingerprint: str, start: int, stop: int) -> Source:
+def _reopened(
+    reopen: Callable[[], Source], memory: int, block_rows: int, fingerprint: str, start: int, stop: int
+) -> Source:
     source = reopen()
-    source.block_rows = block_rows
+    source.memory, source.block_rows = memory, block_rows
     if source.fingerprint() != fingerprint:
         raise DataError(f"{source.name} is not the same file here as where it was opened first, or has changed since.")
     return _Range(source, start, stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,9 +19,11 @@ Piece = tuple[Array, Array | None]
 """Some rows: their features, and their targets if there are any."""
 
 
-# Rows that are taken from a file at a time, and chunks that are read as a whole.
+_NOTHING = np.empty(0, np.intp)
+# Rows that are taken from a file at a time, at most.
 _PIECE_BYTES = 16 << 20
-_LARGEST_CHUNK_BYTES = 64 << 20
+# About what a string takes as a Python object.
+_STRING_BYTES = 64
 
 
 class Table(ABC):
@@ -44,6 +47,8 @@ class Table(ABC):
         Whether it can be read again, and whether that takes much longer than to read as much from a file of numbers.
     path : Path or None
         The file, if it is one.
+    room : int
+        Bytes that reading may take beside the blocks that are made of the rows. A source sets it before it reads.
     """
 
     format: ClassVar[str]
@@ -54,6 +59,7 @@ class Table(ABC):
     rereadable = True
     slow = True
     path: Path | None = None
+    room = 8 << 20
 
     def __init__(self, where: str, n_columns: int) -> None:
         self.where = where
@@ -66,6 +72,10 @@ class Table(ABC):
     @abstractmethod
     def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
         """Yield rows from ``start`` on, at most ``step`` at a time, best with ends at multiples of it."""
+
+    def whole_bytes(self, features: NDArray[np.intp], targets: NDArray[np.intp]) -> int:
+        """Return the room that it takes to read nothing twice, as far as it depends on the file."""
+        return 0
 
     @property
     def bytes_at_most(self) -> int | None:
@@ -104,6 +114,8 @@ class Table(ABC):
             start += len(X)
             read = True
             yield X, y
+            # It is not needed while the next one is made.
+            del X, y, values
         if self.n_rows is not None and (start < self.n_rows or (read and start > self.n_rows)):
             raise DataError(f"{self.where} is damaged: it says that it has {self.n_rows:,} rows, and has {start:,}.")
 
@@ -140,14 +152,22 @@ class Matrix(Table):
         That of the array, of one or two dimensions.
     dtype : numpy.dtype
         Numbers, or text.
+    chunks : tuple of int, optional
+        The shape of the chunks that the array is stored in.
     """
 
-    def __init__(self, where: str, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
+    chunks_at_a_time = 1
+    """Chunks that the library decompresses at a time."""
+
+    def __init__(
+        self, where: str, shape: Sequence[int], dtype: np.dtype[Any], chunks: Sequence[int] | None = None
+    ) -> None:
         require_shape(where, shape)
         self.is_vector = len(shape) == 1
         super().__init__(where, 1 if self.is_vector else int(shape[1]))
         self.n_rows = int(shape[0])
         self._dtype = usable_dtype(dtype, where, text=True)
+        self._chunks = tuple(chunks or (1, 1))
 
     @abstractmethod
     def rows(self, start: int, step: int) -> Iterator[Array]:
@@ -157,14 +177,36 @@ class Matrix(Table):
         """Return the dtype of the array."""
         return usable_dtype(self._dtype, self.where, text=text)
 
+    @property
+    def _row_bytes(self) -> int:
+        return (self._dtype.itemsize or _STRING_BYTES) * self.n_columns
+
+    @property
+    def _band_bytes(self) -> int:
+        """Bytes of the chunks that are side by side."""
+        return self._chunks[0] * self._row_bytes
+
+    def whole_bytes(self, features: NDArray[np.intp], targets: NDArray[np.intp]) -> int:
+        """Return the size of chunks side by side, and of those that are under way, compressed and not."""
+        chunk_bytes = math.prod(self._chunks) * (self._dtype.itemsize or _STRING_BYTES)
+        return self._band_bytes + 2 * min(self.chunks_at_a_time * chunk_bytes, max(self._band_bytes, chunk_bytes))
+
     def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
         """Yield rows."""
-        row_bytes = self._dtype.itemsize * self.n_columns
-        for part in self.rows(start, max(1, min(step, _PIECE_BYTES // max(1, row_bytes)))):
+        # A piece may be there four times: compressed, decompressed, in order, and with the columns chosen.
+        piece_rows = min(self.room // 4, _PIECE_BYTES) // self._row_bytes
+        for part in self.rows(start, max(1, min(step, piece_rows))):
             rows = part.astype(self._dtype, copy=False).reshape(len(part), self.n_columns)
-            X, y = pick(rows, features), self._target(rows, targets) if len(targets) else None
-            # A view of a few columns would keep all of them in memory.
-            yield X.copy() if 0 < len(features) < self.n_columns and not isinstance(self, Mapped) else X, y
+            del part
+            for first in range(0, len(rows), step):
+                some = rows[first : first + step]
+                X, y = pick(some, features), self._target(some, targets) if len(targets) else None
+                if len(some) == step:
+                    # What is a block by itself would keep all that it is a view of.
+                    X, y = _own(X, rows), y if y is None else _own(y, rows)
+                yield X, y
+                del some, X, y
+            del rows
 
     def _target(self, rows: Array, targets: NDArray[np.intp]) -> Array:
         y = pick(rows, targets, as_target=True)
@@ -179,9 +221,8 @@ class Matrix(Table):
     def slices(self, array: Any, start: int, step: int) -> Iterator[Array]:
         """Yield rows of an array that can be sliced; whole chunks, which are decompressed as a whole."""
         assert self.n_rows is not None
-        chunk_rows = (getattr(array, "chunks", None) or (1,))[0]
-        if chunk_rows * self._dtype.itemsize * self.n_columns <= _LARGEST_CHUNK_BYTES:
-            step = -(-step // chunk_rows) * chunk_rows
+        if self.whole_bytes(_NOTHING, _NOTHING) <= self.room:
+            step = max(1, step // self._chunks[0]) * self._chunks[0]
         while start < self.n_rows:
             stop = min(start - start % step + step, self.n_rows)
             yield np.asarray(array[start:stop])
@@ -196,6 +237,12 @@ class Mapped(Matrix):
     def __init__(self, where: str, array: Array) -> None:
         super().__init__(where, array.shape, array.dtype)
         self.array = array
+
+    def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
+        """Yield rows, with ends at multiples of the step."""
+        for part in self.rows(start, step):
+            rows = part.astype(self._dtype, copy=False).reshape(len(part), self.n_columns)
+            yield pick(rows, features), self._target(rows, targets) if len(targets) else None
 
     def rows(self, start: int, step: int) -> Iterator[Array]:
         """Yield views."""
@@ -223,6 +270,11 @@ def pick(rows: Array, columns: NDArray[np.intp], *, as_target: bool = False) -> 
     if len(columns) and (np.diff(columns) == 1).all():
         return rows[:, columns[0] : columns[-1] + 1]
     return rows[:, columns]
+
+
+def _own(part: Array, whole: Array) -> Array:
+    """Return rows or columns that keep no others in memory."""
+    return part if part.nbytes == whole.nbytes else part.copy()
 
 
 def rows_of(columns: Sequence[Array], dtype: np.dtype[Any]) -> Array:

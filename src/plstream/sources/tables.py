@@ -22,7 +22,10 @@ from .columns import listed
 from .errors import DataError, beginning, damage_told, each, needed, shortened
 from .table import Piece, Table, rows_of
 
-_PIECE_BYTES = 8 << 20
+# Rows that are taken apart at a time, at most: they stay in the cache from one step to the next.
+_PIECE_BYTES = 2 << 20
+# How often a piece is there at most: as lists are decoded, as Arrow has it and as rows.
+_COPIES = 4
 _HASHED_ROWS = 1 << 12
 # The numbers of rows that pandas keeps beside them.
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
@@ -80,7 +83,12 @@ class ArrowTable(Table):
     def _step(self, features: NDArray[np.intp], step: int) -> int:
         """Return how many rows of the features to take apart at a time."""
         row_bytes = self.dtype_of(features).itemsize * len(features) if len(features) else 1
-        return max(1, min(step, _PIECE_BYTES // row_bytes))
+        return max(1, min(step, self._pieces_bytes // _COPIES // row_bytes))
+
+    @property
+    def _pieces_bytes(self) -> int:
+        """Bytes that a piece takes in all its forms, which leave half of the room to columns."""
+        return min(_COPIES * _PIECE_BYTES, self.room // 2)
 
     def _names(self, features: NDArray[np.intp], targets: NDArray[np.intp]) -> list[str]:
         return list(dict.fromkeys(self._name(int(column)) for column in (*features, *targets))) or self._cheapest()
@@ -102,6 +110,9 @@ class ArrowTable(Table):
                 with damage_told(self.where):
                     piece = self._piece(batch.slice(first, step), features, targets, dtype, begin + first)
                 yield piece
+                del piece
+            # Neither is needed while the next one is read.
+            del batch
 
     def _piece(
         self, batch: Any, features: NDArray[np.intp], targets: NDArray[np.intp], dtype: np.dtype[Any], row: int
@@ -221,6 +232,8 @@ class IpcStreamTable(ArrowTable):
             end += batch.num_rows
             if end > start:
                 yield end - batch.num_rows, batch
+            # It is not needed while the next one is read.
+            del batch
 
     def _pieces_of(self, reader: Any) -> Iterator[Any]:
         yield from each(iter(reader), self.where)
@@ -229,7 +242,7 @@ class IpcStreamTable(ArrowTable):
 
     def _open(self) -> Any:
         if isinstance(self._file, Path):
-            file = self._pa.OSFile(str(self._file))
+            file = self._pa.memory_map(str(self._file))
         else:
             file = self._pa.PythonFile(self._file, "r")
         return self._pa.ipc.open_stream(file)

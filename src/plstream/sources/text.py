@@ -23,12 +23,16 @@ from .files import GZIP, plain_bytes
 from .reading import PATIENCE_SECONDS
 from .table import Piece, Table
 
+# Text that is read at a time, at most and at least.
 _READ_BYTES = 4 << 20
-# Numbers that are parsed at a time, unless they are of fewer records than this.
-_PIECE_BYTES = 4 << 20
+_LEAST_READ_BYTES = 1 << 16
+# What parsing may take, at most: more is not faster.
+_PARSED_BYTES = 32 << 20
+# Records that are parsed at a time, at least, if there are as many in what was read.
 _LEAST_RECORDS = 64
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SAMPLE_RECORDS = 100
+_SAMPLE_BYTES = 4 << 20
 # Records that are looked at to see what they hold, and by which a pipe that begins anew is known.
 _FIRST_RECORDS = 5
 # More is taken for something else than a record: a file without lines, or a quotation mark that is not closed.
@@ -66,14 +70,15 @@ class TextTable(Table):
 
     def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
         """Yield rows, parsed as they are read; none, while a pipe is silent."""
-        most = _PIECE_BYTES // (8 * max(1, len(features) + len(targets)))
-        step, row = max(_LEAST_RECORDS, min(step, most)), 0
+        step, row = max(_LEAST_RECORDS, step), 0
         for records in self._groups():
             for first in range(max(0, start - row), len(records), step):
                 yield self.parse(records[first : first + step], features, targets, row + first)
             if not records:
                 yield np.empty((0, len(features))), None
             row += len(records)
+            # They are not needed while the next ones are read.
+            del records
 
     def count(self) -> int:
         """Return the number of rows, without parsing them."""
@@ -86,10 +91,13 @@ class TextTable(Table):
         groups = self._records()
         sample: list[Record] = []
         seen: list[list[Record]] = []
+        # A pipe may not have more for now.
+        n_bytes, enough = 0, _SAMPLE_RECORDS if self.rereadable else _FIRST_RECORDS
         for records in groups:
             seen.append(records)
             sample += records
-            if len(sample) >= _FIRST_RECORDS:
+            n_bytes += sum(len(self._as_bytes(record)) for record in records)
+            if len(sample) >= (enough if n_bytes < _SAMPLE_BYTES else _FIRST_RECORDS):
                 break
         if self.rereadable:
             groups.close()  # type: ignore[attr-defined]
@@ -118,8 +126,9 @@ class TextTable(Table):
         groups = self._records() if self._unread is None else self._unread
         skip = self._header_records
         for records in groups:
-            yield records[skip:]
+            yield records[skip:] if skip else records
             skip = max(0, skip - len(records))
+            del records
 
     _header_records = 0
 
@@ -129,7 +138,7 @@ class TextTable(Table):
         with opened as file:
             left, first = b"", True
             pending: list[bytes] = []
-            for data in _chunks(file) if self.rereadable else _live_chunks(file):
+            for data in self._chunks(file) if self.rereadable else self._live_chunks(file):
                 if not data:
                     yield []
                     continue
@@ -138,44 +147,66 @@ class TextTable(Table):
                 if b"\0" in data:
                     raise DataError(f"{self.where} is not text in UTF-8: there are zero bytes in it.")
                 pending.append(data)
-                if len(left) > _READ_BYTES and sum(map(len, pending)) < len(left):
+                del data
+                if len(left) > self._read_bytes and sum(map(len, pending)) < len(left):
                     # A long record is not looked through again and again.
                     continue
                 text = b"".join([left, *pending])
                 pending = []
                 if first:
                     text, first = text.removeprefix(_BYTE_ORDER_MARK), False
-                cut = self._cut(text)
-                left = text[cut:]
+                cut = self._cut(text, len(text))
+                text, left = text[:cut], text[cut:]
                 if len(left) > _LONGEST_RECORD_BYTES:
                     raise DataError(f"{self.where} has a line of more than {_LONGEST_RECORD_BYTES >> 20} MiB.")
-                if records := self._split(text[:cut]):
-                    yield records
-            if records := self._split(b"".join([left, *pending])):
-                yield records
+                yield from self._in_room(text, self._parsing_room)
+                # It is not needed while more is read.
+                del text
+            yield from self._in_room(b"".join([left, *pending]), self._parsing_room)
 
-    def _cut(self, text: bytes) -> int:
-        """Return where the last complete record ends."""
-        return text.rfind(b"\n") + 1
+    @property
+    def _parsing_room(self) -> int:
+        # What was read from a pipe is kept until more is read.
+        return min(_PARSED_BYTES, self.room - (0 if self.rereadable else self._read_bytes))
+
+    def _in_room(self, text: bytes, room: int) -> Iterator[list[Record]]:
+        """Yield the records in some text, as many at a time as there is room for."""
+        if self.parsed_bytes(text) > room and (cut := self._cut(text, len(text) // 2)):
+            # The whole is there as long as its parts are.
+            room -= len(text)
+            yield from self._in_room(text[:cut], room)
+            yield from self._in_room(text[cut:], room)
+        elif records := self._split(text):
+            yield records
+
+    @abstractmethod
+    def parsed_bytes(self, text: bytes) -> int:
+        """Return about how many bytes it takes at most to parse some text, with the text itself."""
+
+    def _cut(self, text: bytes, end: int) -> int:
+        """Return where the last complete record ends before an end."""
+        return text.rfind(b"\n", 0, end) + 1
 
     def _split(self, text: bytes) -> list[Record]:
         """Return the records in some text; blank lines are none."""
         return [line for line in text.splitlines() if line and not line.isspace()]
 
+    @property
+    def _read_bytes(self) -> int:
+        return min(_READ_BYTES, max(_LEAST_READ_BYTES, self.room // 8))
 
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    while data := file.read(_READ_BYTES):
-        yield data
+    def _chunks(self, file: IO[bytes]) -> Iterator[bytes]:
+        return iter(lambda: file.read(self._read_bytes), b"")
 
-
-def _live_chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield what there is, as soon as it is there, and nothing if that takes a while."""
-    read = getattr(file, "read1", file.read)
-    # So much at a time leaves nothing in a buffer, where it would not be seen.
-    while data := read(_READ_BYTES):
-        yield data
-        while not _has_more(file):
-            yield b""
+    def _live_chunks(self, file: IO[bytes]) -> Iterator[bytes]:
+        """Yield what there is, as soon as it is there, and nothing if that takes a while."""
+        read = getattr(file, "read1", file.read)
+        # So much at a time leaves nothing in a buffer, where it would not be seen.
+        for data in iter(lambda: read(self._read_bytes), b""):
+            yield data
+            del data
+            while not _has_more(file):
+                yield b""
 
 
 def _has_more(file: IO[bytes]) -> bool:

@@ -23,6 +23,7 @@ class ZarrTable(Matrix):
     """An array of a store."""
 
     format: ClassVar[str] = "zarr"
+    chunks_at_a_time = 10
     path: Path
 
     def __init__(self, path: Path, key: str | None) -> None:
@@ -31,7 +32,7 @@ class ZarrTable(Matrix):
             array, where = _array_in(root, path, key)
             # Text is of Python objects in version 2, and of a type of its own in version 3.
             is_text = array.dtype.kind == "T" or (array.dtype.kind == "O" and array.ndim == 1)
-            super().__init__(where, array.shape, np.dtype(str) if is_text else array.dtype)
+            super().__init__(where, array.shape, np.dtype(str) if is_text else array.dtype, array.chunks)
             self.key = key
             self.slow = bool(_compressors(array))
             _require_whole_chunks(array, path, where)
