@@ -14,7 +14,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc" or not Path("/proc/self/clear_refs").exists(),
-    reason="only Linux keeps a peak of memory that can be reset, and only glibc can be told to keep nothing that is free",
+    reason="only Linux keeps a peak of memory that can be reset, and only glibc can be told to keep nothing free",
 )
 
 MEMORY = 1 << 20
