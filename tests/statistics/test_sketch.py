@@ -1,5 +1,6 @@
 """The sketch: exact for data of low rank, true to the PLS solution for the rest, whatever the stream is like."""
 
+import copy
 from itertools import chain, pairwise
 
 import numpy as np
@@ -107,6 +108,20 @@ def test_merge_of_parts(scale):
     assert merged.n_held <= 3 * 96 + 1
     exact = Gram(300, 1).update(X, Y)
     assert smallest_cosine(weights_of(merged, 4, scale=scale), weights_of(exact, 4, scale=scale)) > 0.998
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("unit", [1e-140, 1e-30, 0.0, 1e30, 1e140])
+def test_merge_of_parts_in_very_different_units(unit, scale):
+    X, Y = spectrum_data(600, 100, 0.25)
+    X[300:] *= unit
+    parts = [sketched(X[rows], Y[rows], 20, scale=scale) for rows in np.array_split(np.arange(600), 2)]
+    for first, second in (parts, parts[::-1]):
+        merged = copy.deepcopy(first).merge(second).current()
+        assert np.isfinite(merged.errors).all()
+        assert np.isfinite(merged.subspace_error).all()
+        exact = weights_of(Gram(100, 1).update(X, Y), 2, scale=scale)
+        assert smallest_cosine(weights_of(merged, 2, scale=scale), exact) > 0.9
 
 
 def test_label_sorted_rows():

@@ -219,14 +219,7 @@ class Sketch(Moments):
         self._settle_unit(widest=_FAR_OFF)
         ratio = other.unit / self.unit
         self.residuals += other._residuals_in_units(ratio)
-        known_squares = other.known_squares * self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
-        if not self.known_rows:
-            self.known_weight, self.known_rows, self.known_squares = other.known_weight, other.known_rows, known_squares
-            self.rotations = np.divide(other.rotations, ratio, out=np.zeros_like(other.rotations), where=ratio > 0)
-        if other.errors.any():
-            self.errors += other.errors * _powers(
-                known_squares / self.known_squares, other.known_weight / self.known_weight
-            )
+        self._add_what_is_known(other, ratio)
         self.pieces += tuple(piece * ratio for piece in other.pieces)
         self._settle_dtype()
         self._append(np.empty((0, len(between))), between)
@@ -234,6 +227,19 @@ class Sketch(Moments):
             cross = self._cross_in_units()
             self._estimate_error(cross, self._solve(cross))
         return self
+
+    def _add_what_is_known(self, other: Sketch, ratio: Float64Array) -> None:
+        """Add the errors of another state, and take over its solution if it was made from more."""
+        errors, weight = other.errors, other.known_weight
+        squares = other.known_squares * self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
+        if squares > self.known_squares:
+            errors, self.errors = self.errors, errors.copy()
+            squares, self.known_squares = self.known_squares, squares
+            weight, self.known_weight = self.known_weight, weight
+            self.known_rows = other.known_rows
+            self.rotations = np.divide(other.rotations, ratio, out=np.zeros_like(other.rotations), where=ratio > 0)
+        if squares:
+            self.errors += errors * _powers(squares / self.known_squares, weight / self.known_weight)
 
     def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
         return centred_rows(block)
@@ -381,7 +387,8 @@ class Sketch(Moments):
 
     def _residuals_in_units(self, ratio: Float64Array) -> tuple[Residual, ...]:
         """Return the residual for units that are smaller by a ratio: it vanishes on the same directions."""
-        inverse = np.divide(1.0, ratio, out=np.zeros_like(ratio), where=ratio > 0)
+        # To any constant factor: only what they span counts.
+        inverse = np.divide(ratio[ratio > 0].min(initial=np.inf), ratio, out=np.zeros_like(ratio), where=ratio > 0)
         if not np.ptp(ratio):
             return tuple(residual._replace(diagonal=residual.diagonal * ratio**2) for residual in self.residuals)
         return tuple(
