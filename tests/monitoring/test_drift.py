@@ -66,7 +66,7 @@ def test_a_change_shows_within_a_few_batches(change, sign):
 
 @pytest.mark.parametrize(("size", "forgetting"), [(50, 1.0), (50, 0.999), (3, 1.0)])
 def test_a_stream_that_does_not_change_raises_no_alarm(size, forgetting):
-    """Of 1,440 batches none: simulations of 30,000 batches had two."""
+    """Of 1,440 batches none: simulations of 30,000 batches had none."""
     for seed in range(8):
         tracker = track(batches(60, seed, size=size), IncrementalPLS(3, forgetting=forgetting))
         assert not tracker.alarms_
