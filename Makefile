@@ -63,13 +63,13 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 
 fuzz: $(VENV)/dev
-	$(BIN)/python -m tests.persistence.fuzz 20000 $(or $(SEED),0)
-	$(BIN)/python -m tests.persistence.fuzz_checkpoints 3000 $(or $(SEED),0)
-	$(BIN)/python -m tests.sources.fuzz 20000 $(or $(SEED),0)
+	$(BIN)/python -m tests.files.fuzz 20000 $(or $(SEED),0)
+	$(BIN)/python -m tests.files.fuzz_checkpoints 3000 $(or $(SEED),0)
+	$(BIN)/python -m tests.data.fuzz 20000 $(or $(SEED),0)
 	$(BIN)/python -m pytest --numprocesses=2 -m hypothesis --hypothesis-profile=new
 
 kill: $(VENV)/dev
-	$(BIN)/python -m tests.persistence.kills 50 $(or $(SEED),0) multipass gram sketch cipls
+	$(BIN)/python -m tests.files.kills 50 $(or $(SEED),0) multipass gram sketch cipls
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/exact.py

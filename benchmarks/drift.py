@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from plstream import IncrementalPLS
-from plstream.inspection import DriftTracker
+from plstream.monitoring import DriftTracker
 
 Float64Array: TypeAlias = NDArray[np.float64]
 Batch: TypeAlias = tuple[Float64Array, Float64Array]

@@ -28,7 +28,7 @@ from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
 from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
-from plstream._compiled import compiled
+from plstream._core.compiled import compiled
 
 Array: TypeAlias = NDArray[Any]
 Float64Array: TypeAlias = NDArray[np.float64]

@@ -30,7 +30,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from plstream import CIPLS, ILFS, IncrementalPLS, InfFS, InfFSS, InfFSU, VIPSelector
-from plstream.progress import listening
+from plstream._core.progress import listening
 from plstream.selection import SelectorComparison, compare_selectors
 
 Array: TypeAlias = NDArray[Any]

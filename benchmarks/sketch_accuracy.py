@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 from plstream import IncrementalPLS
 from plstream.estimators import _streamed
 from plstream.solvers import Factors, Scaling, solve_scaled
-from plstream.statistics import Sketch, sketch
+from plstream.states import Sketch, sketch
 
 Float64Array: TypeAlias = NDArray[np.float64]
 FloatArray: TypeAlias = NDArray[np.floating]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from plstream import IncrementalPLS, open_source
-from plstream.sources import Source
+from plstream.data import Source
 
 Array: TypeAlias = NDArray[Any]
 Place: TypeAlias = tuple[str, dict[str, Any]]

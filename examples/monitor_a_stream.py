@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plstream import IncrementalPLS
-from plstream.inspection import DriftTracker, Monitor
+from plstream.monitoring import DriftTracker, Monitor
 
 RNG = np.random.default_rng(0)
 MIXING = RNG.normal(size=(3, 20))

@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.cross_decomposition import PLSRegression
 
 from plstream import IncrementalPLS, show_progress
-from plstream.progress import track
+from plstream._core.progress import track
 
 N_COLUMNS = 2048
 N_COMPONENTS = 6

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.datasets import load_wine
 
 from plstream import IncrementalPLS
-from plstream.inspection import ExplainedVarianceDisplay, PredictionDisplay, ScoresDisplay, VIPDisplay
+from plstream.plots import ExplainedVarianceDisplay, PredictionDisplay, ScoresDisplay, VIPDisplay
 
 
 def draw(file: Path) -> None:

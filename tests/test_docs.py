@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import plstream
-from plstream import IncrementalPLS, inspection, online, persistence, save, vision
+from plstream import IncrementalPLS, files, monitoring, online, plots, save, vision
+from plstream import report as reports
 from plstream import selection as selectors
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -170,7 +171,7 @@ def test_blocks_of_the_readme_run(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "module", [plstream, inspection, online, persistence, selectors, vision], ids=lambda m: m.__name__
+    "module", [plstream, files, monitoring, online, plots, reports, selectors, vision], ids=lambda m: m.__name__
 )
 def test_every_public_name_has_a_reference(module):
     described = set(

@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._core.progress import show_progress
+    from .data import open_source
     from .estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
+    from .files import load, save
     from .online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
-    from .persistence import load, save
-    from .progress import show_progress
     from .selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector, vip_scores
-    from .sources import open_source
 
 __version__ = "0.1.0"
 
@@ -53,10 +53,10 @@ _HOME = {
     "OLPLS": "online",
     "SGDPLS": "online",
     "VIPSelector": "selection",
-    "load": "persistence",
-    "open_source": "sources",
-    "save": "persistence",
-    "show_progress": "progress",
+    "load": "files",
+    "open_source": "data",
+    "save": "files",
+    "show_progress": "_core.progress",
     "vip_scores": "selection",
 }
 

@@ -19,8 +19,8 @@ from typing import Protocol
 import numpy as np
 from scipy import linalg
 
-from ._types import Float64Array
-from ._warnings import warn_user
+from ._core.types import Float64Array
+from ._core.warnings import warn_user
 
 
 class GramAction(Protocol):

@@ -15,7 +15,7 @@ import pytest
 import plstream
 from plstream import IncrementalPLS, load, open_source, save
 from plstream.cli import errors, main
-from plstream.persistence.checkpoints import CheckpointFolder
+from plstream.files.checkpoints import CheckpointFolder
 
 COMMANDS = ["fit", "transform", "predict", "select", "evaluate", "info", "export", "features", "reproduce"]
 README = Path(__file__).parents[2] / "README.md"
@@ -131,7 +131,7 @@ def test_failures(folder, refused, monkeypatch, error, code, words):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("plstream.persistence.fit_source", fail)
+    monkeypatch.setattr("plstream.files.fit_source", fail)
     assert words in refused("fit", "X.npy", "-t", "y.npy", code=code)
     assert not (folder / "model.plstream").exists()
 
@@ -259,7 +259,7 @@ def test_interrupt_before_there_are_rows(folder):
 
 
 def test_interrupt_of_a_process(folder, refused, monkeypatch):
-    monkeypatch.setattr("plstream.persistence.fit_source", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("plstream.files.fit_source", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     assert "interrupted" in refused("fit", "X.npy", "-t", "y.npy", code=1)
     assert not (folder / "model.plstream").exists()
 
@@ -269,14 +269,14 @@ def test_interrupt_of_a_process(folder, refused, monkeypatch):
 @pytest.mark.parametrize("options", [[], ["--checkpoint", "checkpoint"]])
 def test_ignored_signals_stay_ignored(folder, done, monkeypatch, number, options):
     """As under nohup, and in a shell that starts jobs in the background."""
-    fit_source, reached = plstream.persistence.fit_source, []
+    fit_source, reached = plstream.files.fit_source, []
 
     def signalled(*arguments, **more):
         signal.raise_signal(number)
         reached.append(more["stop"] is None or not more["stop"]())
         return fit_source(*arguments, **more)
 
-    monkeypatch.setattr("plstream.persistence.fit_source", signalled)
+    monkeypatch.setattr("plstream.files.fit_source", signalled)
     before = signal.signal(number, signal.SIG_IGN)
     try:
         done("fit", "X.npy", "-t", "y.npy", *options)

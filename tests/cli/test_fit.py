@@ -275,7 +275,7 @@ def test_progress_and_running_error_on_a_terminal(run, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(progress, "WAIT", 0.0)
     # Blocks of a few rows.
-    monkeypatch.setattr(plstream.sources.source, "_BLOCKS_UNDER_WAY", 64)
+    monkeypatch.setattr(plstream.data.source, "_BLOCKS_UNDER_WAY", 64)
     with monkeypatch.context() as context:
         context.setattr(sys, "stderr", terminal)
         assert run("fit", "X.npy", "-t", "y.npy", "--one-pass", "--memory", "400kB").code == 0
@@ -307,7 +307,7 @@ def test_a_fit_that_is_interrupted_goes_on_from_its_checkpoint(folder, run, monk
     np.save("wide.npy", X)
     np.save("wide_y.npy", X[:, 0] - X[:, 1])
     # Blocks of a few rows.
-    monkeypatch.setattr(plstream.sources.source, "_BLOCKS_UNDER_WAY", 1 << 12)
+    monkeypatch.setattr(plstream.data.source, "_BLOCKS_UNDER_WAY", 1 << 12)
     command = "fit", "wide.npy", "-t", "wide_y.npy", "--one-pass", "--checkpoint", "checkpoint"
     calls, learn = [], IncrementalPLS.partial_fit
 
@@ -335,10 +335,10 @@ def test_a_fit_that_is_interrupted_goes_on_from_its_checkpoint(folder, run, monk
 
 @pytest.mark.usefixtures("folder")
 def test_a_checkpoint_of_other_parameters_is_refused(run, refused, monkeypatch):
-    monkeypatch.setattr(plstream.sources.source, "_BLOCKS_UNDER_WAY", 1 << 16)
+    monkeypatch.setattr(plstream.data.source, "_BLOCKS_UNDER_WAY", 1 << 16)
     command = ["fit", "X.npy", "-t", "y.npy", "--one-pass", "--checkpoint", "checkpoint", "--every-rows", 1]
     with monkeypatch.context() as context:
-        context.setattr(plstream.persistence.checkpoints.CheckpointFolder, "remove", lambda _: None)
+        context.setattr(plstream.files.checkpoints.CheckpointFolder, "remove", lambda _: None)
         assert run(*command).code == 0
     assert "n_components" in refused(*command, "-c", 3, "--force")
 

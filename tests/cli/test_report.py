@@ -8,7 +8,7 @@ from sklearn.metrics import r2_score, root_mean_squared_error
 
 import plstream
 from plstream import CIPLS, IncrementalPLS, VIPSelector, load, open_source, save
-from plstream.inspection import interactive, model_report
+from plstream.report import interactive, model_report
 
 from ..browser import check_page
 
@@ -26,7 +26,7 @@ def model(folder):
 
 
 def test_a_model_and_data(model, folder, done, arrays, monkeypatch):
-    monkeypatch.setattr(plstream.sources.source, "default_rows", lambda *_: 70)
+    monkeypatch.setattr(plstream.data.source, "default_rows", lambda *_: 70)
     assert done("report", "model.plstream", "data.csv", "--target", "y", "-o", "page.html") == ""
     html = (folder / "page.html").read_text(encoding="utf-8")
     text = " ".join(check_page(html, interactive.scripts()).texts)

@@ -10,8 +10,8 @@ from sklearn.metrics import r2_score, root_mean_squared_error
 
 import plstream
 from plstream import CIPLS, IncrementalPLS, IncrementalPLSClassifier, InfFSS, VIPSelector, load, open_source, save
-from plstream.inspection import DriftTracker, Monitor
-from plstream.inspection.scores import Regression
+from plstream.monitoring import DriftTracker, Monitor
+from plstream.report.scores import Regression
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_several_blocks_and_targets(folder, done, arrays, monkeypatch, ending):
     pytest.importorskip("pyarrow") if ending == "parquet" else None
     model = IncrementalPLS(2).fit(arrays.X, np.column_stack([arrays.y, arrays.X[:, 4]]))
     save(model, "model.plstream")
-    monkeypatch.setattr(plstream.sources.source, "default_rows", lambda *_: 70)
+    monkeypatch.setattr(plstream.data.source, "default_rows", lambda *_: 70)
     done("predict", "model.plstream", "X.npy", "-o", f"out.{ending}")
     expected = model.predict(arrays.X)
     if ending == "csv":

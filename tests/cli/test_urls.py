@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..test_urls import SECRET, URLS
+from ..core.test_urls import SECRET, URLS
 
 pytestmark = pytest.mark.usefixtures("folder")
 COMMANDS = {

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
+from plstream._core.progress import listening
 from plstream.distributed import map_reduce
-from plstream.progress import listening
 from tests.oracles import regression_data, relative_error
 
 dask = pytest.importorskip("dask", reason="needs Dask")

@@ -8,10 +8,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 from plstream import IncrementalPLS, VIPSelector
+from plstream._core.progress import listening
 from plstream.distributed import remote, workers
-from plstream.progress import listening
 from tests.oracles import regression_data, relative_error
-from tests.statistics.test_sketch import smallest_cosine, spectrum_data
+from tests.states.test_sketch import smallest_cosine, spectrum_data
 
 dask = pytest.importorskip("dask", reason="needs Dask")
 da = pytest.importorskip("dask.array", reason="needs Dask")

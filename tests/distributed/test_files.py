@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from plstream import IncrementalPLS, IncrementalPLSClassifier, VIPSelector, open_source
+from plstream.data import DataError
 from plstream.distributed import OnWorkers
 from plstream.distributed.workers import Workers
-from plstream.sources import DataError
+from tests.data.formats import FORMATS, opened
 from tests.oracles import relative_error
-from tests.sources.formats import FORMATS, opened
 
 dask = pytest.importorskip("dask", reason="needs Dask")
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plstream import IncrementalPLS, open_source
+from plstream.data import DataError
 from plstream.distributed import map_reduce
 from plstream.distributed.graph import Recipe, units_of
-from plstream.sources import DataError
 from tests.oracles import regression_data, relative_error
 
 

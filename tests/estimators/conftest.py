@@ -7,7 +7,7 @@ import pytest
 def solver(request, monkeypatch):
     """Every way to solve; data counts as small or large whatever its size, and sketches are compressed or not."""
     if request.param == "large multipass":
-        monkeypatch.setattr("plstream.sources.arrays.SMALL_BYTES", 0)
+        monkeypatch.setattr("plstream.data.arrays.SMALL_BYTES", 0)
     if request.param == "small sketch":
         monkeypatch.setattr("plstream.estimators._streamed._SKETCH_SIZE", 12)
         monkeypatch.setattr("plstream.estimators._streamed._SKETCH_SIZE_A_COMPONENT", 1)

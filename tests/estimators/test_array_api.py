@@ -11,9 +11,9 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from plstream import CIPLS, IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV, InfFS, open_source
-from plstream.inspection import DriftTracker, Monitor
+from plstream.monitoring import DriftTracker, Monitor
 
-from ..persistence.models import CASES, data, learn
+from ..files.models import CASES, data, learn
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The rows so far have only:UserWarning"),

@@ -17,7 +17,7 @@ from plstream import (
     VIPSelector,
     open_source,
 )
-from plstream.statistics import Gram
+from plstream.states import Gram
 from tests.oracles import regression_data, relative_error
 
 X, Y = regression_data(30, 5)

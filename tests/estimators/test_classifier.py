@@ -19,7 +19,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from plstream import IncrementalPLS, IncrementalPLSClassifier, VIPSelector, open_source
-from plstream.persistence import fit_source
+from plstream.files import fit_source
 from tests.oracles import dense_pls, relative_error
 from tests.real_data import real_data
 
@@ -538,7 +538,7 @@ def test_any_unit(unit, solver):
 @pytest.mark.parametrize("large", [False, True])
 def test_data_far_from_zero(large, monkeypatch):
     if large:
-        monkeypatch.setattr("plstream.sources.arrays.SMALL_BYTES", 0)
+        monkeypatch.setattr("plstream.data.arrays.SMALL_BYTES", 0)
     X, y = spectra()
     X = np.round(X * 64) / 64
     near = IncrementalPLSClassifier(3).fit(X, y).predict_proba(X)
@@ -551,7 +551,7 @@ def test_data_far_from_zero(large, monkeypatch):
 
 def test_first_row_far_off(monkeypatch):
     """Sums of classes are taken about a row, and that one may be an outlier."""
-    monkeypatch.setattr("plstream.sources.arrays.SMALL_BYTES", 0)
+    monkeypatch.setattr("plstream.data.arrays.SMALL_BYTES", 0)
     X, y = spectra()
     X[0] += 1e6
     model = IncrementalPLSClassifier(3).fit(X, y)

@@ -28,9 +28,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from plstream import IncrementalPLS, IncrementalPLSCV, VIPSelector, open_source
+from plstream.data import Source
 from plstream.estimators._dealing import _hashed, folds_of_groups, folds_of_rows
-from plstream.persistence import fit_source
-from plstream.sources import Source
+from plstream.files import fit_source
 from tests.checks import streaming_checks
 from tests.oracles import dense_pls, regression_data, relative_error
 from tests.real_data import real_data

@@ -15,9 +15,9 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
 from plstream import IncrementalPLSClassifier, IncrementalPLSCV, VIPSelector, load, open_source, save
+from plstream.data import Source
 from plstream.estimators._dealing import folds_of_rows
-from plstream.persistence import fit_source
-from plstream.sources import Source
+from plstream.files import fit_source
 from tests.checks import streaming_checks
 from tests.estimators.test_classifier import spectra
 from tests.estimators.test_cv import MERGES, assert_same_table
@@ -278,7 +278,7 @@ def test_memory_is_as_stated(solver, m):
 
 def test_pictures():
     pytest.importorskip("matplotlib").use("Agg")
-    from plstream.inspection.plots import CrossValidationDisplay
+    from plstream.plots import CrossValidationDisplay
 
     model = IncrementalPLSCV(4).fit(X, Y)
     display = CrossValidationDisplay.from_estimator(model)

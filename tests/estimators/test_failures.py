@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
-from plstream.statistics import Buffered
+from plstream.states import Buffered
 
 from ..oracles import regression_data
 

@@ -80,7 +80,7 @@ def test_more_responses_than_features():
 
 def test_equals_r_on_linnerud(solver):
     expected = np.array(
-        json.loads((Path(__file__).parents[1] / "data" / "r_pls.json").read_text(encoding="utf-8"))[
+        json.loads((Path(__file__).parents[1] / "samples" / "r_pls.json").read_text(encoding="utf-8"))[
             "linnerud, 2 components"
         ]
     )
@@ -100,7 +100,7 @@ def test_equals_r_on_linnerud(solver):
 )
 def test_equals_r_on_gasoline(solver, key, n_components, scale):
     expected = np.array(
-        json.loads((Path(__file__).parents[1] / "data" / "r_pls.json").read_text(encoding="utf-8"))[key]
+        json.loads((Path(__file__).parents[1] / "samples" / "r_pls.json").read_text(encoding="utf-8"))[key]
     )
     data = real_data("spectra/pls_gasoline.npz")
     model = IncrementalPLS(n_components, scale=scale, solver=solver, sketch_size=64).fit(data["NIR"], data["octane"])
@@ -160,7 +160,7 @@ def test_batch_size_does_not_matter(batch_size, solver):
 )
 def test_invariances(n, m, q, scale, way, seed):
     """Order, weights as repeated rows, units and offsets of the data change nothing that they should not."""
-    with mock.patch("plstream.sources.arrays.SMALL_BYTES", 0 if way == "large multipass" else 10**6):
+    with mock.patch("plstream.data.arrays.SMALL_BYTES", 0 if way == "large multipass" else 10**6):
         check_invariances(n, m, q, scale, way.split()[-1], seed)
 
 

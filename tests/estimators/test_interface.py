@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 from plstream import IncrementalPLS
+from plstream.data import ArraySource
 from plstream.solvers import Rereading, Scaling, solve_scaled
-from plstream.sources import ArraySource
 from tests.oracles import dense_pls, regression_data, relative_error
 
 scales = pytest.mark.parametrize("scale", [True, False])
@@ -87,7 +87,7 @@ def test_partial_fit_does_not_solve(monkeypatch):
 @pytest.mark.parametrize(("small_bytes", "n_reads"), [(0, 6), (10**6, 1)])
 def test_reads_of_the_data(monkeypatch, small_bytes, n_reads):
     """A fit of c components reads the data c + 1 times; small data, which is kept, once."""
-    monkeypatch.setattr("plstream.sources.arrays.SMALL_BYTES", small_bytes)
+    monkeypatch.setattr("plstream.data.arrays.SMALL_BYTES", small_bytes)
     X, y = regression_data(60, 9)
     rereading = Rereading(ArraySource(X, y[:, None], batch_size=10))
     solve_scaled(rereading.moments, rereading, Scaling.of(rereading.moments, scale=True), 5)

@@ -9,10 +9,10 @@ from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
 from plstream import IncrementalPLS, load, save
-from plstream.statistics import Gram
+from plstream.states import Gram
 from tests.oracles import precise_pls, regression_data, relative_error
 from tests.real_data import real_data
-from tests.statistics.test_sketch import smallest_cosine, spectrum_data
+from tests.states.test_sketch import smallest_cosine, spectrum_data
 
 
 def test_auto_depends_on_the_number_of_features():
@@ -258,7 +258,7 @@ def test_interrupt_changes_nothing(monkeypatch):
     X, Y = spectrum_data(400, 50, 0.25)
     model = IncrementalPLS(2, solver="sketch", sketch_size=20).partial_fit(X, Y)
     before = model.coef_
-    monkeypatch.setattr("plstream.statistics.sketch.solve_pls", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("plstream.states.sketch.solve_pls", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.partial_fit(X, Y)
     monkeypatch.undo()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import sklearn.datasets
 
+from plstream.data import DataError
 from plstream.experiments.datasets import load_tasks
 from plstream.experiments.datasets.lfw import read_pairs
 from plstream.experiments.datasets.ytf import read_splits
-from plstream.sources import DataError
 from tests.real_data import FOLDER, real_data
 
 from .files import save_features, write_lines

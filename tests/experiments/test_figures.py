@@ -12,9 +12,9 @@ from plstream.experiments.catalogue import EXPERIMENTS
 from plstream.experiments.drawing import STYLES, WIDTH, spread, style
 from plstream.experiments.figures import pictures_of
 from plstream.experiments.inference import exponent, interval
-from plstream.inspection.palette import CLASSES, FAINT, INK
+from plstream.plots.palette import CLASSES, FAINT, INK
 
-from ..inspection.test_report import contrast, luminance
+from ..report.test_report import contrast, luminance
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures need plstream[plot]")
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from plstream.data import DataError
 from plstream.experiments.datasets import data_home, load_tasks
-from plstream.sources import DataError
 
 from .files import save_features, write_lines
 

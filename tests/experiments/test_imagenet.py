@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
+from plstream.data import DataError
 from plstream.experiments.datasets import imagenet, load_tasks
-from plstream.sources import DataError
 from tests.real_data import FOLDER, real_data
 
 from .files import batch, python_2_batch, save_features

@@ -12,7 +12,7 @@ from plstream.experiments.page import page_of
 from plstream.experiments.tables import tables_of
 
 from ..browser import check_page, check_widths
-from ..inspection.test_report import HOSTILE
+from ..report.test_report import HOSTILE
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from plstream.data import DataError
 from plstream.experiments.datasets.pickles import read_pickle
-from plstream.sources import DataError
 
 from .files import batch, python_2_batch
 

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from plstream.data import DataError
 from plstream.experiments.splits import single_split, split_by_fold, stratified_folds
 from plstream.experiments.task import Task
-from plstream.sources import DataError
 
 
 def rows(*numbers):

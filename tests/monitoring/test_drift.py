@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
-from plstream.inspection import DriftTracker, Monitor
+from plstream.monitoring import DriftTracker, Monitor
 
 from ..real_data import real_data
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from plstream import IncrementalPLS, open_source
-from plstream.inspection import Monitor
+from plstream.monitoring import Monitor
 from plstream.monitoring.limits import Q_LIMITS
 from plstream.monitoring.residuals import residual_traces
 

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalPLS
-from plstream.progress import listening
+from plstream._core.progress import listening
 
 from ..checks import fed
 from ..oracles import dense_pls, regression_data, relative_error

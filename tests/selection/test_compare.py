@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold, c
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
-from plstream.progress import listening
+from plstream._core.progress import listening
 from plstream.selection import ILFS, SelectorComparison, compare_selectors, overlap, stability
 
 

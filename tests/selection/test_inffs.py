@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.metrics import mutual_info_score
 
 from plstream import InfFS, InfFSS, InfFSU
-from plstream.progress import listening
+from plstream._core.progress import listening
 from plstream.selection import _edges, inffs
 from plstream.selection._edges import Independence, Largest, LowRank, Mixture
 from plstream.selection._energy import energies
@@ -524,10 +524,10 @@ def test_what_does_not_fit_is_refused_at_once(monkeypatch):
     needed = 80 * 12 * 2 + 4 * 12**2 + 8 * 12 * (2 * 80 + 3 * 12)
     steps = []
     with listening(steps.append):
-        monkeypatch.setattr("plstream.memory.available_bytes", lambda: needed - 1)
+        monkeypatch.setattr("plstream._core.memory.available_bytes", lambda: needed - 1)
         with pytest.raises(MemoryError, match="A graph of 12 features by ranks of 80 rows needs"):
             InfFS().fit(X)
-        monkeypatch.setattr("plstream.memory.available_bytes", lambda: needed)
+        monkeypatch.setattr("plstream._core.memory.available_bytes", lambda: needed)
         with pytest.raises(MemoryError, match='solver="dense" with 30 features needs'):
             InfFS(supervised=True, solver="dense").fit(np.ones((2, 30)), [0, 1])
         assert {step.label for step in steps} <= {"deviations", "Fisher's criterion"}

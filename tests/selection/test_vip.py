@@ -25,7 +25,7 @@ from plstream.solvers import importance
 from tests.oracles import dense_pls, regression_data
 from tests.real_data import real_data
 
-FIGURES = json.loads((Path(__file__).parents[1] / "data" / "r_vip.json").read_text(encoding="utf-8"))
+FIGURES = json.loads((Path(__file__).parents[1] / "samples" / "r_vip.json").read_text(encoding="utf-8"))
 solvers = pytest.mark.parametrize("solver", ["multipass", "gram", "sketch"])
 scales = pytest.mark.parametrize("scale", [True, False])
 responses = pytest.mark.parametrize("q", [1, 3])

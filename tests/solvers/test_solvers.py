@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from plstream.data import ArraySource
 from plstream.solvers import Rereading, solve_pls
-from plstream.sources import ArraySource
-from plstream.statistics import Gram
+from plstream.states import Gram
 from tests.oracles import dense_pls, regression_data, relative_error
 
 

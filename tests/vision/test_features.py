@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import plstream
-from plstream.progress import listening
-from plstream.sources import DataError
+from plstream._core.progress import listening
+from plstream.data import DataError
 from plstream.vision import extract_features, features, partial
 from plstream.vision.images import Preprocessing
 from tests.real_data import FOLDER, real_data

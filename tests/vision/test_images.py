@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from plstream.sources import DataError
+from plstream.data import DataError
 from plstream.vision import find_images, pair_differences
 from plstream.vision.images import IMAGENET_MEAN, IMAGENET_STD, Preprocessing, read_image
 
@@ -302,6 +302,6 @@ def test_wrong_pairs(pairs):
 def test_differences_that_do_not_fit(monkeypatch):
     with pytest.raises(DataError, match="out must be float32"):
         pair_differences(np.zeros((2, 3)), [[0, 1]], out=np.empty((1, 2), np.float32))
-    monkeypatch.setattr("plstream.memory.available_bytes", lambda: 10)
+    monkeypatch.setattr("plstream._core.memory.available_bytes", lambda: 10)
     with pytest.raises(MemoryError, match="The differences of 1 pairs of 3 features needs"):
         pair_differences(np.zeros((2, 3)), [[0, 1]])

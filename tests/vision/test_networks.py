@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from plstream.sources import DataError
+from plstream.data import DataError
 from plstream.vision import VGG16_LAYERS, vgg16
 from plstream.vision.graphs import graph_up_to
 from plstream.vision.network import Network

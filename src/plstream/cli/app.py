@@ -14,7 +14,7 @@ import typer
 
 import plstream
 
-from .._urls import redacted
+from .._core.urls import redacted
 from . import errors
 from .evaluate import evaluate
 from .export import export

@@ -8,12 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from .._types import Array
+from .._core.progress import track
+from .._core.types import Array
+from ..data import DataError, Source
 from ..estimators._sources import validate_source
+from ..files import load
 from ..monitoring import DriftTracker, Monitor
-from ..persistence import load
-from ..progress import track
-from ..sources import DataError, Source
 from .options import open_data
 from .output import ENDINGS, require_free, writing
 from .progress import shown

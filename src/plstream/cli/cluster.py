@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
 
-from ..sources import Source
-from ..sources.errors import needed
+from .._core.errors import needed
+from ..data import Source
 from .errors import tell
 from .methods import Method, reads_again
 from .progress import is_shown

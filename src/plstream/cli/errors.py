@@ -6,7 +6,7 @@ import errno
 import re
 import sys
 
-from .._urls import redacted
+from .._core.urls import redacted
 
 FAILED = 1
 WRONG = 2

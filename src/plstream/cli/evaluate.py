@@ -21,7 +21,7 @@ def evaluate(
     plstream evaluate model.plstream test.csv --target moisture
     plstream evaluate model.plstream test.npy --target labels.npy
     """
-    from ..inspection.scores import Score, score_for
+    from ..report.scores import Score, score_for
     from .applying import in_blocks, load_model, open_for
     from .output import print_table
     from .progress import shown

@@ -39,7 +39,7 @@ def export(
     \b
     plstream export model.plstream -o model.onnx
     """
-    from ..persistence import export_onnx
+    from ..files import export_onnx
     from .applying import load_model
     from .output import require_free
 

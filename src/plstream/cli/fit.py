@@ -100,7 +100,7 @@ def fit(
     plstream fit 'year/*.parquet' --target y --cluster tcp://scheduler:8786
     cat log.ndjson | plstream fit - --format ndjson --target y -c 3
     """
-    from ..persistence import Stopped, fit_source, load, save
+    from ..files import Stopped, fit_source, load, save
     from .cluster import fit_on_workers, require_for_cluster, workers_of
     from .errors import FAILED, tell
     from .plan import plan_memory

@@ -26,7 +26,7 @@ def info(
     plstream info spectra.csv --target moisture
     """
     if data_format is None and _is_model(Path(file)):
-        from ..persistence import load
+        from ..files import load
 
         if target or columns or exclude:
             raise ValueError(f"{file} is a model, which has no columns to choose: leave out what is for data.")
@@ -48,7 +48,7 @@ def info(
 
 def _is_model(path: Path) -> bool:
     """Return whether a file is named or begins like a model: eight bytes with the length of a header of JSON."""
-    from ..persistence.container import LONGEST_HEADER
+    from ..files.container import LONGEST_HEADER
 
     if not path.is_file():
         return False
@@ -75,7 +75,7 @@ def _of_loaded(loaded: Any) -> dict[str, Any]:
 def _of_model(model: Any) -> dict[str, Any]:
     from sklearn.utils.validation import check_is_fitted
 
-    from ..sources.columns import listed
+    from ..data.columns import listed
     from .summary import summary
 
     facts: dict[str, Any] = {"class": type(model).__name__}
@@ -100,8 +100,8 @@ def _of_data(
     exclude: list[str] | None,
     **options: Any,
 ) -> dict[str, Any]:
-    from ..memory import in_words
-    from ..sources.columns import listed
+    from .._core.memory import in_words
+    from ..data.columns import listed
     from .progress import shown
 
     text = [] if columns or data == "-" else _text_to_leave_out(data, target, exclude, **options)
@@ -127,7 +127,7 @@ def _text_to_leave_out(
     data: str, target: list[str] | None, exclude: list[str] | None, data_format: Format | None, **options: Any
 ) -> list[str]:
     """Return columns of text that are not spoken of: one looks at data before one knows what to leave out."""
-    from ..sources import text_columns
+    from ..data import text_columns
 
     known = {*as_list(target), *as_list(exclude)}
     found = text_columns(data, format=None if data_format is None else data_format.value, **options)

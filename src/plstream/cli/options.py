@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from ..sources import Source
+    from ..data import Source
 
 _TAB = "\t"
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30}
@@ -130,8 +130,8 @@ def open_data(
     names: Any = None,
 ) -> Source:
     """Open data with the options of a command; ``names`` are those of the columns that a model has, if it has such."""
-    from ..sources import open_source
-    from ..sources.columns import NamesIfAny
+    from ..data import open_source
+    from ..data.columns import NamesIfAny
 
     return open_source(
         data,
@@ -145,7 +145,7 @@ def open_data(
 
 
 def _as_columns(texts: list[str] | None) -> list[Any] | None:
-    from ..sources.columns import NameOrNumber
+    from ..data.columns import NameOrNumber
 
     return [NameOrNumber(entry) for entry in as_list(texts)] or None
 

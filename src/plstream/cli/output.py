@@ -13,10 +13,10 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
-from .._types import Array
-from .._urls import local_path
-from ..persistence import replacing
-from ..sources.errors import needed
+from .._core.errors import needed
+from .._core.types import Array
+from .._core.urls import local_path
+from ..files import replacing
 
 STANDARD_OUTPUT = "-"
 # The header of a .npy file is written when all rows are: as long as one of any number of rows is.

@@ -6,12 +6,12 @@ from typing import Any
 
 from sklearn.base import clone
 
+from .._core.memory import in_words, require_memory
+from .._core.tiles import SMALL_BYTES
+from ..data import Source
 from ..estimators._streamed import StreamedPLS
-from ..memory import in_words, require_memory
 from ..online import IncrementalLDA
 from ..online.lda import BLOCK_ROWS
-from ..sources import Source
-from ..sources.blocks import SMALL_BYTES
 from . import errors
 
 _LEAST_BLOCKS = 8

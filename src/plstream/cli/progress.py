@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from .._types import Array
-from ..inspection.scores import Score, score_for
-from ..progress import ProgressBar, Step, listening
+from .._core.progress import ProgressBar, Step, listening
+from .._core.types import Array
+from ..report.scores import Score, score_for
 
 # Seconds before a bar appears.
 WAIT = 0.5

@@ -35,8 +35,8 @@ def report(
     plstream report model.plstream -o report.html
     plstream report model.plstream test.csv --target moisture -o report.html
     """
-    from ..inspection import model_report
-    from ..inspection.interactive import scripts
+    from ..report import model_report
+    from ..report.interactive import scripts
     from .applying import load_model, open_for
     from .errors import tell
     from .output import STANDARD_OUTPUT, require_free

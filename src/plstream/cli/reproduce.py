@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._urls import local_path
+from .._core.urls import local_path
 from .options import as_list
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def reproduce(
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """Keep other runs out of a folder: each would write what the other does not know of."""
-    from ..persistence.files import locked_file
+    from ..files.files import locked_file
 
     lock = locked_file(folder / "lock")
     if lock is None:
@@ -159,8 +159,8 @@ def _known_methods(names: list[str], experiments: list[Experiment]) -> list[str]
 
 def _show_plan(parts: list[Part], jobs: int) -> None:
     """Say what will be run, how long that takes and how much memory, and what is less than was asked for."""
+    from .._core.memory import in_words
     from ..experiments.plan import in_time, planned_seconds
-    from ..memory import in_words
 
     for part in parts:
         size = f"{len(part.methods)} methods, {part.n_splits} split(s)"

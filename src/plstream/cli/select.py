@@ -12,7 +12,7 @@ from .methods import Method, new_model, reads_again
 from .options import Columns, Components, Data, DataFormat, Delimiter, Exclude, Force, Header, Target, open_data
 
 if TYPE_CHECKING:
-    from ..sources import Source
+    from ..data import Source
 
 
 class Ranking(StrEnum):
@@ -101,7 +101,7 @@ def _vip(source: Source, method: Method, components: int | None, keep: float | N
     """Return a selector from a model that reads the rows in blocks."""
     import plstream
 
-    from ..persistence import fit_source
+    from ..files import fit_source
 
     model = new_model(method, n_components=components)
     fit_source(model, source, one_pass=not (source.rereadable and reads_again(method)))
@@ -114,7 +114,7 @@ def _ranked(source: Source, method: Ranking, keep: float | None) -> Any:
 
     import plstream
 
-    from ..memory import require_memory
+    from .._core.memory import require_memory
 
     mapped = source.mapped()
     if mapped is None:
@@ -147,7 +147,7 @@ def _write(rows: list[dict[str, Any]], output: Path | None, *, force: bool) -> N
     import io
     import json
 
-    from ..persistence import replacing
+    from ..files import replacing
     from .output import print_table
 
     if output is None:

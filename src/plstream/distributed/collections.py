@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from .._warnings import warn_user
-from ..sources.errors import needed
+from .._core.errors import needed
+from .._core.warnings import warn_user
 from .graph import Graph, Key, LoadedBlock, is_future
 from .remote import RemoteBlocks
 

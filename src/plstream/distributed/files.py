@@ -7,8 +7,8 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from ..sources import DataError, Source
-from ..sources.errors import needed
+from .._core.errors import needed
+from ..data import DataError, Source
 from .collections import Layout, Remote
 from .graph import Rows
 from .remote import RemoteBlocks

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..sources import DataError, Source
+from ..data import DataError, Source
 
 # Blocks that are in the memory of workers, perhaps of different ones, are brought together only if they are this small:
 # with every read they would travel again.
@@ -145,7 +145,7 @@ def located(blocks: Iterator[LoadedBlock], seen: list[str]) -> Iterator[LoadedBl
 
 def run_unit(unit: Unit | HeldUnit, fold: Any, values: Sequence[Any]) -> Any:
     """Return what ``fold`` makes of the blocks of a unit; errors of data say in which of them."""
-    from ..parallel import single_threaded_blas
+    from .._core.threads import single_threaded_blas
 
     seen: list[str] = []
     # Threads are for blocks: with BLAS's own beside them there would be too many.

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
-from ..sources.errors import needed
+from .._core.errors import needed
+from .._core.types import Array
 from .collections import are_delayed, in_whole_rows, is_frame
 
 

@@ -7,7 +7,7 @@ from math import ceil, log2
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from ..memory import in_words
+from .._core.memory import in_words
 from .graph import (
     Graph,
     Held,

@@ -7,8 +7,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from ..memory import available_bytes
-from ..progress import counting
+from .._core.memory import available_bytes
+from .._core.progress import counting
 from .graph import Graph, Key
 
 # Beyond this share of its memory a worker of Dask is about to write to disk, to pause and to be restarted.

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._types import Array, Float64Array
-from ..sources import ArraySource, Source
-from ._base import unchanged_on_failure, validate_rows, validate_weight
+from .._core.labels import Labels, as_labels, balanced_weights, require_known, united
+from .._core.projection import centred_product
+from .._core.types import Array, Float64Array
+from .._core.validation import unchanged_on_failure, validate_rows, validate_weight
+from ..data import ArraySource, Source
 from ._collections import CollectionRows, is_collection, label_counts
 from ._decision import Decision, against_the_first, by_lda, by_response, require_priors
-from ._labels import Labels, as_labels, balanced_weights, require_known, united
-from ._projection import centred_product
 from ._sources import (
     SourceRows,
     by_blocks,

@@ -25,14 +25,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from .._types import Array, Rows
+from .._core.labels import Labels, as_labels, balanced_weights, is_text, require_known
+from .._core.tiles import SMALL_BYTES
+from .._core.types import Array, Rows
+from .._core.validation import NoWeightError, located_errors, unchanged_on_failure, validate_rows
+from ..data import Block, Source
 from ..distributed import LoadedBlock, Remote, collection_of, is_collection, lazily, rows_of
 from ..solvers.multipass import Part
-from ..sources import Block, Source
-from ..sources.blocks import SMALL_BYTES
-from ..statistics.moments import aged
-from ._base import NoWeightError, located_errors, unchanged_on_failure, validate_rows
-from ._labels import Labels, as_labels, balanced_weights, is_text, require_known
+from ..states.moments import aged
 
 __all__ = ["CollectionRows", "apply_lazily", "is_collection", "label_counts", "learn_collection"]
 

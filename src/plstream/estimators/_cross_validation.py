@@ -9,10 +9,10 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from .._types import Float64Array
+from .._core.types import Float64Array
 from ..solvers import Scaling, held_out_errors, solve_scaled
-from ..statistics import Gram, Sketch
-from ..statistics.folds import all_but_one
+from ..states import Gram, Sketch
+from ..states.folds import all_but_one
 from ._expected_accuracy import expected_accuracies
 from ._solution import Solution
 

@@ -18,7 +18,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.validation import _num_samples
 
-from .._types import Array, Float64Array, Rows
+from .._core.types import Array, Float64Array, Rows
 
 FoldNumbers: TypeAlias = NDArray[np.int64]
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from .._types import Float64Array
+from .._core.types import Float64Array
 from ._solution import Solution
 
 # Share of the variance in a direction that is within classes, at the least.

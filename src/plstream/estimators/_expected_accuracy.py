@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from .._types import Float64Array
-from ..statistics import Gram, Sketch
+from .._core.types import Float64Array
+from ..states import Gram, Sketch
 from ._decision import Decision, by_lda, least_within
 from ._solution import Solution
 

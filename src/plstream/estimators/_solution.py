@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from .._types import Float64Array
+from .._core.types import Float64Array
 from ..solvers import Condensed, Factors, Scaling, importance, solve_scaled
-from ..statistics import Moments
-from ..statistics.moments import require_resolution
+from ..states import Moments
+from ..states.moments import require_resolution
 
 
 class Solved:

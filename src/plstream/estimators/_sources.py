@@ -10,14 +10,14 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._types import Array, Float64Array, Rows
-from .._warnings import warn_user
-from ..progress import track
-from ..sources import ArraySource, Block, DataError, Source
-from ..sources.blocks import SMALL_BYTES
-from ..sources.reading import NoRoomError, TemporaryCopy
-from ..sources.table import Piece
-from ._base import require_numbers, validate_rows
+from .._core.progress import track
+from .._core.tiles import SMALL_BYTES
+from .._core.types import Array, Float64Array, Rows
+from .._core.validation import require_numbers, validate_rows
+from .._core.warnings import warn_user
+from ..data import ArraySource, Block, DataError, Source
+from ..data.reading import NoRoomError, TemporaryCopy
+from ..data.table import Piece
 from ._collections import CollectionRows, apply_lazily, is_collection
 
 # Blocks that threads may be working on. A source counts on eight with those that are being read.

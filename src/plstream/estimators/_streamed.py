@@ -16,17 +16,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._types import Float64Array, FloatArray, Rows
-from .._warnings import warn_user
-from ..parallel import single_threaded_blas
-from ..progress import track
+from .._core.progress import track
+from .._core.projection import centred_product
+from .._core.threads import single_threaded_blas
+from .._core.types import Float64Array, FloatArray, Rows
+from .._core.validation import NoWeightError, located_errors, unchanged_on_failure
+from .._core.warnings import warn_user
+from ..data import ArraySource
+from ..data.blocks import Block
 from ..solvers import Journal, Rereading
-from ..sources import ArraySource
-from ..sources.blocks import Block
-from ..statistics import Buffered, Gram, Sketch
-from ._base import NoWeightError, located_errors, unchanged_on_failure
+from ..states import Buffered, Gram, Sketch
 from ._collections import CollectionRows, is_collection, learn_collection
-from ._projection import centred_product
 from ._solution import Solution, SolvedAttributes
 from ._sources import SourceRows, by_blocks
 

@@ -15,20 +15,20 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._types import Array, Float64Array, Rows
-from .._warnings import warn_user
-from ..progress import track
-from ..sources import ArraySource, Source
-from ..statistics import Folds, Gram, Sketch
-from ..statistics.folds import all_but_one, merged
-from ._base import located_errors, unchanged_on_failure
+from .._core.labels import is_text
+from .._core.progress import track
+from .._core.projection import centred_product
+from .._core.types import Array, Float64Array, Rows
+from .._core.validation import located_errors, unchanged_on_failure
+from .._core.warnings import warn_user
+from ..data import ArraySource, Source
+from ..states import Folds, Gram, Sketch
+from ..states.folds import all_but_one, merged
 from ._classes import OfLabels, for_labels
 from ._collections import is_collection, learn_collection
 from ._cross_validation import ClassCrossValidation, CrossValidation
 from ._dealing import Dealing, as_groups, as_vector, folds_of_splits
 from ._decision import by_lda
-from ._labels import is_text
-from ._projection import centred_product
 from ._solution import Solution
 from ._sources import SourceRows, as_numbers, by_blocks, require_target, validate_source
 from ._streamed import warn_of_small_sketch

@@ -12,11 +12,11 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
 
-from .._types import Array, Float64Array, FloatArray, Rows
-from ..sources import ArraySource, Source
-from ._base import as_numpy, unchanged_on_failure, validate_training_rows
+from .._core.projection import centred_product
+from .._core.types import Array, Float64Array, FloatArray, Rows
+from .._core.validation import as_numpy, unchanged_on_failure, validate_training_rows
+from ..data import ArraySource, Source
 from ._collections import CollectionRows, is_collection
-from ._projection import centred_product
 from ._solution import NotKept
 from ._sources import SourceRows, as_numbers, by_blocks, require_target, rows_to_read_again, validate_source
 from ._streamed import StreamedPLS

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._types import Array
-from ..inspection.report import Verdict
+from .._core.types import Array
+from ..report.html import Verdict
 from . import paper
 from .inference import FEWEST, interval, paired_t_test
 from .tables import TITLES, Result, by_run, by_split, found_of, share_between

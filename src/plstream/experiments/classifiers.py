@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
+from .._core.types import Array
 from ..online import IncrementalLDA
 from .settings import Settings
 

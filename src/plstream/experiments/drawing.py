@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..inspection.palette import FAINT, GRID, INK, PAPER
+from ..plots.palette import FAINT, GRID, INK, PAPER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

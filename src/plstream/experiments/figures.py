@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..inspection.palette import CLASS_MARKERS, CLASSES, FAINT, GRID, INK, PAPER
+from ..plots.palette import CLASS_MARKERS, CLASSES, FAINT, GRID, INK, PAPER
 from . import drawing, paper
 from .catalogue import EXPERIMENTS
 from .drawing import STYLES, Rows

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._types import Array, Float64Array
+from .._core.types import Array, Float64Array
 from .methods import METHODS, Projection, fitted, in_blocks, scores_of
 from .protocol import Cell, NotPossibleError, Setting, choose_components
 from .task import Rows, Task

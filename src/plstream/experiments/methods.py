@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array, Float64Array, FloatArray
+from .._core.types import Array, Float64Array, FloatArray
 from ..estimators import IncrementalPLS
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
 from ..online._base import NotFiniteError

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..persistence.files import replacing
-from ..progress import track
-from ..sources.errors import needed
+from .._core.errors import needed
+from .._core.progress import track
+from ..files.files import replacing
 from .figures import Picture, pictures_of
 from .page import page_of
 from .tables import tables_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..inspection.report import Page, Section
+from ..report.html import Page, Section
 from .catalogue import EXPERIMENTS
 from .claims import WORDS, Finding, compared, findings_of, in_words
 from .drawing import STYLES

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..memory import available_bytes, in_words
-from ..parallel import single_threaded_blas
-from ..progress import track
+from .._core.memory import available_bytes, in_words
+from .._core.progress import track
+from .._core.threads import single_threaded_blas
 from .catalogue import TIME, Experiment
 from .methods import METHODS, Projection
 from .settings import Settings

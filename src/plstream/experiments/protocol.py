@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import FloatArray
+from .._core.types import FloatArray
 from .classifiers import accuracy
 from .methods import METHODS, fitted, scores_of
 from .settings import Settings

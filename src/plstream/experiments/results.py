@@ -23,9 +23,9 @@ import numpy as np
 
 import plstream
 
-from .._urls import local_path, redacted
-from ..persistence.container import require_known_format
-from ..persistence.files import replacing
+from .._core.urls import local_path, redacted
+from ..files.container import require_known_format
+from ..files.files import replacing
 from .protocol import Cell
 from .settings import Settings
 from .task import Task

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..parallel import single_threaded_blas
-from ..progress import listening, track
+from .._core.progress import listening, track
+from .._core.threads import single_threaded_blas
 from .catalogue import EXPERIMENTS, TIME
 from .plan import Part
 from .protocol import Cell, Setting

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
+from .._core.types import Array
 from ..estimators import IncrementalPLS
 from ..online import CIPLS
 from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector

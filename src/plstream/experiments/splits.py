@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import Array
+from .._core.types import Array
 from .task import Split
 
 FOLDS = 10

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import Array
-from ..sources.errors import DataError, first_not_finite
+from .._core.errors import DataError, first_not_finite
+from .._core.types import Array
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]

@@ -13,9 +13,9 @@ from contextlib import suppress
 
 import numpy as np
 
-from .._types import Array
+from .._core.progress import listening
+from .._core.types import Array
 from ..online._base import NotFiniteError
-from ..progress import listening
 from .methods import METHODS, Method, Projection
 from .protocol import Cell
 from .settings import Settings

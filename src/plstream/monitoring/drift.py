@@ -11,11 +11,11 @@ from scipy import linalg
 from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 
-from .._types import Array, Float64Array
-from ..estimators._base import as_numpy, unchanged_on_failure, validate_rows, validate_weight
+from .._core.types import Array, Float64Array
+from .._core.validation import as_numpy, unchanged_on_failure, validate_rows, validate_weight
+from ..data import Source
 from ..estimators._solution import Solution, SolvedAttributes
-from ..sources import Source
-from ..statistics import Moments
+from ..states import Moments
 from .cusum import WARM_UP, Cusum
 from .names import feature_names
 from .pipelines import instead_of
@@ -135,7 +135,7 @@ class DriftTracker:
     --------
     >>> import numpy as np
     >>> from plstream import IncrementalPLS
-    >>> from plstream.inspection import DriftTracker
+    >>> from plstream.monitoring import DriftTracker
     >>> rng = np.random.default_rng(0)
     >>> tracker = DriftTracker(IncrementalPLS(n_components=2))
     >>> for i in range(60):

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from .._types import Array, Float64Array, Rows
+from .._core.tiles import require_finite
+from .._core.types import Array, Float64Array, Rows
 from ..estimators._collections import is_collection
 from ..estimators._solution import Solution, SolvedAttributes
 from ..estimators._sources import by_blocks
-from ..sources.blocks import require_finite
-from ..statistics import Gram, Sketch
+from ..states import Gram, Sketch
 from .limits import Q_LIMITS, Traces, t2_limit
 from .names import feature_names
 from .pipelines import instead_of
@@ -110,7 +110,7 @@ class Monitor:
     --------
     >>> import numpy as np
     >>> from plstream import IncrementalPLS
-    >>> from plstream.inspection import Monitor
+    >>> from plstream.monitoring import Monitor
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 3)) @ rng.normal(size=(3, 20)) + 0.1 * rng.normal(size=(2000, 20))
     >>> y = X[:, 0] + X[:, 1]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from .._types import Array
+from .._core.types import Array
 from .pipelines import last_step
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from ..data import Source
 from ..estimators._collections import is_collection
-from ..sources import Source
 
 
 def instead_of(model: Any) -> str:

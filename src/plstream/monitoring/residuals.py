@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Float64Array, Rows
+from .._core.tiles import dense_tiles
+from .._core.types import Float64Array, Rows
 from ..estimators._solution import Solution, SolvedAttributes
-from ..sources.blocks import dense_tiles
-from ..statistics import Gram, Moments, Sketch
+from ..states import Gram, Moments, Sketch
 from .limits import Traces
 
 # What is formed of a sketch at a time.

@@ -15,17 +15,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._types import Array, Float64Array, FloatArray, Rows
-from .._warnings import warn_user
-from ..estimators._base import located_errors, unchanged_on_failure, validate_rows
-from ..estimators._labels import as_target, require_label_vector
-from ..estimators._projection import centred_product
+from .._core.aligned import aligned_empty
+from .._core.labels import as_target, require_label_vector
+from .._core.progress import track
+from .._core.projection import centred_product
+from .._core.threads import ordered_map
+from .._core.types import Array, Float64Array, FloatArray, Rows
+from .._core.validation import located_errors, unchanged_on_failure, validate_rows
+from .._core.warnings import warn_user
+from ..data import ArraySource, Source
 from ..estimators._sources import SourceRows, by_blocks, require_target, validate_source
-from ..parallel import ordered_map
-from ..progress import track
-from ..sources import ArraySource, Source
 from ._centring import RunningMean, tile_rows, tiles
-from ._memory import aligned_empty
 from ._targets import Targets, is_labels
 
 # A few milliseconds, which is what it takes to start threads several times over.

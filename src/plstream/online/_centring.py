@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import Float64Array, FloatArray, Rows
-from ._memory import Copied
+from .._core.aligned import Copied
+from .._core.types import Float64Array, FloatArray, Rows
 
 # Rows that are worked on at a time: they stay in a core's cache, and calls of compiled code are few.
 _TILE_BYTES = 1 << 20
@@ -17,7 +17,7 @@ _LEAST_TILE_ROWS = 8
 
 def tiles(X: Rows, step: int) -> Iterator[tuple[slice, FloatArray]]:
     """Yield X in parts of a few rows each, in a form that the compiled loops can read."""
-    from .._compiled import readable
+    from .._core.compiled import readable
 
     for rows, part in readable(X):
         for start in range(0, len(part), step):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from .._types import Float64Array
+from .._core.types import Float64Array
 from ..estimators._solution import FromFactors
 from ..solvers import Factors
 from ._base import Stream

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array, Float64Array
-from ..estimators._labels import KINDS, Labels
+from .._core.labels import KINDS, Labels
+from .._core.types import Array, Float64Array
 
 
 @dataclass(frozen=True)

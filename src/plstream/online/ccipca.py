@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .._types import Array, Float64Array
+from .._core.aligned import Copied
+from .._core.types import Array, Float64Array
 from ..estimators._solution import Solved
 from ._base import Stream, Tile, Unsupervised
 from ._centring import with_positive_peaks
-from ._memory import Copied
 
 Amnesic = float | tuple[float, float, float]
 

@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from .._types import Array, Float64Array
-from ..estimators._projection import centred_product
+from .._core.aligned import Copied
+from .._core.projection import centred_product
+from .._core.types import Array, Float64Array
 from ..estimators._solution import Solved
 from ..estimators._sources import by_blocks
 from ..solvers import Factors
 from ._base import Stream, Supervised, Tile, for_each_column
-from ._memory import Copied
 from ._side_by_side import SideBySide, rotations
 
 

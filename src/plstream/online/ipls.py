@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .._types import Float64Array
+from .._core.aligned import Copied
+from .._core.types import Float64Array
 from ..estimators._solution import Solved
 from ._base import Stream, Supervised, Tile
 from ._centring import with_positive_peaks
-from ._memory import Copied
 from .ccipca import CCIPCA, Amnesic, PrincipalDirections, in_units_of_data
 
 # Less than this share of what a covariance could be is a rounding error.

@@ -14,15 +14,15 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._types import Array, Float64Array, Rows
+from .._core.aligned import Copied
+from .._core.labels import as_labels
+from .._core.projection import centred_product
+from .._core.types import Array, Float64Array, Rows
 from ..estimators._decision import Decision, against_the_first, log_priors, require_priors
-from ..estimators._labels import as_labels
-from ..estimators._projection import centred_product
 from ..estimators._solution import Solved
 from ..estimators._sources import by_blocks
 from ._base import Stream, Supervised, Tile
 from ._centring import unit_of, with_positive_peaks
-from ._memory import Copied
 
 # Up to this many features "auto" keeps the scatter: 32 MiB, and a solution in seconds.
 _MODERATE_FEATURES = 2048

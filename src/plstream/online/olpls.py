@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .._types import Float64Array
+from .._core.aligned import Copied
+from .._core.types import Float64Array
 from ..estimators._solution import Solved
 from ..solvers import Factors
 from ._base import Stream, Supervised, Tile, for_each_column
 from ._centring import with_positive_peaks
-from ._memory import Copied
 from ._side_by_side import SideBySide, rotations
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._types import Array, Float64Array
+from .._core.aligned import Copied
+from .._core.types import Array, Float64Array
 from ..estimators._solution import Solved
 from ._base import Stream, Supervised, Tile
 from ._centring import with_positive_peaks
-from ._memory import Copied
 
 Factors = tuple[Float64Array, Float64Array, Float64Array]
 

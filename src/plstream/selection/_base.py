@@ -15,10 +15,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from .._types import Array, Float64Array
-from .._warnings import warn_user
-from ..estimators._base import as_numpy, unchanged_on_failure
-from ..sources.blocks import require_finite
+from .._core.tiles import require_finite
+from .._core.types import Array, Float64Array
+from .._core.validation import as_numpy, unchanged_on_failure
+from .._core.warnings import warn_user
 
 # Scores that are closer than this share of them differ by no more than rounding errors, and so do those that are
 # closer than this share of the largest one.

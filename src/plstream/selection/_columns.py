@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from .._types import Array, Float64Array
-from ..parallel import ordered_map
-from ..progress import track
+from .._core.progress import track
+from .._core.threads import ordered_map
+from .._core.types import Array, Float64Array
 
 Result = TypeVar("Result")
 

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 
-from .._types import Array, Float64Array
-from ..memory import require_memory
-from ..parallel import blas_threads, ordered_map
-from ..progress import track
+from .._core.memory import require_memory
+from .._core.progress import track
+from .._core.threads import blas_threads, ordered_map
+from .._core.types import Array, Float64Array
 from ._columns import map_features
 from ._relevance import centred_ranks
 

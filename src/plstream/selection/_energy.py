@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 from scipy import linalg
 
-from .._types import Float64Array
-from ..memory import require_memory
+from .._core.memory import require_memory
+from .._core.types import Float64Array
 from ._edges import Edges
 
 # Of the length of the vector of energies.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from .._types import Array, Float64Array
+from .._core.types import Array, Float64Array
 from ._columns import map_features
 
 # What the code of infFS_S puts in for an empty bin.

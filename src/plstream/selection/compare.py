@@ -15,8 +15,8 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 
-from .._types import Float64Array
-from ..progress import listening, track
+from .._core.progress import listening, track
+from .._core.types import Float64Array
 from ._base import number_to_keep, ranks
 
 Ranking = NDArray[np.intp]

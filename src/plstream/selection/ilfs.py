@@ -13,9 +13,9 @@ from scipy.special import expit, logit
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._types import Array, Float64Array
-from .._warnings import warn_user
-from ..progress import track
+from .._core.progress import track
+from .._core.types import Array, Float64Array
+from .._core.warnings import warn_user
 from ._base import FeatureRanking, needs_labels
 from ._columns import map_features
 from ._relevance import to_common_size

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._types import Array, Float64Array
+from .._core.types import Array, Float64Array
 from ._base import TIE, FeatureRanking, needs_labels
 from ._edges import Edges, Independence, Largest, LowRank, Mixture
 from ._energy import energies

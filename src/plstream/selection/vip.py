@@ -18,13 +18,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._types import Array, Float64Array
+from .._core.types import Array, Float64Array
+from ..data import Source
 from ..distributed import Remote
 from ..estimators import IncrementalPLS
 from ..estimators._collections import apply_lazily, is_collection
 from ..estimators._solution import Solved
 from ..solvers import column_lengths, importance
-from ..sources import Source
 from ._base import A_NUMBER_OR_SHARE, TIE, NumpySelector, number_to_keep, ranking_of
 
 

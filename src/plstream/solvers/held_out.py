@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._types import Float64Array
+from .._core.types import Float64Array
 from ..pls import Factors, GramAction
-from ..statistics.moments import Moments
+from ..states.moments import Moments
 from .scaling import Scaling, Units
 
 

@@ -14,11 +14,12 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from .._types import Float64Array
-from ..parallel import ordered_map
-from ..progress import track
-from ..sources.blocks import Block, dense_tiles
-from ..statistics.moments import ROUNDING, Moments, aged, centred_rows, moments_of
+from .._core.progress import track
+from .._core.threads import ordered_map
+from .._core.tiles import dense_tiles
+from .._core.types import Float64Array
+from ..data.blocks import Block
+from ..states.moments import ROUNDING, Moments, aged, centred_rows, moments_of
 
 # Largest mean of a sparse column, in standard deviations, that is subtracted from the products and not from the data.
 _LARGEST_SPARSE_MEAN = 1e3
@@ -163,7 +164,7 @@ class Rereading:
     --------
     >>> import numpy as np
     >>> from plstream.solvers import Rereading
-    >>> from plstream.sources import ArraySource
+    >>> from plstream.data import ArraySource
     >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [6.0, 2.0]])
     >>> action, square = Rereading(ArraySource(X, X[:, :1])).apply(np.array([1.0, 0.0]))
     >>> action.tolist(), square
@@ -311,7 +312,7 @@ class _BlockAction:
         weight = np.ones(block.n_rows) if block.weight is None else block.weight
         scores, action = np.empty(block.n_rows), np.zeros(len(self.v))
         if block.compiled:
-            from ..statistics.kernels import add_gram_action
+            from ..states.kernels import add_gram_action
 
             add_gram_action(block.X, self.mean, self.v, weight, scores, action)
         else:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._types import Float64Array
+from .._core.types import Float64Array
 from ..pls import Factors, GramAction, solve_pls
-from ..statistics.moments import Moments
+from ..states.moments import Moments
 
 
 @dataclass(frozen=True)

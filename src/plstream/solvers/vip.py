@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._types import Float64Array
+from .._core.types import Float64Array
 
 
 def importance(x_weights: Float64Array, y_lengths: Float64Array, *, per_target: bool = False) -> Float64Array:

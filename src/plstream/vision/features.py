@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import Array
-from .._urls import local_path, shown
-from .._warnings import warn_user
-from ..memory import in_words
-from ..parallel import ordered_map
-from ..progress import track
-from ..sources.columns import listed
-from ..sources.errors import DataError
-from ..sources.reading import read_ahead
+from .._core.errors import DataError
+from .._core.memory import in_words
+from .._core.progress import track
+from .._core.threads import ordered_map
+from .._core.types import Array
+from .._core.urls import local_path, shown
+from .._core.warnings import warn_user
+from ..data.columns import listed
+from ..data.reading import read_ahead
 from .finding import Content, Images, find_images
 from .graphs import graph_up_to
 from .images import IMAGENET_MEAN, IMAGENET_STD, Preprocessing

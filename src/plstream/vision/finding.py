@@ -16,10 +16,10 @@ from lzma import LZMAError
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from .._urls import shown
-from ..sources.errors import DataError
-from ..sources.files import exists, file_identity, require_readable
-from ..sources.parts import natural_order
+from .._core.errors import DataError
+from .._core.urls import shown
+from ..data.files import exists, file_identity, require_readable
+from ..data.parts import natural_order
 
 IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 _TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")

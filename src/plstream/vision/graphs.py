@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..sources.columns import listed
-from ..sources.errors import DataError, needed
-from ..sources.files import require_readable
+from .._core.errors import DataError, needed
+from ..data.columns import listed
+from ..data.files import require_readable
 
 
 def graph_up_to(path: str | os.PathLike[str], layer: str | None) -> tuple[bytes, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..sources.errors import DataError, needed
+from .._core.errors import DataError, needed
 from .finding import Content
 
 RESAMPLING = ("lanczos", "bicubic", "bilinear", "box")

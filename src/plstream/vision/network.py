@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import Array
-from ..parallel import blas_threads
-from ..sources.errors import needed
-from ..sources.source import DEFAULT_MEMORY
+from .._core.errors import needed
+from .._core.threads import blas_threads
+from .._core.types import Array
+from ..data.source import DEFAULT_MEMORY
 
 POOLING = ("none", "avg", "max")
 _INPUT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._types import Array
-from ..memory import require_memory
-from ..progress import track
-from ..sources.errors import DataError
+from .._core.errors import DataError
+from .._core.memory import require_memory
+from .._core.progress import track
+from .._core.types import Array
 
 # A block of rows that stays in cache, or nearly so, while it is subtracted.
 _BLOCK_BYTES = 4 << 20

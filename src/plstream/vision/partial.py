@@ -17,9 +17,9 @@ from typing import Any, BinaryIO, Self
 
 import numpy as np
 
-from .._types import Array
-from ..persistence.files import locked_file, put_in_place, replacing
-from ..sources.errors import DataError
+from .._core.errors import DataError
+from .._core.types import Array
+from ..files.files import locked_file, put_in_place, replacing
 
 _JOURNAL_SECONDS = 5.0
 

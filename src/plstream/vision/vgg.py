@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
-from ..sources.errors import DataError, needed
+from .._core.errors import DataError, needed
+from .._core.types import Array
 from .weights import read_weights
 
 _CONVOLUTIONS = (2, 2, 3, 3, 3)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from ..sources.errors import DataError
-from ..sources.files import require_readable
+from .._core.errors import DataError
+from ..data.files import require_readable
 
 _TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "BF16": np.uint16}
 _TORCH_ENDINGS = (".pth", ".pt")

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ..._urls import shown
-from ...sources.errors import DataError
-from ...sources.files import exists
+from ..._core.errors import DataError
+from ..._core.urls import shown
+from ...data.files import exists
 from ..task import Task
 from . import digits, files, imagenet, lfw, ytf
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._types import Array
+from ..._core.types import Array
 from ...vision.pairs import pair_differences
 from ..splits import split_by_fold, stratified_folds
 from ..task import Task

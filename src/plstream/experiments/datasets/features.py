@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..._types import Array
-from ...memory import require_memory
-from ...progress import track
-from ...sources.columns import listed
-from ...sources.errors import DataError, usable_dtype
-from ...sources.numpy_files import NpyTable, members, open_npz
-from ...sources.table import Mapped, Matrix
+from ..._core.errors import DataError, usable_dtype
+from ..._core.memory import require_memory
+from ..._core.progress import track
+from ..._core.types import Array
+from ...data.columns import listed
+from ...data.numpy_files import NpyTable, members, open_npz
+from ...data.table import Mapped, Matrix
 
 SUFFIXES = (".npy", ".npz")
 _BESIDE = ("y", "fold", "test", "pairs", "same")

@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._types import Array
-from ...sources import open_source
-from ...sources.columns import listed
-from ...sources.errors import DataError
+from ..._core.errors import DataError
+from ..._core.types import Array
+from ...data import open_source
+from ...data.columns import listed
 from ..splits import FOLDS, single_split, split_by_fold, stratified_folds
 from ..task import Split, Task
 from .features import SUFFIXES, FeatureFile, as_rows, feature_files

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._types import Array
-from ...progress import track
-from ...sources.errors import DataError
-from ...sources.numpy_files import members
+from ..._core.errors import DataError
+from ..._core.progress import track
+from ..._core.types import Array
+from ...data.numpy_files import members
 from ..splits import single_split
 from ..task import Task
 from . import files

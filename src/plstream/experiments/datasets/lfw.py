@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from ..._types import Array
-from ...sources.columns import listed
-from ...sources.errors import DataError
+from ..._core.errors import DataError
+from ..._core.types import Array
+from ...data.columns import listed
 from ..splits import FOLDS
 from ..task import Task
 from .features import FeatureFile, feature_files, read_lines

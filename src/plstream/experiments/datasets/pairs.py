@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._types import Array
-from ...sources.columns import listed
-from ...sources.errors import DataError
+from ..._core.errors import DataError
+from ..._core.types import Array
+from ...data.columns import listed
 from ...vision.pairs import pair_differences
 from ..splits import split_by_fold
 from ..task import Task

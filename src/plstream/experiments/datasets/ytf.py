@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from ...progress import track
-from ...sources.errors import DataError
+from ..._core.errors import DataError
+from ..._core.progress import track
 from ..splits import FOLDS
 from ..task import Task
 from .features import FeatureFile, feature_files, read_lines

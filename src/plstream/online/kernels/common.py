@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..._compiled import compiled
-from ..._types import Float64Array
+from ..._core.compiled import compiled
+from ..._core.types import Float64Array
 
 
 @compiled

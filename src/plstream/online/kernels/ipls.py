@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..._compiled import compiled_in_order
-from ..._types import Float64Array
+from ..._core.compiled import compiled_in_order
+from ..._core.types import Float64Array
 
 # Entries that are worked on at a time: those of a few rows stay in the nearest cache.
 _STRIP = 512

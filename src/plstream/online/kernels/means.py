@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..._compiled import compiled
-from ..._types import Float64Array, FloatArray
+from ..._core.compiled import compiled
+from ..._core.types import Float64Array, FloatArray
 
 
 @compiled

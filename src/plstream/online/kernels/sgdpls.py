@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from ..._compiled import compiled
-from ..._types import Array, Float64Array
+from ..._core.compiled import compiled
+from ..._core.types import Array, Float64Array
 from .common import is_finite, scale_into, square_and_product
 
 # Rows after which bases are made orthonormal again, up to a rounding error.

@@ -1,0 +1,107 @@
+"""What is wrong with data, and where: one plain sentence that names the file, the row and the column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .types import Array
+from .urls import redacted
+
+Item = TypeVar("Item")
+_LONGEST_SHOWN = 60
+_LONGEST_REASON = 200
+
+
+class DataError(ValueError):
+    """Data that cannot be used as it is.
+
+    The message is one line, whatever the names and texts in the data are, and has no passwords of URLs.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in redacted(message)))
+
+
+def beginning(text: str) -> str:
+    """Return as much of a text as is shown in a message."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+def shortened(text: str | bytes) -> str:
+    """Return text as it is shown in a message, in quotation marks."""
+    return repr(beginning(text.decode(errors="replace") if isinstance(text, bytes) else text))
+
+
+@contextmanager
+def damage_told(where: str, problem: str = "is damaged or cut off") -> Iterator[None]:
+    """Raise DataError for whatever a library raises inside: what bytes lead to which error, only the library knows."""
+    try:
+        yield
+    except DataError:
+        raise
+    except MemoryError:
+        raise DataError(f"{where} needs more memory than there is, or is damaged.") from None
+    except Exception as error:  # noqa: BLE001
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise DataError(f"{where} {problem}: {lines[0][:_LONGEST_REASON].rstrip('.')}.") from None
+
+
+def each(items: Iterator[Item], where: str) -> Iterator[Item]:
+    """Yield the items of a library's iterator, whose errors are of the data."""
+    while True:
+        with damage_told(where):
+            found = next(items, None)
+        if found is None:
+            return
+        yield found
+        # It is not needed while the next one is made.
+        del found
+
+
+def needed(module: str, what: str, extra: str = "io") -> Any:
+    """Import a module that only some work needs, and that comes with an extra of this package."""
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.split(".", maxsplit=1)[0].replace("PIL", "pillow")
+        raise ImportError(f"{redacted(what)} needs the package {package}: pip install plstream[{extra}].") from None
+
+
+def usable_dtype(dtype: np.dtype[Any], where: str, *, text: bool = False) -> np.dtype[Any]:
+    """Return the dtype in which values are handed out; raise DataError for those that are neither numbers nor text."""
+    if dtype.kind == "O":
+        raise DataError(f"{where} holds Python objects, which are never loaded: save it as an array of numbers.")
+    if dtype.names is not None:
+        raise DataError(f"{where} holds records of several fields: save it as an array of two dimensions.")
+    if dtype.kind == "c":
+        raise DataError(f"{where} holds complex numbers: split them into real and imaginary parts.")
+    if dtype.kind not in ("biufSU" if text else "biuf"):
+        raise DataError(f"{where} holds values of type {dtype}, not numbers.")
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        return np.dtype(np.float64)
+    return dtype.newbyteorder("=")
+
+
+def first_not_finite(values: Array) -> tuple[int, ...] | None:
+    """Return where the first value is that is not finite, or None if all are."""
+    if values.dtype.kind != "f" or not values.size:
+        return None
+    if values.dtype.itemsize >= 4:
+        # A product with ones is as fast as reading. It may overflow, and then a closer look tells.
+        rows = values.reshape(len(values), -1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            suspects = np.flatnonzero(~np.isfinite(rows @ np.ones(rows.shape[1], rows.dtype)))
+    else:
+        suspects = np.arange(len(values))
+    step = max(1, (1 << 20) // max(1, values[:1].size))
+    for start in range(0, len(suspects), step):
+        rows = suspects[start : start + step]
+        bad = np.argwhere(~np.isfinite(values[rows]))
+        if len(bad):
+            return int(rows[bad[0, 0]]), *map(int, bad[0, 1:])
+    return None

@@ -1,0 +1,211 @@
+"""Labels of classes: which there are, and their numbers, the same way in every call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._missing import is_pandas_na, is_scalar_nan
+from sklearn.utils.validation import column_or_1d
+
+from .types import Array, Float64Array
+from .validation import as_numpy
+
+# What the kinds of dtype are called.
+KINDS = {
+    "b": "truth values",
+    "i": "integers",
+    "u": "integers",
+    "f": "floats",
+    "U": "text",
+    "S": "text",
+}
+_TELL_ALL = "all labels that will ever come as classes= in the first call of partial_fit"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of the first call, or those that were said to come.
+
+    Attributes
+    ----------
+    classes : ndarray
+        The labels in ascending order.
+    kind : str
+        What they are made of.
+    """
+
+    classes: Array
+    kind: str
+
+    @classmethod
+    def of(cls, y: Array, classes: Any) -> Labels:
+        """Return the labels of y, or those given."""
+        require_label_vector(y)
+        known = np.unique(y) if classes is None else _known_classes(classes, y)
+        if len(known) < 2:
+            raise ValueError(f"y has only one class, {known[0]}: pass rows of two classes or more, or {_TELL_ALL}.")
+        return cls(known, KINDS[y.dtype.kind])
+
+    def positions(self, y: Array, or_else: str = "") -> NDArray[np.intp]:
+        """Return labels as positions among the classes; ``or_else`` is what else can be done about unknown ones."""
+        require_label_vector(y)
+        kind = KINDS[y.dtype.kind]
+        if kind != self.kind:
+            raise ValueError(f"Labels were {self.kind} in the first call, and now are {kind}: keep to one type.")
+        sought = self._as_class(y)
+        index = np.minimum(np.searchsorted(self.classes, sought), len(self.classes) - 1)
+        found = self.classes[index]
+        # A number that has become another one to fit the type of the classes may have become that of a class.
+        unknown = (found != sought) | (found.astype(y.dtype) != y)
+        if y.dtype.kind == "u" and found.dtype.kind == "i":
+            unknown |= found < 0
+        if unknown.any():
+            label = y[unknown][0]
+            raise ValueError(f"Label {label} is not among the classes of the first call: pass {_TELL_ALL}{or_else}.")
+        return index
+
+    def require_same(self, classes: Any) -> None:
+        """Raise ValueError if classes are given again and differ."""
+        if classes is not None and not np.array_equal(as_classes(classes), self.classes):
+            raise ValueError("classes differ from those of the first call: pass them once, or the same every time.")
+
+    def with_label(self, label: Any) -> tuple[Labels, int]:
+        """Return the labels with one more, and its position."""
+        added = as_target([label], "add_class")
+        if KINDS[added.dtype.kind] != self.kind:
+            raise ValueError(f"Labels are {self.kind}, and {label!r} is not: give a label of the same type.")
+        if added[0] in self.classes:
+            raise ValueError(f"{label!r} is a class already.")
+        classes = united(self.classes, added)
+        return Labels(classes, self.kind), int(np.searchsorted(classes, added.astype(classes.dtype)[0]))
+
+    def _as_class(self, y: Array) -> Array:
+        """Return labels in the type of the classes, if both are integers: else they would be compared as floats."""
+        both_integers = y.dtype.kind in "iu" and self.classes.dtype.kind in "iu"
+        return y.astype(self.classes.dtype, copy=False) if both_integers else y
+
+
+def as_target(y: Any, name: str) -> Array:
+    """Return y as an array of one or two dimensions; objects become numbers if they are numbers, else text."""
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None: pass it as y.")
+    target: Array = np.asarray(as_numpy(y, "y"))
+    if target.dtype.kind == "O":
+        # Data frames of nullable types come as objects, too, with a missing value of their own kind.
+        target = _of_objects(target, "y")
+    if target.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must hold real numbers or labels.")
+    if target.dtype.kind not in KINDS:
+        raise ValueError(f"y must hold numbers or labels, not values of type {target.dtype}.")
+    if target.ndim == 2 and target.shape[1] == 0:
+        raise ValueError("y has no columns.")
+    if target.ndim not in {1, 2}:
+        raise ValueError(f"y must have one or two dimensions, not {target.ndim}.")
+    return target
+
+
+def is_text(y: Any) -> bool:
+    """Return whether y holds text."""
+    values: Array = np.asarray(as_numpy(y, "y"))
+    return values.dtype.kind in "US" or (values.dtype.kind == "O" and any(isinstance(v, str) for v in values.flat))
+
+
+def as_labels(y: Any, name: str, *, first: bool = False, warn: bool = True) -> Array:
+    """Return y as labels in one dimension; in the first call, raise ValueError if they cannot have been meant as such.
+
+    That is so for numbers that are not whole; if they are meant, they have to be given as classes. There may be a
+    warning if they come in two dimensions.
+    """
+    labels: Array = column_or_1d(as_target(y, name), warn=warn)
+    if first and labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels != np.round(labels)).any():
+        raise ValueError(
+            "Unknown label type: y holds floats that are not whole numbers. Pass labels, or pass all such numbers as "
+            "classes= in the first call of partial_fit."
+        )
+    return labels
+
+
+def require_label_vector(y: Array) -> None:
+    """Raise ValueError unless y has one dimension and no NaN."""
+    if y.ndim == 2:
+        raise ValueError("Labels must be in one column: pass y with one dimension, or target='values'.")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity: every row needs a label.")
+
+
+def as_classes(classes: Any) -> Array:
+    """Return the labels in any collection in ascending order."""
+    classes = as_numpy(classes, "classes")
+    if not isinstance(classes, Iterable) or isinstance(classes, str):
+        raise ValueError("classes must be a list of two labels or more.")  # noqa: TRY004
+    known = np.asarray(classes) if hasattr(classes, "dtype") else np.array(list(classes), dtype=object)
+    if known.dtype.kind == "O" and known.size:
+        known = _of_objects(known, "classes")
+    if known.dtype.kind == "f" and np.isnan(known).any():
+        raise ValueError("classes contain NaN, which is no label.")
+    if known.ndim != 1 or len(np.unique(known)) < 2:
+        raise ValueError("classes must be a list of two labels or more.")
+    return np.unique(known)
+
+
+def united(first: Array, second: Array) -> Array:
+    """Return the labels that are in either, in ascending order; integers stay integers, whatever their types."""
+    kinds = {first.dtype.kind, second.dtype.kind}
+    if kinds != {"i", "u"} or np.result_type(first, second).kind != "f":
+        return np.union1d(first, second)
+    labels = sorted({*first.tolist(), *second.tolist()})
+    signed = labels[-1] < 2**63
+    if not signed and labels[0] < 0:
+        raise ValueError(f"No type of integers has both {labels[0]} and {labels[-1]}: use other labels.")
+    return np.array(labels, np.int64 if signed else np.uint64)
+
+
+def require_known(classes: Any, known: Array) -> None:
+    """Raise ValueError if classes are given again, and there is one among them that is not known."""
+    unknown = np.setdiff1d(as_classes(classes), known)
+    if len(unknown):
+        raise ValueError(f"{unknown[0]} is not among the classes of the first call: call add_class with it.")
+
+
+def balanced_weights(counts: Array) -> Float64Array:
+    """Return weights with which all classes that have rows count the same, and all rows as many as they are."""
+    weights: Float64Array = counts.sum() / max(1, np.count_nonzero(counts)) / np.where(counts > 0, counts, 1.0)
+    return weights
+
+
+def _known_classes(classes: Any, y: Array) -> Array:
+    known = as_classes(classes)
+    if (known.dtype.kind in "US") != (y.dtype.kind in "US"):
+        raise ValueError(
+            f"classes are {KINDS.get(known.dtype.kind, known.dtype)}, but y holds {KINDS[y.dtype.kind]}: "
+            "give both the same type."
+        )
+    return known
+
+
+def _of_objects(y: Array, name: str) -> Array:
+    """Return objects as numbers, truth values or text."""
+    kinds = {_kind_of_object(label) for label in y.flat}
+    if kinds == {"text"}:
+        return y.astype(str)
+    if kinds == {"bool"}:
+        return y.astype(bool)
+    try:
+        return y.astype(np.int64 if kinds <= {"bool", "integer"} else np.float64)
+    except (TypeError, ValueError, OverflowError):
+        if name == "y" and any(label is None or is_scalar_nan(label) or is_pandas_na(label) for label in y.flat):
+            raise ValueError("Input y contains NaN or None: every row needs a label.") from None
+        raise ValueError(f"{name} must hold numbers, or labels that are all text.") from None
+
+
+def _kind_of_object(label: Any) -> str:
+    if isinstance(label, str):
+        return "text"
+    if isinstance(label, bool | np.bool_):
+        return "bool"
+    return "integer" if isinstance(label, Integral) else "other"

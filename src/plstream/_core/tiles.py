@@ -1,0 +1,76 @@
+"""Rows in pieces: how many make a block, tiles that stay in cache, where the first number is that is not finite.
+
+A *block* is what is read at a time: enough rows to be worth a thread's while. A *tile* is a few rows of a block, few
+enough to stay in a core's cache while several products are formed: memory is read once, and not once per product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import sparse
+
+from .types import Float64Array, FloatArray, Rows
+
+# Dense data up to this size, in float64, is worked on in memory, by NumPy; more is read in blocks, by compiled loops.
+SMALL_BYTES = 32 << 20
+SMALLEST_BLOCK_BYTES = 4 << 20
+LARGEST_BLOCK_BYTES = 32 << 20
+TILE_BYTES = 1 << 20
+MIN_TILE_ROWS = 16
+
+
+def row_bytes(X: Rows) -> int:
+    """Return the bytes of one row, for sparse rows on average."""
+    if sparse.issparse(X):
+        return max(1, int(X.nnz) * int(X.data.itemsize + X.indices.itemsize) // max(1, int(X.shape[0])))
+    return max(1, int(X.shape[1]) * int(X.dtype.itemsize))
+
+
+def default_block_rows(X: Rows) -> int:
+    """Return the rows of a block of X."""
+    return default_rows(int(X.shape[0]), row_bytes(X))
+
+
+def default_rows(n_rows: int | None, bytes_per_row: int) -> int:
+    """Return the rows of a block: few enough to keep many cores busy, enough that adding up results costs little."""
+    total = LARGEST_BLOCK_BYTES * 32 if n_rows is None else bytes_per_row * n_rows
+    block_bytes = min(max(total // 32, SMALLEST_BLOCK_BYTES), LARGEST_BLOCK_BYTES)
+    return max(1, block_bytes // bytes_per_row)
+
+
+def dense_tiles(X: Rows, shift: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield (rows, X[rows] - shift) for all rows, dense and with the dtype of the shift, a cacheful at a time.
+
+    Each tile is written over the one before it: use it before taking the next.
+    """
+    n_rows, n_columns = X.shape
+    step = max(MIN_TILE_ROWS, TILE_BYTES // max(1, n_columns * shift.itemsize))
+    buffer = np.empty((min(step, n_rows), n_columns), shift.dtype)
+    for start in range(0, n_rows, step):
+        rows = slice(start, min(start + step, n_rows))
+        tile = X[rows].toarray() if sparse.issparse(X) else X[rows]
+        out = buffer[: len(tile)]
+        np.subtract(tile, shift, out=out, casting="same_kind")
+        yield rows, out
+
+
+def require_finite(name: str, rows: Rows, weight: Float64Array | None = None) -> None:
+    """Raise ValueError that says where the first value is that is not finite, if there is one in a row with weight."""
+    step = default_block_rows(rows)
+    for start in range(0, rows.shape[0], step):
+        part = rows[start : start + step]
+        entries = part.tocoo() if sparse.issparse(part) else None
+        bad = ~np.isfinite(part if entries is None else entries.data)
+        at_row, at_column = np.nonzero(bad) if entries is None else (entries.row[bad], entries.col[bad])
+        if weight is not None:
+            counts = weight[start + at_row] > 0
+            at_row, at_column = at_row[counts], at_column[counts]
+        if not len(at_row):
+            continue
+        row, column = int(at_row[0]), int(at_column[0])
+        kind = "NaN" if np.isnan(part[row, column]) else "infinity"
+        raise ValueError(
+            f"Input {name} contains {kind} (first in row {start + row}, column {column}): drop or replace such values."
+        )

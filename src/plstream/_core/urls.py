@@ -1,0 +1,85 @@
+"""Names that are URLs: shown without their secrets, and refused where only a path will do."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+HIDDEN = "***"
+# Of two letters or more, for "C:/" is a path. One slash is what pathlib leaves of two.
+_SCHEME = r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,30}:/+)"
+# A colon and the number of a port, which is no password.
+_PORT = r":\d{1,5}(?=[/?#,;:.)'\"\]\s]|$)"
+# User and password, up to the last "@". Passwords that should have been quoted may have anything in them, slashes and
+# spaces too; without a password, there is no "@" but that before the host.
+_USER = re.compile(rf"{_SCHEME}(?!\*\*\*@)(?P<user>[^\s/:]*(?!{_PORT}):[^@]*@(?:[^\s@]*@)*|[^\s/:]*:\S*@|[^\s/?#]*@)")
+# Parameters, any of which may be a token or a signature. A "?" alone is part of a pattern. What may come after a name
+# in a sentence is left.
+_QUERY = re.compile(rf"{_SCHEME}(?P<place>[^\s?#]*)[?#]\S*?=\S*?(?=['\"`)\]>,.;:]*(?:\s|$))")
+# Of a URL, perhaps after the name of a cache or an archive, as in "simplecache::https://...".
+_BEGIN = re.compile(rf"(?:\w+::)*{_SCHEME}")
+# Shorter ones would also be found in words that have nothing to do with them.
+_SHORTEST_SECRET = 4
+
+
+def redacted(text: str, names: Iterable[str] = ()) -> str:
+    """Return a text without the users, passwords and parameters of the URLs in it.
+
+    Parameters
+    ----------
+    text : str
+        Anything that will be shown or written to a file.
+    names : iterable of str
+        Names whose secrets are hidden wherever they are in the text: libraries also quote parts of a URL.
+
+    Examples
+    --------
+    >>> from plstream._core.urls import redacted
+    >>> redacted("There is no file https://me:secret@host/x.csv?sig=abc.")
+    'There is no file https://***@host/x.csv?***.'
+    >>> redacted("invalid address 'me:secret@host'", ["tcp://me:secret@host"])
+    "invalid address 'me:***@host'"
+    """
+    # The longest first, for one may be part of another.
+    for secret in sorted({secret for name in names for secret in _secrets_in(name)}, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return _QUERY.sub(rf"\g<scheme>\g<place>?{HIDDEN}", _USER.sub(rf"\g<scheme>{HIDDEN}@", text))
+
+
+def shown(name: str | os.PathLike[str]) -> str:
+    """Return how messages show the name of a file or of other data, which may be a URL."""
+    text = os.fspath(name)
+    if not _is_url(text):
+        return text
+    # In a sentence, a name ends at a space; and a path has lost a slash.
+    return redacted(re.sub(r":/(?!/)", "://", re.sub(r"\s", "%20", text), count=1))
+
+
+def local_path(name: str | os.PathLike[str]) -> Path:
+    """Return the path of a file or folder that is read or written here; raise ValueError for a URL."""
+    if _is_url(os.fspath(name)):
+        raise ValueError(
+            f"{shown(name)} is a URL, and models, checkpoints and results are files of this machine: name a path, and "
+            "copy the file there."
+        )
+    return Path(name)
+
+
+def _is_url(name: str) -> bool:
+    begin = _BEGIN.match(name)
+    # A folder may have such a name, too.
+    return begin is not None and not Path(begin[0]).is_dir()
+
+
+def _secrets_in(name: str) -> Iterator[str]:
+    found = []
+    for match in _USER.finditer(name):
+        user, _, password = match["user"].removesuffix("@").partition(":")
+        found.append(password or user)
+    if re.search(_SCHEME, name):
+        found += [parameter.partition("=")[2] for parameter in re.split("[?#&]", name)[1:]]
+    for secret in found:
+        yield from (each for each in (secret, unquote(secret)) if len(each) >= _SHORTEST_SECRET)

@@ -1,0 +1,134 @@
+"""What all estimators share: validation of rows, targets and weights, and calls that fail without a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import validate_data
+
+from ..data import DataError
+from .types import Array, Float64Array, Rows
+
+
+@contextmanager
+def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
+    """Give the estimator back the attributes it had if the work inside fails."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+class NoWeightError(ValueError):
+    """No row has a weight that is not zero."""
+
+    def __init__(self, message: str = "All weights are zero: give at least one row a positive weight.") -> None:
+        super().__init__(message)
+
+
+class Checked(Protocol):
+    """Rows that can be looked through for numbers that are not finite."""
+
+    def require_finite(self) -> None:
+        """Raise ValueError that says where the first such number is."""
+
+
+@contextmanager
+def located_errors(source: Checked) -> Iterator[None]:
+    """Let an error about a number that is not finite say where it is: blocks do not know which rows they are."""
+    try:
+        yield
+    except DataError:
+        raise
+    except ValueError:
+        source.require_finite()
+        raise
+
+
+def as_numpy(array: Any, name: str) -> Any:
+    """Return an array of another library as one of NumPy's, without a copy, and anything else as it is.
+
+    With ``array_api_dispatch`` scikit-learn would leave it as it is.
+    """
+    if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
+        return array
+    library = type(array).__module__.partition(".")[0]
+    try:
+        converted = np.asarray(array)
+    except Exception as error:  # noqa: BLE001
+        # Each library has an error of its own for arrays in the memory of a device.
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
+        raise TypeError(
+            f"{name} is an array of {library} that cannot be read as one of NumPy: {reason}. Pass a NumPy array."
+        ) from None
+    if converted.dtype == object:
+        raise TypeError(f"{name} is an array of {library} that cannot be read as one of NumPy: pass a NumPy array.")
+    return converted
+
+
+def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
+    """Check the shape, the feature names and the kind of X; numbers are neither copied, converted nor looked at."""
+    X = as_numpy(X, "X")
+    rows: Rows = validate_data(
+        estimator, X, reset=reset, accept_sparse=("csr", "csc"), dtype="numeric", ensure_all_finite=False
+    )
+    if sparse.issparse(rows):
+        return rows.tocsr()
+    # A frame with a column of categories comes as objects.
+    return rows.astype(np.float64) if rows.dtype.kind == "O" else rows
+
+
+def validate_training_rows(
+    estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, *, reset: bool
+) -> tuple[Rows, Array, Float64Array | None]:
+    """Return X, y with as many dimensions as it has, and the weights, all of the same length."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass the responses as y."
+        )
+    rows, y = validate_rows(estimator, X, reset=reset), as_numpy(y, "y")
+    target: Array = check_array(y, ensure_2d=False, allow_nd=True, dtype=None, ensure_all_finite=False, input_name="y")
+    if target.ndim not in {1, 2}:
+        raise ValueError(f"y must have one or two dimensions, not {target.ndim}.")
+    target = require_numbers(target)
+    check_consistent_length(rows, target)
+    return rows, target, validate_weight(sample_weight, rows.shape[0])
+
+
+def require_numbers(y: Array) -> Array:
+    """Return y with objects as float64; raise ValueError unless it holds numbers."""
+    if y.dtype.kind in "biuf":
+        return y
+    try:
+        if y.dtype.kind == "O":
+            return y.astype(np.float64)
+    except ValueError:
+        pass
+    text = next((str(value) for value in y.flat if isinstance(value, str | bytes)), None)
+    if text is None:
+        raise ValueError(f"y must hold numbers, not values of type {y.dtype}.")
+    raise ValueError(f"y must hold numbers, not text such as {text!r}: for labels use IncrementalPLSClassifier.")
+
+
+def validate_weight(sample_weight: Any, n_rows: int) -> Float64Array | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(as_numpy(sample_weight, "sample_weight"), dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have shape ({n_rows},), one weight a row, not {weight.shape}.")
+    if not np.isfinite(weight).all():
+        raise ValueError("sample_weight contains NaN or infinity: every weight must be a finite number.")
+    if (weight < 0).any():
+        raise ValueError("sample_weight has negative entries: a weight must be zero or more.")
+    return weight

@@ -1,0 +1,114 @@
+"""Arrays in memory or mapped from a file, dense or sparse, as a source of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import sparse
+
+from .._core.tiles import SMALL_BYTES, SMALLEST_BLOCK_BYTES, default_block_rows, require_finite, row_bytes
+from .._core.types import Array, Float64Array, Rows
+from .blocks import Block
+
+
+class ArraySource:
+    """Rows of an array, in blocks, as often as they are asked for.
+
+    Nothing is copied or converted as a whole: a block of a dense array is a view, so a memory map is read from its file
+    block by block. Sparse columns are the exception: they are turned into sparse rows once.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_rows, n_columns)
+    Y : array of shape (n_rows, n_targets)
+    weight : array of shape (n_rows,), optional
+        Rows of weight zero are left out.
+    n_classes : int, default=0
+        Number of classes, if Y is one column of labels by number.
+    class_weight : array of shape (n_classes,), optional
+        Weights of the classes, that of a row being the product of both.
+    batch_size : int, optional
+        Rows in a block. By default a 32nd part of all, but no less than 4 and no more than 32 MiB; 4 MiB if rows are
+        left out, and all rows of small dense arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.data import ArraySource
+    >>> X = np.arange(10.0).reshape(5, 2)
+    >>> [len(block.Y) for block in ArraySource(X, X[:, :1], batch_size=2)]
+    [2, 2, 1]
+    """
+
+    under_way: int | None = None
+
+    def __init__(
+        self,
+        X: Rows,
+        Y: Array,
+        weight: Float64Array | None = None,
+        *,
+        batch_size: int | None = None,
+        n_classes: int = 0,
+        class_weight: Float64Array | None = None,
+    ) -> None:
+        self.X: Rows = X.tocsr() if sparse.issparse(X) else X
+        self.Y = Y
+        self.weight = weight
+        self.n_classes = n_classes
+        self.class_weight = class_weight
+        self.dense = isinstance(self.X, np.ndarray)
+        self.compiled = self.dense and 8 * self.X.size > SMALL_BYTES
+        self.batch_size = batch_size or self._default_batch_size()
+
+    def _default_batch_size(self) -> int:
+        if self.dense and not self.compiled:
+            return int(self.X.shape[0])
+        if self.weight is not None and not self.weight.all():
+            # Leaving rows out makes copies of the blocks, several of which are under way at a time.
+            return max(1, SMALLEST_BLOCK_BYTES // row_bytes(self.X))
+        return default_block_rows(self.X)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, those of weight zero not counted."""
+        return int(self.X.shape[0] if self.weight is None else np.count_nonzero(self.weight))
+
+    @property
+    def n_columns(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_targets(self) -> int:
+        """Number of responses."""
+        return self.n_classes or int(self.Y.shape[1])
+
+    def require_finite(self) -> None:
+        """Raise ValueError that says where the first number is that is not finite, if there is one."""
+        require_finite("X", self.X, self.weight)
+        require_finite("y", self.Y, self.weight)
+
+    def __iter__(self) -> Iterator[Block]:
+        """Read all rows once."""
+        return self.blocks()
+
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """Read the rows from the beginning of a block on."""
+        for first in range(start, self.X.shape[0], self.batch_size):
+            block = self._block(slice(first, first + self.batch_size)).present()
+            if block.n_rows:
+                yield block
+
+    def whole(self) -> Block:
+        """Return all rows, those of weight zero among them, as one block."""
+        return self._block(slice(None))
+
+    def _block(self, rows: slice) -> Block:
+        weight = None if self.weight is None else self.weight[rows]
+        block = Block(self.X[rows], self._numbers(rows), weight, self.compiled, self.n_classes)
+        return block.weighted(self.class_weight)
+
+    def _numbers(self, rows: slice) -> Float64Array:
+        return np.asarray(self.Y[rows], dtype=np.float64)

@@ -1,0 +1,83 @@
+"""Columns by name, number or range."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.errors import DataError, beginning, shortened
+
+_MOST_NAMES_SHOWN = 8
+_NUMBER_OR_RANGE = re.compile(r"(-?\d+)|(-?\d+)?:(-?\d+)?")
+
+
+class NameOrNumber(str):
+    """Columns as in a command: a name or, if no column has that, a number or a range such as 3:10."""
+
+    __slots__ = ()
+
+    def meant(self, names: Sequence[str] | None) -> str | int | slice:
+        """Return what is meant, in a table whose columns have these names."""
+        match = None if self in (names or ()) else _NUMBER_OR_RANGE.fullmatch(self)
+        if match is None:
+            return str(self)
+        number, start, stop = (None if part is None else int(part) for part in match.groups())
+        return slice(start, stop) if number is None else number
+
+
+class NamesIfAny(tuple[str, ...]):
+    """Columns by these names where columns have names, and all of them in their order where they have none."""
+
+    __slots__ = ()
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Return some of the names, for a message."""
+    shown = [beginning(str(name)) for name in names]
+    more = len(shown) - _MOST_NAMES_SHOWN
+    return ", ".join(shown[:_MOST_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def find_columns(chosen: Any, names: Sequence[str] | None, n_columns: int, where: str) -> NDArray[np.intp]:
+    """Return the numbers of columns chosen by a name, a number, a range, a slice, or a list of such."""
+    found = np.concatenate(
+        [_find(item, names, n_columns, where) for item in _as_list(chosen)] or [np.empty(0, np.intp)]
+    )
+    if len(np.unique(found)) < len(found):
+        values, counts = np.unique(found, return_counts=True)
+        twice = int(values[counts > 1][0])
+        raise DataError(f"Column {twice if names is None else shortened(names[twice])} of {where} is chosen twice.")
+    return found
+
+
+def _as_list(chosen: Any) -> list[Any]:
+    return [chosen] if isinstance(chosen, str | Integral | slice | range) else list(chosen)
+
+
+def _find(item: Any, names: Sequence[str] | None, n_columns: int, where: str) -> NDArray[np.intp]:
+    if isinstance(item, NameOrNumber):
+        item = item.meant(names)
+    if isinstance(item, slice):
+        return np.arange(n_columns, dtype=np.intp)[item]
+    if isinstance(item, str):
+        return np.array([_find_name(item, names, where)], dtype=np.intp)
+    if isinstance(item, bool | np.bool_) or not isinstance(item, Integral | range):
+        raise TypeError(f"A column is chosen by a name, a number, a range or a slice, not by {item!r}.")
+    numbers = np.array(item if isinstance(item, range) else [item], dtype=np.intp)
+    outside = (numbers < -n_columns) | (numbers >= n_columns)
+    if outside.any():
+        raise DataError(f"There is no column {numbers[outside][0]} in {where}, which has {n_columns} column(s).")
+    return numbers % max(1, n_columns)
+
+
+def _find_name(name: str, names: Sequence[str] | None, where: str) -> int:
+    if names is None:
+        raise DataError(f"There is no column {name!r} in {where}, whose columns have no names: use a number.")
+    if name not in names:
+        raise DataError(f"There is no column {name!r} in {where}: its columns are {listed(names)}.")
+    return list(names).index(name)

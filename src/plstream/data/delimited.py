@@ -1,0 +1,275 @@
+"""Fields with a delimiter between them, a record a line: CSV and TSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.errors import DataError, shortened
+from .._core.types import Array
+from .table import Piece, pick, rows_of
+from .text import Record, TextTable
+
+# Whole numbers below this one are exact in float64.
+_LARGEST_EXACT = 2**53
+# With more columns, or fewer records at a time, NumPy is faster.
+_MOST_COLUMNS_OF_ARROW = 4096
+_LEAST_RECORDS_OF_ARROW = 32
+# What Arrow takes for a column, however few records there are.
+_ARROW_COLUMN_BYTES = 1500
+# Nothing, whole numbers, numbers, text: a column holds the last of what its fields hold.
+_KINDS = ["", "i", "f", "U"]
+# What stands for a missing value is no name.
+_MISSING = {"", "na", "n/a", "null", "none", "?", "-"}
+
+
+class CsvTable(TextTable):
+    """Lines of fields with a delimiter between them, some of them perhaps quoted.
+
+    Parameters
+    ----------
+    file : Path or a binary file
+    where : str
+    delimiter : str
+        One character.
+    header : bool, optional
+        Whether the first line holds names. By default it does if no field of it is a number, or if one is not where the
+        second line has a number.
+    """
+
+    format: ClassVar[str] = "csv"
+
+    def __init__(self, file: Path | IO[bytes], where: str, *, delimiter: str = ",", header: bool | None = None) -> None:
+        self.delimiter = delimiter
+        # A field that begins with a quotation mark, and whether it ends with one; elsewhere they have no meaning.
+        begin = b"(?<![^\n" + re.escape(delimiter.encode()) + b'])"'
+        self._quoted = re.compile(begin + b'(?:[^"]++|"")*+("|\\Z)')
+        super().__init__(file, where)
+        first = [self._fields(record) for record in self._sample[:2]]
+        if header is None:
+            header = _looks_like_header(first)
+        self._header_records = int(header)
+        if header:
+            self.names = tuple(name.strip() for name in first[0])
+        if len(self._sample) == self._header_records:
+            raise DataError(f"{where} has no rows, only a header.")
+        self.n_columns = len(first[0])
+        self.kinds = self._kinds()
+        self._arrow = _arrow_csv()
+
+    def _kinds(self) -> list[str]:
+        """Return what the columns hold, by the first records, of which only one is taken apart at a time."""
+        kinds = [""] * self.n_columns
+        for fields in map(self._fields, self._sample[self._header_records :]):
+            # A row of another length is an error when it is read.
+            if len(fields) == self.n_columns:
+                kinds = [max(pair, key=_KINDS.index) for pair in zip(kinds, map(_kind, fields), strict=True)]
+        return [kind or "f" for kind in kinds]
+
+    def dtype_of(self, columns: NDArray[np.intp], *, text: bool = False) -> np.dtype[Any]:
+        """Return float64: that is what text is read as."""
+        kinds = {self.kinds[column] for column in columns}
+        if text and kinds == {"U"}:
+            return np.dtype(str)
+        if "U" in kinds:
+            text_columns = [int(column) for column in columns if self.kinds[column] == "U"]
+            raise self._what_is_wrong(self._sample[self._header_records :], text_columns, 0)
+        return np.dtype(np.float64)
+
+    def parse(self, records: list[Record], features: NDArray[np.intp], targets: NDArray[np.intp], row: int) -> Piece:
+        """Parse by Arrow or else by NumPy; if neither can, find out what is wrong."""
+        numbers = [int(column) for column in (*features, *targets) if self.kinds[column] != "U"]
+        texts = [int(column) for column in targets if self.kinds[column] == "U"]
+        if not numbers and not texts:
+            return np.empty((len(records), 0)), None
+        lines = None if any(isinstance(record, list) for record in records) else b"\n".join(records)
+        is_few = len(records) < _LEAST_RECORDS_OF_ARROW
+        parsed = None if lines is None or is_few else self._by_arrow(lines, numbers, texts)
+        if parsed is None or len(parsed[0]) != len(records):
+            parsed = self._by_numpy(records, lines, numbers, texts, row)
+        values, labels = parsed
+        X = np.ascontiguousarray(values[:, : len(features)])
+        for column, label in zip(texts, labels, strict=True):
+            if (missing := label == "").any():
+                raise self.bad_value(row + int(np.argmax(missing)), column, None)
+        if labels:
+            return X, labels[0] if len(labels) == 1 else np.column_stack(labels)
+        return X, self._numeric_targets(values[:, len(features) :], targets, row) if len(targets) else None
+
+    def parsed_bytes(self, text: bytes) -> int:
+        """Count text and lines, as they are and as Arrow has them, and two arrays; with quotation marks, objects."""
+        records = text.count(b"\n") + 1
+        fields = text.count(self.delimiter.encode()) + records
+        if b'"' in text:
+            return 8 * len(text) + 160 * records + 128 * fields
+        return 4 * len(text) + 80 * records + 20 * fields + _ARROW_COLUMN_BYTES * self.n_columns
+
+    def _numeric_targets(self, values: Array, targets: NDArray[np.intp], row: int) -> Array:
+        """Return integers if the first rows have such, and all of these are."""
+        y = np.ascontiguousarray(pick(values, np.arange(len(targets)), as_target=True))
+        if any(self.kinds[column] != "i" for column in targets) or not (y == np.round(y)).all():
+            return y
+        if (large := np.argwhere(np.abs(values) >= _LARGEST_EXACT)).size:
+            at, column = large[0]
+            problem = "there is a whole number too large to be read exactly: use text for labels, 1e20 for values"
+            raise self.error_at(row + int(at), int(targets[column]), problem)
+        return y.astype(np.int64)
+
+    def _by_arrow(self, lines: bytes, numbers: list[int], texts: list[int]) -> tuple[Array, list[Array]] | None:
+        """Parse all of it, or return None if there is anything that is not as it should be."""
+        if self._arrow is None or self.n_columns > _MOST_COLUMNS_OF_ARROW:
+            return None
+        import pyarrow as pa
+
+        names = [str(column) for column in range(self.n_columns)]
+        types = {str(column): pa.float64() for column in numbers} | {str(column): pa.string() for column in texts}
+        arrow = self._arrow
+        try:
+            table = arrow.read_csv(
+                pa.BufferReader(lines),
+                read_options=arrow.ReadOptions(column_names=names, block_size=len(lines) + 1, use_threads=False),
+                parse_options=arrow.ParseOptions(delimiter=self.delimiter),
+                convert_options=arrow.ConvertOptions(
+                    column_types=types,
+                    include_columns=[str(column) for column in (*numbers, *texts)],
+                    # There is none to be known by its name, and tables of names would be made for every column.
+                    null_values=[],
+                    true_values=[],
+                    false_values=[],
+                ),
+            )
+        except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError):
+            return None
+        if any(column.null_count for column in table.columns):
+            return None
+        columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
+        split = len(numbers)
+        values = rows_of(columns[:split], np.dtype(np.float64)) if split else np.empty((table.num_rows, 0))
+        return values, [np.char.strip(column.astype(str)) for column in columns[split:]]
+
+    def _by_numpy(
+        self, records: list[Record], lines: bytes | None, numbers: list[int], texts: list[int], row: int
+    ) -> tuple[Array, list[Array]]:
+        fields = None
+        if lines is None or texts or self.n_columns == 1:
+            fields = [self._fields(record) for record in records]
+        try:
+            if fields is None:
+                assert lines is not None
+                self._require_lengths(records, row)
+                read = np.loadtxt(
+                    map(bytes.decode, records),
+                    delimiter=self.delimiter,
+                    comments=None,
+                    usecols=numbers,
+                    ndmin=2,
+                )
+            else:
+                read = np.array([[_number(f[j]) for j in numbers] for f in fields], np.float64)
+                read = read.reshape(len(fields), len(numbers))
+            if len(read) == len(records):
+                return read, [np.array([line[column].strip() for line in fields or []]) for column in texts]
+        except (ValueError, IndexError):
+            pass
+        raise self._what_is_wrong(records, numbers, row)
+
+    def _require_lengths(self, records: list[Record], row: int) -> None:
+        delimiter = self.delimiter.encode()
+        counts = [record.count(delimiter) for record in records]
+        if any(count != self.n_columns - 1 for count in counts):
+            raise self._what_is_wrong(records, [], row)
+
+    def _what_is_wrong(self, records: list[Record], numbers: list[int], row: int) -> DataError:
+        for at, record in enumerate(records, row):
+            fields = self._fields(record)
+            if len(fields) != self.n_columns:
+                return DataError(
+                    f"In {self.where}, row {at}, there are {len(fields)} field(s), and {self.n_columns} in others."
+                )
+            for column in numbers:
+                if not fields[column].strip():
+                    return self.bad_value(at, column, None)
+                try:
+                    _number(fields[column])
+                except ValueError:
+                    return self._not_a_number(at, column, fields[column])
+        return DataError(f"{self.where} cannot be read as text of numbers, from row {row} on.")
+
+    def _not_a_number(self, row: int, column: int, field: str) -> DataError:
+        if not field.strip():
+            return self.bad_value(row, column, None)
+        return self.error_at(
+            row, column, f"there is {shortened(field)}, not a number: leave such columns out by columns= or exclude="
+        )
+
+    def _fields(self, record: Record) -> list[str]:
+        if isinstance(record, list):
+            return record
+        try:
+            return next(csv.reader([record.decode()], delimiter=self.delimiter), [""])
+        except (UnicodeDecodeError, csv.Error):
+            raise DataError(f"{self.where} is not text in UTF-8, or not of lines: {shortened(record)}.") from None
+
+    def _as_bytes(self, record: Record) -> bytes:
+        # Which of the two it is depends on whether there are quotation marks in what was read with it.
+        return self.delimiter.join(record).encode() if isinstance(record, list) else bytes(record)
+
+    def _cut(self, text: bytes, end: int) -> int:
+        """Return where the last complete record ends: within quotation marks a line may go on."""
+        if b'"' not in text:
+            return super()._cut(text, end)
+        cut = after = 0
+        for field in self._quoted.finditer(text, 0, end):
+            cut = text.rfind(b"\n", after, field.start()) + 1 or cut
+            after = field.end() if field[1] else end
+        return text.rfind(b"\n", after, end) + 1 or cut
+
+    def _split(self, text: bytes) -> list[Record]:
+        if b'"' not in text:
+            delimiter = self.delimiter.encode()
+            return [line for line in text.splitlines() if line and (delimiter in line or not line.isspace())]
+        try:
+            lines = io.StringIO(text.decode(), newline="")
+            rows = csv.reader(lines, delimiter=self.delimiter, strict=True)
+            return [fields for fields in rows if fields and (len(fields) > 1 or not fields[0].isspace())]
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise DataError(f"{self.where} cannot be read as lines of fields: {error}.") from None
+
+
+def _kind(field: str) -> str:
+    if not field.strip():
+        return ""
+    try:
+        _number(field)
+    except ValueError:
+        return "U"
+    return "i" if field.strip().lstrip("+-").isdigit() else "f"
+
+
+def _number(field: str) -> float:
+    if "_" in field:
+        # Python would read 1_000.
+        raise ValueError(field)
+    return float(field)
+
+
+def _looks_like_header(sample: list[list[str]]) -> bool:
+    first = [_kind(field) == "U" and field.strip().lower() not in _MISSING for field in sample[0]]
+    if all(first) or len(sample) < 2:
+        return all(first)
+    second = [_kind(field) == "U" for field in sample[1]]
+    return any(is_text and not below for is_text, below in zip(first, second, strict=False))
+
+
+def _arrow_csv() -> Any:
+    try:
+        import pyarrow.csv
+    except ImportError:
+        return None
+    return pyarrow.csv

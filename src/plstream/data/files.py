@@ -1,0 +1,106 @@
+"""Files: what kind they are, what identifies them, and bytes from them, decompressed, as they come."""
+
+from __future__ import annotations
+
+import gzip
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any
+
+from .._core.errors import DataError
+from .._core.urls import shown
+
+GZIP = b"\x1f\x8b"
+# Parts of a file that are looked at to know it again, and their size.
+_SAMPLES = 32
+_SAMPLE_BYTES = 1 << 12
+
+
+def file_identity(path: Path) -> tuple[str, int, int, str]:
+    """Return the name, the size, the time of the last change and a hash of some parts, the first and last included."""
+    status = path.stat()
+    digest = sha256()
+    with path.open("rb") as file:
+        last = max(0, status.st_size - _SAMPLE_BYTES)
+        for number in range(_SAMPLES):
+            file.seek(last * number // (_SAMPLES - 1))
+            digest.update(file.read(_SAMPLE_BYTES))
+    return path.name, status.st_size, status.st_mtime_ns, digest.hexdigest()
+
+
+def exists(path: Path) -> bool:
+    """Return whether there is a file or folder, which there is not if no file can have that name."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def require_readable(path: Path) -> bool:
+    """Raise OSError unless there is a file, folder or named pipe; return whether it is a pipe, to be read only once."""
+    mode, refusal = 0, None
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        refusal = _refusal(path, error)
+    if refusal is not None:
+        # Raised here, it does not carry the system's own error, which has the name in full, with a password if any.
+        raise refusal
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        raise OSError(f"{path} is a device, not a file: for standard input use '-'.")
+    if stat.S_ISREG(mode):
+        try:
+            with path.open("rb"):
+                pass
+        except PermissionError:
+            raise PermissionError(f"There is no permission to read {path}.") from None
+        if path.stat().st_size == 0:
+            raise DataError(f"{path} is empty.")
+    return stat.S_ISFIFO(mode)
+
+
+def _refusal(path: Path, error: Exception) -> OSError:
+    if isinstance(error, FileNotFoundError):
+        return FileNotFoundError(f"There is no file {shown(path)}.")
+    if isinstance(error, PermissionError):
+        return PermissionError(f"There is no permission to read {shown(path)}.")
+    return OSError(f"{shown(path)} cannot be opened: {getattr(error, 'strerror', None) or error}.")
+
+
+@contextmanager
+def plain_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, through gzip if that is what it is, or its name says so."""
+    with path.open("rb") as raw:
+        # A pipe cannot be looked into.
+        begin = raw.peek(len(GZIP))[: len(GZIP)] if path.is_file() else b""
+        if path.suffix.lower() != ".gz" and begin != GZIP:
+            yield raw
+            return
+        try:
+            with gzip.GzipFile(fileobj=raw) as file:
+                yield _Guarded(file, path)  # type: ignore[misc]
+        except (gzip.BadGzipFile, zlib.error):
+            raise DataError(f"{path} is not a gzip file, or damaged.") from None
+
+
+class _Guarded:
+    """A compressed file that says which file it is that is cut off or damaged."""
+
+    def __init__(self, file: Any, path: Path) -> None:
+        self.file = file
+        self.path = path
+
+    def read(self, n: int) -> bytes:
+        try:
+            data: bytes = self.file.read(n)
+        except EOFError:
+            raise DataError(f"{self.path} is cut off.") from None
+        except (gzip.BadGzipFile, zlib.error):
+            raise DataError(f"{self.path} is not a gzip file, or damaged.") from None
+        return data
+
+    read1 = read

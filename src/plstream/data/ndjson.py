@@ -1,0 +1,172 @@
+"""A JSON value a line: NDJSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.errors import DataError, shortened
+from .._core.types import Array
+from .columns import listed
+from .table import Piece
+from .text import Record, TextTable
+
+
+class NdjsonTable(TextTable):
+    """A JSON value a line: an array of numbers, or an object of named numbers, or of one array and named targets."""
+
+    format: ClassVar[str] = "ndjson"
+
+    def __init__(self, file: Path | IO[bytes], where: str) -> None:
+        super().__init__(file, where)
+        first = self._load([self._sample[0]], 0)[0]
+        self._key: str | None = None
+        if isinstance(first, list):
+            self.n_columns = len(first)
+        elif isinstance(first, dict):
+            lists = [name for name, value in first.items() if isinstance(value, list)]
+            if len(lists) > 1:
+                raise DataError(f"{where} has several arrays in an object, {listed(lists)}: keep one.")
+            scalars = tuple(name for name in first if name not in lists)
+            if lists:
+                self._key, self.others, self.n_columns = lists[0], scalars, len(first[lists[0]])
+            else:
+                self.names, self.n_columns = scalars, len(scalars)
+        else:
+            raise DataError(f"In {where}, row 0, there is neither an array nor an object, but {shortened(str(first))}.")
+        if not self.n_columns:
+            raise DataError(f"{where} has no columns.")
+        self._first = first
+
+    def dtype_of(self, columns: NDArray[np.intp], *, text: bool = False) -> np.dtype[Any]:
+        """Return float64: that is what numbers are read as."""
+        values = [self._value(self._first, int(column), 0) for column in columns]
+        if text and values and all(isinstance(value, str) for value in values):
+            return np.dtype(str)
+        for column, value in zip(columns, values, strict=True):
+            if isinstance(value, str | list | dict):
+                raise self._not_a_number(0, int(column), value)
+        return np.dtype(np.float64)
+
+    def parse(self, records: list[Record], features: NDArray[np.intp], targets: NDArray[np.intp], row: int) -> Piece:
+        """Parse all records at once."""
+        values = self._load(records, row)
+        X = self._numbers(values, features, row)
+        if not len(targets):
+            return X, None
+        columns = [self._target(values, int(column), row) for column in targets]
+        return X, columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+    def parsed_bytes(self, text: bytes) -> int:
+        """Count the text, its lines, both joined and decoded; objects for records; for numbers objects and arrays."""
+        records = text.count(b"\n") + 1
+        return 4 * len(text) + 256 * records + 112 * (text.count(b",") + records)
+
+    def _load(self, records: list[Record], row: int) -> list[Any]:
+        try:
+            values: list[Any] = json.loads(b"[" + b",".join(records) + b"]")
+        except (ValueError, RecursionError):
+            values = []
+        # A line that closes a bracket and opens another may have made two rows of one.
+        return values if len(values) == len(records) else self._load_each(records, row)
+
+    def _load_each(self, records: list[Record], row: int) -> list[Any]:
+        values = []
+        for at, record in enumerate(records, row):
+            try:
+                values.append(json.loads(record))
+            except (ValueError, RecursionError):
+                raise DataError(f"In {self.where}, row {at}, there is no JSON value: {shortened(record)}.") from None
+        return values
+
+    def _numbers(self, values: list[Any], features: NDArray[np.intp], row: int) -> Array:
+        everything = len(features) == self.n_columns and (np.diff(features) == 1).all()
+        try:
+            if self.names is not None:
+                chosen = [self.names[column] for column in features]
+                rows = [[value[name] for name in chosen] for value in values]
+            else:
+                rows = [value[self._key] for value in values] if self._key is not None else values
+                if any(len(fields) != self.n_columns for fields in rows):
+                    return self._numbers_one_by_one(values, features, row)
+                rows = rows if everything else [[fields[column] for column in features] for fields in rows]
+            array = np.array(rows)
+            if array.dtype.kind in "biuf":
+                return array.astype(np.float64, copy=False).reshape(len(values), len(features))
+        except (ValueError, KeyError, TypeError, IndexError, OverflowError):
+            pass
+        return self._numbers_one_by_one(values, features, row)
+
+    def _numbers_one_by_one(self, values: list[Any], features: NDArray[np.intp], row: int) -> Array:
+        rows = [
+            [self._number(self._value(value, int(column), at), at, int(column)) for column in features]
+            for at, value in enumerate(values, row)
+        ]
+        return np.array(rows, np.float64).reshape(len(values), len(features))
+
+    def _target(self, values: list[Any], column: int, row: int) -> Array:
+        found = [self._value(value, column, at) for at, value in enumerate(values, row)]
+        for at, value in enumerate(found, row):
+            if value is None:
+                raise self.bad_value(at, column, None)
+            if isinstance(value, list | dict):
+                raise self._not_a_number(at, column, value)
+        kinds = {isinstance(value, str) for value in found}
+        if len(kinds) > 1:
+            at = next(at for at, value in enumerate(found) if isinstance(value, str) != isinstance(found[0], str))
+            raise self.error_at(row + at, column, "there is text among numbers: keep to one of the two")
+        try:
+            return np.array(found) if True in kinds else _as_numbers(found)
+        except OverflowError:
+            raise self.error_at(row, column, "or later, there is a number too large for float64") from None
+
+    def _value(self, value: Any, column: int, row: int) -> Any:
+        """Return what a record has in a column; raise DataError if it has none."""
+        if self.names is not None or self._key is not None:
+            if not isinstance(value, dict):
+                raise DataError(f"In {self.where}, row {row}, there is no object, as in row 0.")
+            name: Any = self._name(column)
+            if name not in value:
+                raise DataError(f"In {self.where}, row {row}, there is no {shortened(name)}, which row 0 has.")
+            value = value[name]
+            if self.names is not None or column >= self.n_columns:
+                return value
+        if not isinstance(value, list):
+            raise DataError(f"In {self.where}, row {row}, there is no array, as in row 0.")
+        if len(value) != self.n_columns:
+            raise DataError(
+                f"In {self.where}, row {row}, there are {len(value)} numbers, and {self.n_columns} in row 0."
+            )
+        return value[column]
+
+    def _name(self, column: int) -> str | None:
+        if column >= self.n_columns:
+            return self.others[column - self.n_columns]
+        return self._key if self.names is None else self.names[column]
+
+    def _number(self, value: Any, row: int, column: int) -> float:
+        if value is None:
+            raise self.bad_value(row, column, None)
+        if isinstance(value, str | list | dict):
+            raise self._not_a_number(row, column, value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise self.error_at(row, column, "there is a number too large for float64") from None
+
+    def _not_a_number(self, row: int, column: int, value: Any) -> DataError:
+        shown = shortened(value if isinstance(value, str) else json.dumps(value))
+        return self.error_at(
+            row, column, f"there is {shown}, not a number: leave such columns out by columns= or exclude="
+        )
+
+
+def _as_numbers(values: list[Any]) -> Array:
+    if all(isinstance(value, bool) for value in values):
+        return np.array(values)
+    whole = all(isinstance(value, int) for value in values)
+    return np.array(values, np.int64 if whole and all(-(2**63) <= v < 2**63 for v in values) else np.float64)

@@ -1,0 +1,229 @@
+"""How rows are read: ahead of their use, in blocks of a given size, and from a copy if the original is slow to read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from .._core.progress import still_waiting
+from .._core.tiles import LARGEST_BLOCK_BYTES
+from .._core.types import Array
+from .table import Piece
+
+Item = TypeVar("Item")
+
+# Blocks that wait to be used. One more is in the hands of the reader.
+_WAITING = 1
+# A pipe may be slow: after so long those who wait are told, and what has come is taken for a block. A thread that waits
+# for one cannot be stopped before something comes.
+PATIENCE_SECONDS = 1.0
+# What a temporary copy leaves of the free space of a disk.
+_SPARE_SHARE = 0.1
+
+
+def read_ahead(make: Callable[[], Iterator[Item]]) -> Iterator[Item]:
+    """Yield the items of an iterator that a thread of its own advances, up to two items ahead.
+
+    An error in the thread is raised here, with its traceback. Closing the generator stops the thread, which closes the
+    iterator.
+    """
+    reader = _Reader(make)
+    reader.start()
+    try:
+        while (entry := reader.next_entry()) is not None:
+            item, error = entry
+            if error is not None:
+                raise error
+            yield item  # type: ignore[misc]
+            del entry, item
+    finally:
+        reader.stop()
+
+
+class _Reader(threading.Thread, Generic[Item]):
+    """A thread that puts items into a queue. As a daemon it does not keep the interpreter from ending."""
+
+    def __init__(self, make: Callable[[], Iterator[Item]]) -> None:
+        super().__init__(name="plstream-reader", daemon=True)
+        self.queue: Queue[tuple[Item | None, BaseException | None] | None] = Queue(_WAITING)
+        self._make = make
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        try:
+            with closing(self._make()) as items:  # type: ignore[type-var]
+                for item in items:
+                    self.queue.put((item, None))
+                    del item
+                    if self._stopped.is_set():
+                        return
+        except BaseException as error:  # noqa: BLE001
+            self.queue.put((None, error))
+        else:
+            self.queue.put(None)
+
+    def next_entry(self) -> tuple[Item | None, BaseException | None] | None:
+        """Wait for an entry of the queue, telling every now and then that nothing has come."""
+        while True:
+            try:
+                return self.queue.get(timeout=PATIENCE_SECONDS)
+            except Empty:
+                still_waiting()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        # If the thread waits for room in the queue, there is some now.
+        while not self.queue.empty():
+            self.queue.get_nowait()
+        self.join(PATIENCE_SECONDS)
+
+
+def regrouped(pieces: Iterable[Piece], start: int, rows: int, *, live: bool = False) -> Iterator[Piece]:
+    """Cut and join pieces that begin at row ``start`` to blocks that end where a multiple of ``rows`` does.
+
+    Those of a ``live`` stream may end sooner, so as not to wait for what is yet to come.
+    """
+    block = _Block(rows - start % rows)
+    yielded_at = time.monotonic()
+    for X, y in pieces:
+        begin = 0
+        while len(X) - begin >= block.missing:
+            end = begin + block.missing
+            if block.n_rows or len(X) > end - begin:
+                block.add(X[begin:end], None if y is None else y[begin:end])
+                yield block.rows()
+            else:
+                yield X, y
+            block, begin, yielded_at = _Block(rows), end, time.monotonic()
+        if begin < len(X):
+            block.add(X[begin:], None if y is None else y[begin:])
+        # It is not needed while the next one is read.
+        del X, y
+        if live and block.n_rows and time.monotonic() - yielded_at > PATIENCE_SECONDS:
+            yield block.rows()
+            block, yielded_at = _Block(rows), time.monotonic()
+    if block.n_rows:
+        yield block.rows()
+
+
+class _Block:
+    """A block that pieces are copied into as they come: to join them in the end would take twice the memory."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.n_rows = 0
+        self._X: Array | None = None
+        self._y: Array | None = None
+
+    @property
+    def missing(self) -> int:
+        """Rows that are still to come."""
+        return self.size - self.n_rows
+
+    def add(self, X: Array, y: Array | None) -> None:
+        """Copy a piece."""
+        self._X = self._added(self._X, X)
+        self._y = None if y is None else self._added(self._y, y)
+        self.n_rows += len(X)
+
+    def rows(self) -> Piece:
+        """Return the rows so far."""
+        assert self._X is not None
+        return self._X[: self.n_rows], None if self._y is None else self._y[: self.n_rows]
+
+    def _added(self, array: Array | None, part: Array) -> Array:
+        """Return an array with a part copied into it, or into a larger one if it has no room for that."""
+        end = self.n_rows + len(part)
+        dtype = part.dtype if array is None else np.result_type(array.dtype, part.dtype)
+        if array is None or end > len(array) or dtype != array.dtype:
+            # All that a block will take, unless a caller asks for blocks of any size.
+            usual = LARGEST_BLOCK_BYTES // max(1, part[:1].nbytes)
+            larger = np.empty((min(self.size, max(2 * end, usual)), *part.shape[1:]), dtype)
+            if array is not None:
+                larger[: self.n_rows] = array[: self.n_rows]
+            array = larger
+        array[self.n_rows : end] = part
+        return array
+
+
+class NoRoomError(OSError):
+    """There is no room for a temporary copy."""
+
+
+class TemporaryCopy:
+    """Blocks of (X, Y) in two files without a name, as arrays that are read when they are used.
+
+    The system removes such files when they are closed, whatever happens to the process.
+    """
+
+    def __init__(self, blocks: Iterable[tuple[Array, Array]], n_bytes: int | None = None) -> None:
+        """Copy all blocks; raise NoRoomError if the disk is too full for them, or for ``n_bytes``."""
+        _require_room(_temporary_folder(), n_bytes or 0)
+        with ExitStack() as files:
+            x_rows, y_rows = (files.enter_context(temporary_array()) for _ in range(2))
+            for X, Y in blocks:
+                x_rows.append(X)
+                y_rows.append(Y)
+            self.X, self.Y = x_rows.array(), y_rows.array()
+            self._files = files.pop_all()
+
+    def __enter__(self) -> tuple[Array, Array]:
+        return self.X, self.Y
+
+    def __exit__(self, *error: object) -> None:
+        self._files.close()
+
+
+@contextmanager
+def temporary_array() -> Iterator[GrowingArray]:
+    """Give an empty array in a file without a name."""
+    folder = _temporary_folder()
+    with tempfile.TemporaryFile(dir=folder) as file:
+        yield GrowingArray(file, folder)
+
+
+class GrowingArray:
+    """An array in a file, which rows are added to."""
+
+    def __init__(self, file: Any, folder: Path) -> None:
+        self.file = file
+        self.folder = folder
+        self.n_rows = 0
+
+    def append(self, rows: Array) -> None:
+        """Add rows; raise NoRoomError if the disk is too full for them."""
+        _require_room(self.folder, rows.nbytes)
+        self.shape, self.dtype = rows.shape[1:], rows.dtype
+        try:
+            self.file.write(np.ascontiguousarray(rows).data)
+        except OSError as error:
+            raise NoRoomError(str(error)) from error
+        self.n_rows += len(rows)
+
+    def array(self) -> Array:
+        """Return all rows, as an array that is read when it is used."""
+        self.file.flush()
+        return np.memmap(self.file, self.dtype, "r", shape=(self.n_rows, *self.shape))
+
+
+def _require_room(folder: Path, n_bytes: int) -> None:
+    usage = shutil.disk_usage(folder)
+    if n_bytes > usage.free - _SPARE_SHARE * min(usage.free, usage.total / 10):
+        raise NoRoomError(f"There is no room for a temporary copy in {folder}.")
+
+
+def _temporary_folder() -> Path:
+    """Return the folder for large temporary files; /tmp is often kept in memory."""
+    large = Path("/var/tmp")  # noqa: S108
+    chosen = any(name in os.environ for name in ("TMPDIR", "TEMP", "TMP"))
+    return large if not chosen and os.access(large, os.W_OK) else Path(tempfile.gettempdir())

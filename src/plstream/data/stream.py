@@ -1,0 +1,238 @@
+"""Data of the caller's own: arrays and frames in memory, and any iterable of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from itertools import chain
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .._core.errors import DataError, usable_dtype
+from .._core.types import Array
+from .table import Mapped, Piece, Table, pick, require_shape, rows_of
+
+_HASHED_BYTES = 1 << 22
+# Rows by which a stream that begins anew is known.
+_FIRST_ROWS = 5
+
+
+class MemoryTable(Mapped):
+    """An array in memory, or one that is mapped already."""
+
+    format: ClassVar[str] = "array"
+
+    def __init__(self, array: Any, where: str = "the array") -> None:
+        if sparse.issparse(array):
+            raise TypeError("Sparse matrices are in memory: pass them to fit and partial_fit as they are.")
+        array = np.asanyarray(array)
+        if array.dtype.kind == "O":
+            array = _of_objects(array, where)
+        super().__init__(where, array)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Their number, type and a hash."""
+        digest = sha256()
+        step = max(1, _HASHED_BYTES // max(1, self.array[:1].nbytes))
+        for start in range(0, len(self.array), step):
+            digest.update(np.ascontiguousarray(self.array[start : start + step]).tobytes())
+        return self.n_rows, self.array.dtype.str, digest.hexdigest()
+
+
+class FrameTable(Table):
+    """A data frame of pandas or polars."""
+
+    format: ClassVar[str] = "frame"
+    slow = False
+
+    def __init__(self, frame: Any) -> None:
+        require_shape("The frame", frame.shape)
+        super().__init__("the frame", int(frame.shape[1]))
+        self.frame = frame
+        self.n_rows = int(frame.shape[0])
+        self.names = names_of(frame)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Number of rows, types of columns and a hash."""
+        assert self.n_rows is not None
+        columns, digest = np.arange(self.n_columns, dtype=np.intp), sha256()
+        step = max(1, _HASHED_BYTES // (8 * self.n_columns))
+        types: set[str] = set()
+        for start in range(0, self.n_rows, step):
+            for array in self._arrays(columns, start, start + step):
+                types.add(array.dtype.str)
+                digest.update(array.tobytes())
+        return self.n_rows, sorted(types), digest.hexdigest()
+
+    def dtype_of(self, columns: NDArray[np.intp], *, text: bool = False) -> np.dtype[Any]:
+        """Return the dtype that holds all the columns."""
+        dtypes = set()
+        for column, values in zip(columns, self._arrays(columns, 0, 1), strict=True):
+            where = f"Column {self.column_name(int(column))} of the frame"
+            if not text and values.dtype.kind in "SU":
+                raise DataError(f"{where} holds text, not numbers: leave it out by columns= or exclude=.")
+            dtypes.add(usable_dtype(values.dtype, where, text=text))
+        return np.result_type(*dtypes)
+
+    def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
+        """Yield rows, copied from their columns."""
+        assert self.n_rows is not None
+        dtype = self.dtype_of(features) if len(features) else np.dtype(np.float64)
+        while start < self.n_rows:
+            stop = min(start - start % step + step, self.n_rows)
+            arrays = self._arrays(features, start, stop)
+            self._require_no_gaps(arrays, features, dtype, start)
+            X = rows_of(arrays, dtype) if len(features) else np.empty((stop - start, 0))
+            columns = self._arrays(targets, start, stop)
+            y = np.column_stack(columns) if len(columns) > 1 else next(iter(columns), None)
+            start = stop
+            yield X, y
+
+    def _require_no_gaps(
+        self, arrays: list[Array], columns: NDArray[np.intp], dtype: np.dtype[Any], start: int
+    ) -> None:
+        """Raise DataError for a missing value, which makes floats of whole numbers: they would not stay missing."""
+        for array, column in zip(arrays, columns, strict=True):
+            if array.dtype.kind == "f" and dtype.kind != "f" and (missing := np.isnan(array)).any():
+                raise self.bad_value(start + int(np.argmax(missing)), int(column), None)
+
+    def _arrays(self, columns: NDArray[np.intp], start: int, stop: int) -> list[Array]:
+        rows = self.frame.iloc[start:stop] if hasattr(self.frame, "iloc") else self.frame[start:stop]
+        arrays = [
+            np.asarray(rows.iloc[:, column] if hasattr(rows, "iloc") else rows[:, int(column)]) for column in columns
+        ]
+        return [
+            _of_objects(array, f"Column {self.column_name(int(column))} of the frame")
+            if array.dtype.kind == "O"
+            else array
+            for column, array in zip(columns, arrays, strict=True)
+        ]
+
+
+class BlockStream(Table):
+    """Blocks from an iterable: X, or pairs of X and y."""
+
+    format: ClassVar[str] = "blocks"
+    slow = False
+
+    def __init__(self, blocks: Iterable[Any]) -> None:
+        iterator = iter(blocks)
+        # What gives a new iterator every time can be read again.
+        self.rereadable = iterator is not blocks
+        first = next(iterator, None)
+        if first is None:
+            raise DataError("The iterable has no blocks.")
+        X, y, self.names = _block(first, 0)
+        super().__init__("the blocks", X.shape[1])
+        self._dtype = X.dtype
+        self.paired = y is not None
+        if y is not None:
+            self.is_vector = y.ndim == 1
+            self.others = ("y",) if self.is_vector else tuple(f"y{column}" for column in range(y.shape[1]))
+        self._blocks = blocks if self.rereadable else chain([first], iterator)
+        self._first = X[:_FIRST_ROWS].tobytes()
+
+    def dtype_of(self, columns: NDArray[np.intp], *, text: bool = False) -> np.dtype[Any]:
+        """Return the dtype of the first block."""
+        return usable_dtype(self._dtype, self.where, text=text)
+
+    def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
+        """Yield the blocks from the row on."""
+        end, dtype = 0, usable_dtype(self._dtype, self.where)
+        for number, item in enumerate(self._blocks):
+            X, y, names = _block(item, number)
+            self._require_alike(number, X, y, names)
+            end += len(X)
+            if end <= start:
+                continue
+            skip = max(0, len(X) - (end - start))
+            X = X.astype(dtype, copy=False) if np.can_cast(X.dtype, dtype, "safe") else X
+            for first in range(skip, len(X), step):
+                rows = slice(first, first + step)
+                yield pick(X[rows], features), self._targets(X[rows], None if y is None else y[rows], targets)
+
+    @property
+    def beginning(self) -> str | None:
+        """A short text that changes with the first rows."""
+        return sha256(self._first).hexdigest()[:16]
+
+    def _targets(self, X: Array, y: Array | None, targets: NDArray[np.intp]) -> Array | None:
+        if not len(targets):
+            return None
+        if y is None:
+            return pick(X, targets, as_target=True)
+        return pick(y.reshape(len(y), -1), targets - self.n_columns, as_target=True)
+
+    def _require_alike(self, number: int, X: Array, y: Array | None, names: tuple[str, ...] | None) -> None:
+        if X.shape[1] != self.n_columns:
+            raise DataError(f"Block {number} has {X.shape[1]} column(s), and the first one has {self.n_columns}.")
+        if (y is not None) != self.paired:
+            raise DataError(f"Block {number} is {'X alone' if y is None else 'a pair'}, unlike the first one.")
+        if y is not None and (1 if y.ndim == 1 else y.shape[1]) != len(self.others):
+            raise DataError(f"y of block {number} has another number of columns than that of the first one.")
+        if names != self.names:
+            raise DataError(f"Block {number} has other names of columns than the first one.")
+        if X.dtype.kind not in "biuf" or (X.dtype.kind == "f" and self._dtype.kind != "f"):
+            raise DataError(f"Block {number} holds values of type {X.dtype}, and the first one of {self._dtype}.")
+
+
+def is_frame(data: Any) -> bool:
+    """Return whether it is a data frame of pandas or polars."""
+    return (
+        hasattr(data, "columns")
+        and hasattr(data, "shape")
+        and type(data).__module__.split(".")[0] in {"pandas", "polars"}
+    )
+
+
+def names_of(frame: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of a frame if all are text."""
+    names = tuple(frame.columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def is_block(item: Any) -> bool:
+    """Return whether it is X, or a pair of X and y, rather than a row of numbers."""
+    X = item[0] if isinstance(item, tuple) and len(item) == 2 else item
+    return is_frame(X) or getattr(X, "ndim", 0) == 2
+
+
+def _block(item: Any, number: int) -> tuple[Array, Array | None, tuple[str, ...] | None]:
+    if not is_block(item):
+        raise TypeError(f"Block {number} is neither an array of two dimensions nor a pair of such with y.")
+    data, target = item if isinstance(item, tuple) else (item, None)
+    if sparse.issparse(data):
+        raise TypeError(f"Block {number} is sparse: pass such blocks to partial_fit.")
+    names = names_of(data) if is_frame(data) else None
+    X, y = np.asarray(data), None if target is None else np.asarray(target)
+    where = f"Block {number}"
+    if len(X.shape) != 2 or not X.shape[1]:
+        raise DataError(f"{where} has no columns.")
+    if X.dtype.kind == "O":
+        X = _of_objects(X, where)
+    usable_dtype(X.dtype, where, text=False)
+    if y is not None and len(y) != len(X):
+        raise DataError(f"y of block {number} has {len(y)} rows, and X has {len(X)}.")
+    return X, _of_objects(y, f"y of block {number}") if y is not None and y.dtype.kind == "O" else y, names
+
+
+def _of_objects(values: Array, where: str) -> Array:
+    """Return objects as text if all are, else as numbers."""
+    if all(isinstance(value, str) for value in values.flat):
+        return values.astype(str)
+    rows = values.reshape(len(values), -1)
+    for row, value in enumerate(rows):
+        if any(entry is None or entry != entry for entry in value):  # noqa: PLR0124
+            raise DataError(f"{where} has a missing value, first in row {row}.")
+    for row, value in enumerate(rows):
+        if any(isinstance(entry, str) for entry in value):
+            raise DataError(f"{where} has text among numbers, first in row {row}.")
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{where} holds Python objects, not numbers.") from None

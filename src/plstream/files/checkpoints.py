@@ -1,0 +1,247 @@
+"""Checkpoints: how far a fit has come, in a folder of its own, so that it can go on after anything that ends it.
+
+Each is one file, of the format of models, which takes its place only when it is complete and on the disk. The last two
+are kept: if the newest cannot be read, the one before it is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .._core.urls import local_path
+from .._core.warnings import warn_user
+from ..solvers import Journal
+from .container import LaterFormatError, ModelFileError
+from .files import locked_file
+from .kinds import Count, Maybe, Plain, Tensors, Text
+from .modelfile import read_tree, require_writable, write_tree
+from .plain import to_json
+from .records import OneOf, Record
+from .registry import MODEL
+
+_PATTERN = "checkpoint-*.plstream"
+_KEPT = 2
+# Of names that checkpoints have while they are written.
+_UNFINISHED = ".checkpoint-"
+# Writing takes at most about this share of the time.
+_LARGEST_SHARE = 0.1
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be gone on from, or a folder that is in use."""
+
+
+@dataclass
+class Checkpoint:
+    """How far a fit has come.
+
+    Attributes
+    ----------
+    begun : estimator
+        The model with the parameters that it began with, not fitted.
+    source : str
+        The fingerprint of the source.
+    beginning : str or None
+        That of the first rows, of a source that can be read only once.
+    n_rows : int
+        Rows that the model has learnt, if it learns in one read.
+    n_rows_before : int
+        Those among them that came before the present source began, if it went on where another one had ended.
+    classes : ndarray or None
+        All labels that will ever come.
+    version : str
+        That of the library.
+    model : estimator or None
+        The model after these rows.
+    journal : Journal or None
+        What has been read, if the fit reads several times.
+    """
+
+    begun: Any
+    source: str = ""
+    beginning: str | None = None
+    n_rows: int = 0
+    n_rows_before: int = 0
+    classes: Any = None
+    version: str = ""
+    model: Any = None
+    journal: Journal | None = None
+
+    def require_same(self, other: Checkpoint, folder: Path) -> None:
+        """Raise CheckpointError that says what is not as it was in another checkpoint."""
+        changed = [*_changes(self.begun, other.begun)]
+        if self.source != other.source:
+            changed.append("the data, or which columns of it are used and in blocks of how many rows")
+        if self.version != other.version:
+            changed.append(f"the version of plstream ({other.version}, now {self.version})")
+        if to_json(self.classes) != to_json(other.classes):
+            changed.append("the classes")
+        if not changed and (self.journal is None) != (other.journal is None):
+            changed.append("whether the data is read once or several times")
+        if changed:
+            raise CheckpointError(
+                f"The checkpoint in {str(folder)!r} is of another fit, for what has changed is {'; '.join(changed)}: "
+                "choose another folder, or delete this one to start over."
+            )
+
+
+Record(
+    Checkpoint,
+    {
+        "begun": MODEL,
+        "source": Text(),
+        "beginning": Maybe(Text()),
+        "n_rows": Count(),
+        "n_rows_before": Count(),
+        "classes": Plain(),
+        "version": Text(),
+        "model": Maybe(MODEL),
+        "journal": Maybe(OneOf("Journal")),
+    },
+)
+_CHECKPOINT = OneOf("Checkpoint")
+
+
+def _changes(now: Any, before: Any) -> Iterator[str]:
+    """Yield what differs between the classes and parameters of two models that are not fitted."""
+    if type(now) is not type(before):
+        yield f"the method ({type(before).__name__}, now {type(now).__name__})"
+        return
+    # As in a file: what numbers and states of random generators are there is compared to the last bit.
+    mine, theirs = (MODEL.write(model, Tensors(), "model")["parameters"] for model in (now, before))
+    for name, value in mine.items():
+        if value != theirs[name]:
+            was, is_now = (repr(getattr(model, name)) for model in (before, now))
+            yield f"the state of {name}" if "RandomState" in is_now else f"{name} ({was}, now {is_now})"
+
+
+class CheckpointFolder:
+    """A folder with the checkpoints of one fit, in use by this process alone.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        Made if there is none.
+    every_rows : int or None
+        Rows after which to write the next checkpoint.
+    every_seconds : float or None
+        Seconds after which to write the next one, whichever comes first. More, if writing takes long.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], every_rows: int | None, every_seconds: float | None) -> None:
+        if every_rows is not None and (type(every_rows) is not int or every_rows < 1):
+            raise ValueError(f"every_rows={every_rows!r} must be a whole number of 1 or more, or None.")
+        if every_seconds is not None and not (isinstance(every_seconds, int | float) and every_seconds >= 0):
+            raise ValueError(f"every_seconds={every_seconds!r} must be a number of 0 or more, or None.")
+        self.folder = local_path(folder)
+        self.every_rows = every_rows
+        self.every_seconds = every_seconds
+        self._n_rows = 0
+        self._written_at = time.monotonic()
+        self._seconds_to_write = 0.0
+        self._failed = False
+
+    def latest(self) -> Checkpoint | None:
+        """Return the newest checkpoint that can be read, or None if there is none at all."""
+        paths = self._paths()
+        for path in reversed(paths):
+            try:
+                found: Checkpoint = read_tree(path, "checkpoint", _CHECKPOINT)
+            except LaterFormatError as error:
+                raise CheckpointError(str(error)) from None
+            except (ModelFileError, OSError):
+                continue
+            return found
+        if paths:
+            raise CheckpointError(
+                f"No checkpoint in {str(self.folder)!r} can be read, for they are damaged: "
+                "choose another folder, or delete this one to start over."
+            )
+        return None
+
+    def is_due(self, n_rows: int) -> bool:
+        """Return whether it is time to write, after so many rows more."""
+        self._n_rows += n_rows
+        if self.every_rows is not None and self._n_rows >= self.every_rows:
+            return True
+        if self.every_seconds is None:
+            return False
+        pause = max(self.every_seconds, self._seconds_to_write / _LARGEST_SHARE)
+        return time.monotonic() - self._written_at >= pause
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether rows were learnt that are in no checkpoint."""
+        return self._n_rows > 0 or self._failed
+
+    def try_to_write(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint; if the system cannot, warn, for the fit need not end, and the one before is there."""
+        try:
+            self.write(checkpoint)
+        except (OSError, MemoryError) as error:
+            self._rest()
+            if not self._failed:
+                reason = str(error) or "there is not enough memory"
+                warn_user(f"No checkpoint could be written, and the fit goes on without: {reason}.")
+            self._failed = True
+
+    def write(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint, and remove all but the last two."""
+        started = time.monotonic()
+        paths = self._paths()
+        number = _number(paths[-1]) + 1 if paths else 1
+        path = self.folder / f"checkpoint-{number:08}.plstream"
+        write_tree(path, "checkpoint", _CHECKPOINT, checkpoint, overwrite=True, prefix=_UNFINISHED)
+        for old in paths[: 1 - _KEPT]:
+            old.unlink(missing_ok=True)
+        self._rest()
+        self._seconds_to_write = self._written_at - started
+        self._failed = False
+
+    def require_writable(self, checkpoint: Checkpoint) -> None:
+        """Raise ValueError now if the model cannot be written, and not after the first half minute."""
+        require_writable("checkpoint", _CHECKPOINT, checkpoint)
+
+    def remove(self) -> None:
+        """Remove all checkpoints."""
+        for path in self._paths():
+            path.unlink(missing_ok=True)
+
+    def _rest(self) -> None:
+        self._n_rows, self._written_at = 0, time.monotonic()
+
+    def _paths(self) -> list[Path]:
+        """Return the checkpoints, the newest last."""
+        return sorted((path for path in self.folder.glob(_PATTERN) if _number(path) >= 0), key=_number)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes out of the folder; the lock ends with the process and those that it has forked."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / "lock"
+        lock = locked_file(path)
+        if lock is None:
+            raise CheckpointError(
+                f"{str(self.folder)!r} is in use by another fit: wait until that has ended, or choose another folder."
+            )
+        with lock:
+            try:
+                # What was being written when a fit was killed.
+                for unfinished in self.folder.glob(f"{_UNFINISHED}*.tmp"):
+                    unfinished.unlink(missing_ok=True)
+                yield
+            finally:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+
+
+def _number(path: Path) -> int:
+    """Return the number in the name of a checkpoint, or -1."""
+    digits = path.name.removeprefix("checkpoint-").removesuffix(".plstream")
+    return int(digits) if digits.isascii() and digits.isdecimal() else -1

@@ -1,0 +1,224 @@
+"""The container of a model: a safetensors file with one JSON text in its metadata, and hashes of all.
+
+The file is eight bytes with the length of a header, the header, which is JSON, and the bytes of the arrays. The header
+says of every array its type, shape and place. All of it is checked before memory is taken for arrays: whatever a file
+says of itself, no more is read than the file has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import struct
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from io import BufferedReader
+from math import prod
+from typing import Any
+
+import numpy as np
+
+import plstream
+
+from .._core.aligned import aligned_empty
+from .._core.types import Array
+from .files import replacing
+from .kinds import TYPES, MismatchError, Stored, Tensors, require_keys
+
+# A million names of 30 letters. JSON takes up to 25 times its size in memory.
+LONGEST_HEADER = 1 << 25
+MOST_TENSORS = 100_000
+_MOST_DIMENSIONS = 3
+# Anything else that a file calls its version is not repeated.
+_VERSION = re.compile(r"\d[\w.+!-]{0,40}", re.ASCII)
+# A part of an array that stays in cache while it is hashed and looked at.
+_PART_BYTES = 1 << 20
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model, is damaged, or was written by a later version."""
+
+
+class LaterFormatError(ModelFileError):
+    """A file that was written by a later version."""
+
+
+class NotAModelError(ValueError):
+    """A file that is something else."""
+
+
+def require_known_format(document: Any, newest: int, where: str) -> None:
+    """Raise LaterFormatError for the document of a file that a later version wrote, whatever else is in it."""
+    number = document.get("format") if isinstance(document, dict) else None
+    if type(number) is int and number > newest:
+        version = str(document.get("plstream"))
+        writer = f"plstream {version}" if _VERSION.fullmatch(version) else "a later plstream"
+        raise LaterFormatError(
+            f"{where} was written by {writer}, format {number}; this is plstream {plstream.__version__}, which reads "
+            f"formats up to {newest}: upgrade plstream."
+        )
+
+
+def write_container(
+    path: str | os.PathLike[str],
+    document: dict[str, Any],
+    tensors: Tensors,
+    *,
+    overwrite: bool,
+    prefix: str,
+) -> None:
+    """Write a JSON document and arrays, or nothing at all. The same document and arrays make the same bytes."""
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    # The package safetensors writes metadata in an order of its own, another one each time.
+    header: dict[str, Any] = {"__metadata__": {"plstream": text, "sha256": sha256(text.encode()).hexdigest()}}
+    # The widest numbers first: then all are aligned in a file that is mapped.
+    names = sorted(tensors.arrays, key=lambda name: (-tensors.arrays[name].itemsize, name))
+    end = 0
+    for name in names:
+        type_name, shape = tensors.shapes[name]
+        start, end = end, end + tensors.arrays[name].nbytes
+        header[name] = {"dtype": type_name, "shape": shape, "data_offsets": [start, end]}
+    content = json.dumps(header, separators=(",", ":")).encode()
+    content += b" " * (-len(content) % 8)
+    if len(content) > LONGEST_HEADER:
+        raise ValueError("The model has more names and labels than a model file can hold: use shorter ones.")
+    with replacing(path, overwrite=overwrite, prefix=prefix) as file:
+        file.write(struct.pack("<Q", len(content)) + content)
+        for name in names:
+            file.write(tensors.arrays[name].data)
+
+
+def hash_of(arrays: Iterable[Array]) -> str:
+    """Return the hash of the bytes of contiguous arrays, one after the other."""
+    digest = sha256()
+    for array in arrays:
+        for part in _parts(array):
+            digest.update(part.view(np.uint8).data)
+    return digest.hexdigest()
+
+
+class Container:
+    """A model file that is open to be read, of the newest format that is known or an earlier one.
+
+    Attributes
+    ----------
+    document : dict
+        The JSON text, whose hash is right.
+    tensors : Tensors
+        Types and shapes of the arrays, all of which the file has.
+    """
+
+    def __init__(self, file: BufferedReader, newest: int, where: str) -> None:
+        self._file = file
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise NotAModelError
+        header = self._read_header(status.st_size)
+        metadata = header.pop("__metadata__", None)
+        if not isinstance(metadata, dict) or "plstream" not in metadata:
+            raise NotAModelError
+        text = metadata["plstream"]
+        if not isinstance(text, str) or metadata.get("sha256") != sha256(text.encode(errors="replace")).hexdigest():
+            raise MismatchError("the text that describes the model does not match its hash")
+        self.document = _strict_json(text)
+        # Before any complaint about what only a later version knows.
+        require_known_format(self.document, newest, where)
+        require_keys(metadata, {"plstream", "sha256"}, "the header")
+        self._places = _places(header, status.st_size - self._start)
+        self.tensors = Tensors({name: (type_name, shape) for name, (type_name, shape, _) in self._places.items()})
+
+    def read(self, stored: list[Stored], expected_hash: Any) -> None:
+        """Read arrays, and check their numbers and the hash of all."""
+        digest = sha256()
+        for entry in stored:
+            type_name, shape, offset = self._places[entry.where]
+            contents = _empty(type_name, shape)
+            self._file.seek(self._start + offset)
+            for part in _parts(contents):
+                part_bytes = part.view(np.uint8)
+                if self._file.readinto(part_bytes.data) != part_bytes.nbytes:
+                    raise MismatchError("the file became shorter while it was read")
+                digest.update(part_bytes.data)
+                entry.kind.check_part(part, entry.where)
+            entry.contents = contents
+        if digest.hexdigest() != expected_hash:
+            raise MismatchError("the arrays do not match their hash")
+
+    def _read_header(self, n_bytes: int) -> dict[str, Any]:
+        first = self._file.read(8)
+        length = struct.unpack("<Q", first)[0] if len(first) == 8 else 0
+        if not 2 <= length <= min(LONGEST_HEADER, n_bytes - 8):
+            raise NotAModelError
+        self._start = 8 + length
+        try:
+            header = _strict_json(self._file.read(length).decode())
+        except (UnicodeDecodeError, MismatchError):
+            raise NotAModelError from None
+        if not isinstance(header, dict):
+            raise NotAModelError
+        return header
+
+
+def _strict_json(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise MismatchError("the text that describes the model is not strict JSON") from None
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        raise ValueError("a key is there twice")
+    return entries
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _places(header: dict[str, Any], n_bytes: int) -> dict[str, tuple[str, tuple[int, ...], int]]:
+    """Return type, shape and offset of every array; raise MismatchError unless they fill the file."""
+    if len(header) > MOST_TENSORS:
+        raise MismatchError(f"there are more than {MOST_TENSORS} arrays")
+    places, spans = {}, []
+    for name, entry in header.items():
+        require_keys(entry, {"dtype", "shape", "data_offsets"}, "the header")
+        type_name, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+        if not isinstance(type_name, str) or type_name not in TYPES:
+            raise MismatchError("an array has a type that is not known")
+        if not _are_sizes(shape, range(_MOST_DIMENSIONS + 1)) or not _are_sizes(offsets, range(2, 3)):
+            raise MismatchError("an array has no shape, or no place in the file")
+        start, stop = offsets
+        if stop - start != prod(shape) * TYPES[type_name].itemsize or stop > n_bytes:
+            raise MismatchError("an array is larger than the file, or of another size than its place in it")
+        places[name] = type_name, tuple(shape), start
+        spans.append((start, stop))
+    end = 0
+    for start, stop in sorted(spans):
+        if start != end:
+            raise MismatchError("arrays overlap, or there is something between them")
+        end = stop
+    if end != n_bytes:
+        raise MismatchError("the file is longer or shorter than its arrays")
+    return places
+
+
+def _are_sizes(numbers: Any, lengths: range) -> bool:
+    is_list = isinstance(numbers, list) and len(numbers) in lengths
+    return is_list and all(type(number) is int and 0 <= number < 2**48 for number in numbers)
+
+
+def _empty(type_name: str, shape: tuple[int, ...]) -> Array:
+    """Return memory for an array, as the compiled loops want it."""
+    dtype = TYPES[type_name]
+    return aligned_empty(shape) if dtype == np.float64 else np.empty(shape, dtype)
+
+
+def _parts(array: Array) -> Iterator[Array]:
+    flat = array.reshape(-1)
+    step = _PART_BYTES // flat.itemsize
+    for start in range(0, flat.size, step):
+        yield flat[start : start + step]

@@ -1,0 +1,167 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from .._core.urls import local_path
+from .._core.warnings import warn_user
+
+if sys.platform != "win32":
+    import fcntl
+
+# What file systems say that have no hard links, or no folders that can be flushed.
+_NOT_SUPPORTED = {errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
+
+
+# What they say that have no locks.
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+# Of names that files have while they are written.
+PREFIX = ".plstream-"
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: str = PREFIX) -> Iterator[BinaryIO]:
+    """Write a file that takes its place, under its name, only when it is complete and on the disk.
+
+    The file is written under another name in the same folder. If anything fails, a full disk or an interrupt included,
+    it is removed, and what had the name before is as it was.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where the file is to be. A link is followed.
+    overwrite : bool, default=True
+        Whether a file that is there already is replaced. If not, FileExistsError is raised, also if it came to be there
+        in the meantime.
+    prefix : str
+        How the name begins that the file has until it is complete.
+
+    Yields
+    ------
+    file : file object
+        To write bytes to. ``file.name`` is the path that it has for now, for what writes to paths.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from plstream.files.files import replacing
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "scores.csv")
+    ...     with replacing(path) as file:
+    ...         written = file.write(b"1,2")
+    ...         early = path.exists()
+    ...     path.read_bytes(), early
+    (b'1,2', False)
+    """
+    target = Path(os.path.realpath(local_path(path)))
+    if not overwrite and target.exists():
+        raise _exists(path)
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EISDIR if target.is_dir() else errno.EINVAL, "Not a regular file", str(path))
+    # Short, for the name of the target may be as long as a name can be.
+    temporary = target.with_name(f"{prefix}{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            yield file
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        put_in_place(temporary, target, overwrite=overwrite)
+    except OSError as error:
+        if error.errno is not None and error.filename in {None, str(temporary)}:
+            # It says which file the caller knows.
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Have a file on the disk, whoever has written it."""
+    # A file that may not be written any more can be flushed nevertheless, but not on Windows.
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
+    """Have a complete file on the disk, and then under its name. Another name it had may be left for the caller."""
+    _flush(temporary)
+    _rename(temporary, target, overwrite=overwrite)
+    _flush_folder(target.parent)
+
+
+def _rename(temporary: Path, target: Path, *, overwrite: bool) -> None:
+    if overwrite:
+        temporary.replace(target)
+        return
+    try:
+        # Unlike a rename it fails if there is such a file.
+        os.link(temporary, target)
+    except FileExistsError:
+        raise _exists(target) from None
+    except OSError as error:
+        if error.errno not in _NOT_SUPPORTED:
+            raise
+        # No links here: an empty file takes the name, which fails if it is taken.
+        target.open("xb").close()
+        temporary.replace(target)
+
+
+def _exists(path: str | os.PathLike[str]) -> FileExistsError:
+    return FileExistsError(errno.EEXIST, "There is such a file, and it is not to be overwritten", str(path))
+
+
+def _flush_folder(folder: Path) -> None:
+    """Have the new name on the disk, where folders can be flushed."""
+    if os.name == "nt":
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        # One may write to a folder that one cannot read.
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NOT_SUPPORTED:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def locked_file(path: Path) -> BinaryIO | None:
+    """Return a file that is locked for as long as it is open, or None if another process has it."""
+    while True:
+        file = path.open("ab")
+        if sys.platform == "win32":
+            # There are no such locks: two processes are not kept apart.
+            return file
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Who had it before may have removed the file in the meantime, and another one may have a new one.
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                warn_user(f"There are no locks in {str(path.parent)!r}: see to it that no other process writes there.")
+                return file
+            file.close()
+            if error.errno in {errno.EAGAIN, errno.EACCES}:
+                return None
+            raise
+        file.close()

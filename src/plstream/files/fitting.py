@@ -1,0 +1,321 @@
+"""``fit_source``: fits that go on where they were interrupted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+import plstream
+
+from .._core.progress import Step, also_listening, listening, track
+from .._core.types import Array
+from .._core.validation import unchanged_on_failure
+from ..data import DataError, Source
+from ..estimators._streamed import StreamedPLS
+from ..selection import VIPSelector
+from ..solvers import Journal, JournalError
+from .checkpoints import Checkpoint, CheckpointError, CheckpointFolder
+from .modelfile import require_ours
+
+Model = TypeVar("Model")
+
+
+# What ``set_output`` has set, which may differ from one call to the next.
+_OUTPUT = "_sklearn_output_config"
+
+
+class Stopped(Exception):  # noqa: N818
+    """A fit was stopped as asked, after a last checkpoint if it has a folder for such. The model is as it was."""
+
+
+def fit_source(
+    model: Model,
+    source: Source,
+    *,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every_rows: int | None = None,
+    every_seconds: float | None = 30.0,
+    one_pass: bool = False,
+    classes: Any = None,
+    on_block: Callable[[Any, Array, Array | None], None] | None = None,
+    on_fitted: Callable[[Any], None] | None = None,
+    on_stopped: Callable[[Any], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Model:
+    """Fit a model to a source, with checkpoints: if the process is killed, the same call goes on where it was.
+
+    The result is that of ``model.fit(source)`` to the last bit, with and without checkpoints, and however often the fit
+    was killed. If it fails or is stopped, the model is as it was.
+
+    Parameters
+    ----------
+    model : estimator
+        Any estimator of this library that learns from sources. What it has learnt before is forgotten.
+    source : Source
+        The rows, see :func:`plstream.open_source`.
+    checkpoint : str or path-like, default=None
+        A folder for this fit alone, made if there is none. When the fit is complete its checkpoints are removed, and
+        the folder stays. By default there are no checkpoints.
+    every_rows : int, default=None
+        Rows after which the next checkpoint is written, at the end of a block.
+    every_seconds : float, default=30.0
+        Seconds after which the next one is written, whichever comes first. More if the model is so large that writing
+        would take more than a tenth of the time. None for rows alone.
+    one_pass : bool, default=False
+        Whether IncrementalPLS or IncrementalPLSClassifier with ``solver="auto"`` is to read the data once, as by
+        ``partial_fit``.
+    classes : array-like of shape (n_classes,), default=None
+        All labels that will ever come, for models that learn labels. By default those of the source, or of its first
+        block if it can be read only once.
+    on_block : callable, default=None
+        Called with the model, X and y before a model that reads the data once learns from a block of rows, to test it
+        on these. The model is not fitted yet when the first one comes.
+    on_fitted : callable, default=None
+        Called with the fitted model before its checkpoints are removed: to save it, so that there is no moment at which
+        all is lost.
+    on_stopped : callable, default=None
+        Called with the model so far when it is stopped, if it learns in one read.
+    stop : callable, default=None
+        Asked after each block, and while a pipe is silent, whether to stop: if so, a last checkpoint is written, and
+        ``Stopped`` is raised.
+
+    Returns
+    -------
+    model : estimator
+        The model, fitted.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint is one of other data or parameters, or the folder is in use by another process.
+    Stopped
+        If ``stop`` said so.
+
+    Notes
+    -----
+    Models that learn in one read are in the checkpoint as :func:`save` writes them, with the number of rows. An exact
+    fit of IncrementalPLS reads the data several times: its checkpoint holds what each read has come to, and the sums of
+    the read under way. Data of up to 32 MiB is simply read again. What is slow to read is copied once more to a
+    temporary file. What can be read only once, a pipe, may come again from its first row, and then rows that were
+    learnt are skipped, or else go on with other rows, which are all learnt: the first rows tell which of the two it is.
+    Blocks of a pipe end when it is silent for a second, so results are the same to rounding there.
+
+    If a checkpoint cannot be written, as when the disk is full, there is a warning and the fit goes on; the checkpoint
+    before is still there. Only if the last one before ``Stopped`` cannot be written, OSError is raised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from plstream import CIPLS, open_source
+    >>> from plstream.files import Stopped, fit_source
+    >>> X = np.random.default_rng(0).normal(size=(1000, 40))
+    >>> source = open_source(X, target=X[:, 0] - X[:, 1], batch_size=100)
+    >>> answers = iter([False, False, True])
+    >>> with TemporaryDirectory() as folder:
+    ...     try:
+    ...         fit_source(CIPLS(), source, checkpoint=folder, stop=lambda: next(answers))
+    ...     except Stopped as stopped:
+    ...         print(stopped)
+    ...     model = fit_source(CIPLS(), source, checkpoint=folder)
+    The fit was stopped: the same call goes on from its last checkpoint.
+    >>> bool(np.array_equal(model.x_weights_, CIPLS().fit(source).x_weights_))
+    True
+    """
+    require_ours(model, "fitted")
+    if not isinstance(source, Source):
+        raise TypeError(f"fit_source takes what plstream.open_source returns, not a {type(source).__name__}.")
+    folder = None if checkpoint is None else CheckpointFolder(checkpoint, every_rows, every_seconds)
+    with unchanged_on_failure(model), _unchanged_random(model), nullcontext() if folder is None else folder.locked():
+        fit = _Fit(source, folder, one_pass=one_pass, classes=classes, on_block=on_block)
+        with _stopping(stop, fit, on_stopped):
+            fit.run(model)
+        if on_fitted is not None:
+            on_fitted(model)
+        if folder is not None:
+            folder.remove()
+    return model
+
+
+class _Fit:
+    """A fit that is under way."""
+
+    def __init__(
+        self,
+        source: Source,
+        folder: CheckpointFolder | None,
+        *,
+        one_pass: bool,
+        classes: Any,
+        on_block: Callable[[Any, Array, Array | None], None] | None,
+    ) -> None:
+        self.source = source
+        self.folder = folder
+        self.one_pass = one_pass
+        self.classes = classes
+        self.on_block = on_block
+        self.present: Checkpoint | None = None
+        """How far it has come, once it has begun."""
+
+    def run(self, model: Any) -> None:
+        """Fit the model, from the last checkpoint on if there is one."""
+        model._validate_params()
+        if isinstance(model, VIPSelector):
+            if model.prefit or isinstance(model.estimator, FrozenEstimator):
+                model.fit(self.source)
+                return
+            inner = model._fresh_model()
+            require_ours(inner, "fitted to a source")
+            self.run(inner)
+            model.estimator_ = inner
+            return
+        if not hasattr(model, "partial_fit"):
+            raise TypeError(f"{type(model).__name__} needs all rows in memory: pass them to its fit.")
+        if self.classes is not None and not hasattr(model, "target"):
+            raise ValueError(f"{type(model).__name__} does not learn labels: pass no classes.")
+        in_one_read = not isinstance(model, StreamedPLS) or self.one_pass or model._in_one_read
+        self.present = Checkpoint(clone(model), journal=None if in_one_read else Journal())
+        if self.folder is not None:
+            _require_nothing_else(model)
+            self._resume(self.folder, self.present)
+        (self._learn if in_one_read else self._reread)(model)
+
+    def _resume(self, folder: CheckpointFolder, fresh: Checkpoint) -> None:
+        """Go on from the last checkpoint, if there is one."""
+        if folder.every_rows is not None and not self.source.rereadable:
+            self.source.limit_rows(folder.every_rows)
+        fresh.source, fresh.beginning = self.source.fingerprint(), self.source.beginning()
+        fresh.classes = None if self.classes is None else np.asarray(self.classes)
+        fresh.version = plstream.__version__
+        folder.require_writable(fresh)
+        found = folder.latest()
+        if found is None:
+            return
+        fresh.require_same(found, folder.folder)
+        if found.beginning != fresh.beginning:
+            # A pipe that does not begin again, but goes on: all that comes is new.
+            found.beginning, found.n_rows_before = fresh.beginning, found.n_rows
+        self.present = found
+
+    def _learn(self, model: Any) -> None:
+        """Learn from one block after another."""
+        present = self.present
+        assert present is not None
+        _forget(model)
+        if present.model is not None:
+            learnt = vars(present.model)
+            learnt.pop(_OUTPUT, None)
+            vars(model).update(learnt)
+        present.model = model
+        if isinstance(model, StreamedPLS):
+            model._require_rows(self.source.n_rows, self.source.n_columns)
+        row = present.n_rows - present.n_rows_before
+        n_rows = None if self.source.n_rows is None else self.source.n_rows - row
+        blocks = track(self.source.blocks(row), "read 1 of 1", n_rows, lambda block: len(block[0]))
+        with closing(blocks):
+            for X, y in blocks:
+                if self.on_block is not None:
+                    self.on_block(model, X, y)
+                with listening(None):
+                    model.partial_fit(self.source.part((X, y), row), **self._targets())
+                row += len(X)
+                present.n_rows += len(X)
+                self._tell(len(X))
+        if not present.n_rows:
+            raise DataError(f"{self.source.name} has no rows.")
+        if isinstance(model, StreamedPLS):
+            model._require_rows(present.n_rows, self.source.n_columns)
+        model._solution()
+
+    def _reread(self, model: StreamedPLS) -> None:
+        """Read the data several times."""
+        assert self.present is not None
+        journal = self.present.journal
+        assert journal is not None
+        journal.tell = self._tell
+        try:
+            model._fit(self.source, journal=journal, **self._targets())
+        except JournalError:
+            assert self.folder is not None
+            raise CheckpointError(
+                f"The checkpoint in {str(self.folder.folder)!r} was made by a processor or libraries that round "
+                "otherwise: go on with those, or delete the folder to start over."
+            ) from None
+
+    def _targets(self) -> dict[str, Any]:
+        """Return what the model is to be told about y."""
+        return {} if self.classes is None else {"classes": self.classes}
+
+    def _tell(self, n_rows: int) -> None:
+        """Write a checkpoint if it is time."""
+        if self.folder is not None and self.folder.is_due(n_rows):
+            assert self.present is not None
+            self.folder.try_to_write(self.present)
+
+    def write_last(self) -> None:
+        """Write how far it has come, unless that is written already."""
+        if self.folder is not None and self.folder.is_behind:
+            assert self.present is not None
+            self.folder.write(self.present)
+
+
+def _forget(model: Any) -> None:
+    """Let a model be as if it had never been fitted, and keep what is not its own."""
+    for name in {*vars(model)} - {*vars(clone(model))}:
+        if _is_ours(name):
+            delattr(model, name)
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("_") or name.endswith("_")
+
+
+def _require_nothing_else(model: Any) -> None:
+    """Raise ValueError if a model has attributes that a checkpoint cannot hold."""
+    for name in {*vars(model)} - {*vars(clone(model))}:
+        if not _is_ours(name):
+            raise ValueError(f"The model has {name!r}, which a checkpoint cannot hold: delete that attribute.")
+
+
+@contextmanager
+def _unchanged_random(model: Any) -> Iterator[None]:
+    """Give a random generator that is a parameter back the state it had if the work inside fails."""
+    random = getattr(model, "random_state", None)
+    if not isinstance(random, np.random.RandomState):
+        yield
+        return
+    before = random.get_state(legacy=False)
+    try:
+        yield
+    except BaseException:
+        random.set_state(before)
+        raise
+
+
+@contextmanager
+def _stopping(stop: Callable[[], bool] | None, fit: _Fit, on_stopped: Callable[[Any], None] | None) -> Iterator[None]:
+    """Ask after each block of the work inside whether to stop, and if so write a last checkpoint."""
+    if stop is None:
+        yield
+        return
+
+    def ask(_step: Step) -> None:
+        if stop():
+            then = "." if fit.folder is None else ": the same call goes on from its last checkpoint."
+            raise Stopped(f"The fit was stopped{then}")
+
+    try:
+        with also_listening(ask):
+            yield
+    except Stopped:
+        fit.write_last()
+        if on_stopped is not None and fit.present is not None and fit.present.n_rows:
+            on_stopped(fit.present.model)
+        raise

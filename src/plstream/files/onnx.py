@@ -1,0 +1,268 @@
+"""Models as ONNX graphs, to run where there is no Python: scores, predictions and labels of linear models."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+import plstream
+
+from .._core.types import Array, Float64Array
+from ..estimators._classes import OfLabels
+from ..estimators._decision import Decision
+from ..online import IncrementalLDA
+from ..online._base import OnlineMethod, Supervised
+from .files import replacing
+
+# Supported by all runtimes of the last years.
+_OPSET = 17
+_IR_VERSION = 8
+# The largest message that the format of ONNX files can hold.
+_LARGEST_BYTES = (1 << 31) - 1
+
+
+def export_onnx(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    method: str | None = None,
+    dtype: Any = np.float32,
+    overwrite: bool = True,
+) -> None:
+    """Write what a fitted model computes as an ONNX graph.
+
+    The graph has an input ``X`` of any number of rows. Its output ``scores`` is what ``transform`` returns, and
+    ``prediction`` what ``predict`` returns: values, or labels of their own type. With the latter, a model that has
+    ``predict_proba`` gives ``probabilities``. Rows are centred before they are multiplied, as here.
+
+    Parameters
+    ----------
+    model : estimator
+        Any fitted estimator of this library.
+    path : str or path-like
+        Where to write it; a file is replaced only when the new one is complete.
+    method : {"transform", "predict"}, default=None
+        What the graph computes. By default all that the model can do.
+    dtype : {float32, float64}, default=float32
+        The type of the input and of scores; predicted values are of type float64, as they are here. In float32, the
+        mean is subtracted in two parts, so that columns far from zero lose no more digits than the data has.
+    overwrite : bool, default=True
+        Whether to replace a file that is there already. If not, FileExistsError is raised.
+
+    Notes
+    -----
+    It needs the package onnx, which comes with ``pip install 'plstream[vision]'``. The version of the library, the
+    class and the names of the features are in the metadata of the file. A model in a file of its own (:func:`save`) can
+    go on learning; this one cannot.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from plstream import IncrementalPLS
+    >>> from plstream.files import export_onnx
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> model = IncrementalPLS().fit(X, X[:, 0])
+    >>> with TemporaryDirectory() as folder:  # doctest: +SKIP
+    ...     export_onnx(model, Path(folder, "model.onnx"))
+    """
+    try:
+        import onnx
+    except ImportError:
+        raise ImportError("export_onnx needs the package onnx: pip install 'plstream[vision]'.") from None
+    number_type = np.dtype(dtype)
+    if number_type not in {np.dtype(np.float32), np.dtype(np.float64)}:
+        raise ValueError(f"dtype must be float32 or float64, not {number_type}.")
+    if not type(model).__module__.startswith("plstream."):
+        raise TypeError(f"Only estimators of plstream can be exported, not {type(model).__name__}.")
+    check_is_fitted(model)
+    graph = _Graph(onnx, number_type)
+    for name in _methods(model, method):
+        (_add_transform if name == "transform" else _add_predict)(graph, model)
+    content = graph.finished(model)
+    with replacing(path, overwrite=overwrite) as file:
+        file.write(content)
+
+
+def _methods(model: Any, method: str | None) -> list[str]:
+    available = [name for name in ("transform", "predict") if hasattr(model, name)]
+    if method is None:
+        return available
+    if method not in available:
+        raise ValueError(f"method must be one of {', '.join(available)} for {type(model).__name__}, not {method!r}.")
+    return [method]
+
+
+def _add_transform(graph: _Graph, model: Any) -> None:
+    if hasattr(model, "get_support"):
+        kept = model.get_support(indices=True).astype(np.int64)
+        features = graph.node("Gather", "X", graph.constant("columns", kept), axis=1)
+        graph.output("scores", features, graph.number_type, [None, len(kept)])
+        return
+    solution = model._solution()
+    matrix = solution.projection if isinstance(model, OnlineMethod) else solution.projection(None)
+    scores = graph.product(solution.x_mean, matrix, "projection")
+    graph.output("scores", scores, graph.number_type, [None, matrix.shape[1]])
+
+
+def _add_predict(graph: _Graph, model: Any) -> None:
+    solution = model._solution()
+    if isinstance(model, OfLabels) and model._of_labels:
+        projection = solution.projection(None)
+        _add_decision(graph, model, projection, "projection", model._decision(projection.shape[1]))
+        return
+    if isinstance(model, IncrementalLDA):
+        _add_decision(graph, model, solution.directions, "directions", solution.decision(model.priors_))
+        return
+    values = graph.product(solution.x_mean, solution.coef.T, "coefficients")
+    values = graph.node("Add", graph.as_double(values), graph.exact("intercept", solution.intercept))
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        is_vector = model._targets.is_vector if isinstance(model, Supervised) else model._y_is_vector
+        if is_vector:
+            values = graph.node("Squeeze", values, graph.constant("axis", np.array([1])))
+        graph.output("prediction", values, np.dtype(np.float64), [None] if is_vector else [None, len(solution.y_mean)])
+    elif len(solution.y_mean) > 1:
+        graph.labels(classes, graph.node("ArgMax", values, axis=1, keepdims=0))
+    else:
+        values = graph.node("Squeeze", values, graph.constant("axis", np.array([1])))
+        is_second = graph.node("Greater", values, graph.exact("zero", np.zeros(())))
+        graph.labels(classes, graph.node("Cast", is_second, to=graph.onnx.TensorProto.INT64))
+
+
+def _add_decision(
+    graph: _Graph, model: OfLabels | IncrementalLDA, projection: Float64Array, name: str, decision: Decision
+) -> None:
+    """Add labels and probabilities, by the decision for scores that a projection of the given name makes."""
+    scores = graph.product(model._solution().x_mean, projection, name)
+    values = graph.node("MatMul", graph.as_double(scores), graph.exact("decision", decision.matrix))
+    values = graph.node("Add", values, graph.exact("decision_offset", decision.offset))
+    graph.labels(model.classes_, graph.node("ArgMax", values, axis=1, keepdims=0))
+    if decision.of_likelihoods:
+        probabilities = graph.node("Softmax", values, axis=1)
+    else:
+        shares = graph.node("Relu", values)
+        total = graph.node("ReduceSum", shares, graph.constant("classes_axis", np.array([1])), keepdims=1)
+        probabilities = graph.node("Div", shares, total)
+    graph.output("probabilities", probabilities, np.dtype(np.float64), [None, len(model.classes_)])
+
+
+def _as_utf8(label: Any) -> bytes:
+    text = label.decode(errors="replace") if isinstance(label, bytes) else str(label)
+    if isinstance(label, bytes) and text.encode() != label:
+        raise ValueError(f"The label {label!r} is not text in UTF-8, which is what ONNX has: fit with other labels.")
+    return text.encode()
+
+
+class _Graph:
+    """A graph in the making. Constants of type float64 take the type of the graph."""
+
+    def __init__(self, onnx: Any, number_type: np.dtype[Any]) -> None:
+        self.onnx = onnx
+        self.number_type = number_type
+        self._nodes: list[Any] = []
+        self._constants: dict[str, Any] = {}
+        self._outputs: list[Any] = []
+        self._centred = ""
+
+    def constant(self, name: str, array: Array) -> str:
+        """Add an array, and return its name."""
+        return self.exact(name, self._in_range(name, array) if array.dtype == np.float64 else array)
+
+    def exact(self, name: str, array: Array) -> str:
+        """Add an array of the type that it has, and return its name."""
+        self._constants[name] = self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name)
+        return name
+
+    def node(self, operation: str, *inputs: str, **attributes: Any) -> str:
+        """Add an operation, and return the name of its result."""
+        name = f"{operation.lower()}_{len(self._nodes)}"
+        self._nodes.append(self.onnx.helper.make_node(operation, inputs, [name], **attributes))
+        return name
+
+    def as_double(self, result: str) -> str:
+        """Add a conversion to float64, if there is anything to convert."""
+        if self.number_type == np.float64:
+            return result
+        return self.node("Cast", result, to=self.onnx.TensorProto.DOUBLE)
+
+    def product(self, mean: Float64Array, matrix: Float64Array, name: str) -> str:
+        """Add (X - mean) matrix."""
+        if not self._centred:
+            self._centred = self._minus_mean(mean)
+        return self.node("MatMul", self._centred, self.constant(name, matrix))
+
+    def labels(self, classes: Array, index: str) -> None:
+        """Add the labels of classes given by number as output."""
+        if classes.dtype.kind in "USO":
+            entries = [_as_utf8(entry) for entry in classes.tolist()]
+            kind = self.onnx.TensorProto.STRING
+            self._constants["classes"] = self.onnx.helper.make_tensor("classes", kind, [len(entries)], entries)
+            self._add_output("prediction", self.node("Gather", "classes", index), kind, [None])
+            return
+        if classes.dtype.kind == "f" and classes.dtype.itemsize > 8:
+            raise ValueError(f"Labels of type {classes.dtype} are not for ONNX: fit with labels of type float64.")
+        wide = classes.astype(classes.dtype.newbyteorder("="))
+        self._constants["classes"] = self.onnx.numpy_helper.from_array(wide, "classes")
+        self.output("prediction", self.node("Gather", "classes", index), wide.dtype, [None])
+
+    def output(self, name: str, result: str, dtype: np.dtype[Any], shape: list[int | None]) -> None:
+        """Give a result out under a name."""
+        self._add_output(name, result, self.onnx.helper.np_dtype_to_tensor_dtype(dtype), shape)
+
+    def finished(self, model: Any) -> bytes:
+        """Return the file."""
+        helper = self.onnx.helper
+        kind = helper.np_dtype_to_tensor_dtype(self.number_type)
+        rows = helper.make_tensor_value_info("X", kind, ["rows", int(model.n_features_in_)])
+        constants = list(self._constants.values())
+        graph = helper.make_graph(self._nodes, type(model).__name__, [rows], self._outputs, constants)
+        version = plstream.__version__
+        made = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", _OPSET)],
+            ir_version=_IR_VERSION,
+            producer_name="plstream",
+            producer_version=version,
+        )
+        properties = {"plstream_version": version, "class": type(model).__name__}
+        if hasattr(model, "feature_names_in_"):
+            properties["feature_names"] = json.dumps(model.feature_names_in_.tolist())
+        helper.set_model_props(made, properties)
+        if made.ByteSize() > _LARGEST_BYTES:
+            raise ValueError("The model is too large for an ONNX file, which can hold 2 GB: fit fewer components.")
+        self.onnx.checker.check_model(made, full_check=True)
+        content: bytes = made.SerializeToString()
+        return content
+
+    def _add_output(self, name: str, result: str, kind: int, shape: list[int | None]) -> None:
+        self._nodes.append(self.onnx.helper.make_node("Identity", [result], [name]))
+        sizes = ["rows" if size is None else size for size in shape]
+        self._outputs.append(self.onnx.helper.make_tensor_value_info(name, kind, sizes))
+
+    def _minus_mean(self, mean: Float64Array) -> str:
+        centred = self.node("Sub", "X", self.constant("mean", mean))
+        rest = mean - mean.astype(self.number_type)
+        # The difference of a row to the rounded mean is exact where they are close, and so what was rounded off counts.
+        return self.node("Sub", centred, self.constant("mean_rest", rest)) if rest.any() else centred
+
+    def _in_range(self, name: str, array: Float64Array) -> Array:
+        """Return numbers in the type of the graph; raise ValueError if it has no such numbers."""
+        with np.errstate(over="ignore", under="ignore"):
+            numbers = array.astype(self.number_type)
+        finite = np.isfinite(array)
+        largest = np.abs(array[finite]).max(initial=0.0)
+        kept = np.abs(numbers[finite]).max(initial=0.0)
+        # A shift may well vanish beside the data, but a factor that does leaves nothing.
+        vanished = name not in {"mean_rest", "zero"} and largest > 0 and kept < np.finfo(self.number_type).tiny
+        if not np.isfinite(numbers[finite]).all() or vanished:
+            raise ValueError(
+                f"The model has numbers that {self.number_type} cannot hold ({name}): export it with dtype=float64, or "
+                "scale the features."
+            )
+        return numbers

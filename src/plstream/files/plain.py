@@ -1,0 +1,214 @@
+"""Plain values in strict JSON and back, to the last bit: numbers, text, tuples, labels, random states.
+
+What JSON has is written as it is. All else is an object with one key that says what it is: ``{"float": "inf"}``,
+``{"numpy": "float32", "value": 0.5}``, ``{"tuple": [1, 2]}``, ``{"dict": [["no", 1], ["yes", 2]]}``,
+``{"array": "<U3", "values": ["no", "yes"]}``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.types import Array
+
+# Characters that the labels of an array may take up together, or its numbers.
+_LARGEST_ARRAY = 1 << 24
+_DEEPEST = 4
+# What an array of text may take, and for each of its letters if that is more.
+_LEAST_BOUND = 1 << 20
+_MOST_BYTES_A_LETTER = 256
+_SCALARS = {"bool", "float16", "float32", "float64"} | {f"{sign}int{8 << i}" for sign in ("", "u") for i in range(4)}
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_ARRAY_TYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f[248]|[US]\d{1,7})", re.ASCII)
+# The state of the generator behind RandomState: so many numbers of 32 bits, and a position among them.
+_TWISTER_LENGTH = 624
+
+
+class UnfitError(ValueError):
+    """A value that a model file cannot hold. The text completes "which ..."."""
+
+
+def to_json(value: Any, depth: int = 0) -> Any:
+    """Return what stands for a value; raise UnfitError if nothing does."""
+    if isinstance(value, np.ndarray) and not depth:
+        return _array_to_json(value)
+    if type(value) is np.random.RandomState:
+        return _random_to_json(value)
+    if type(value) in {tuple, list, dict} and depth < _DEEPEST:
+        return {type(value).__name__: _entries_to_json(value, depth + 1)}
+    if isinstance(value, np.generic) and value.dtype.name in _SCALARS:
+        return {"numpy": value.dtype.name, "value": to_json(value.item())}
+    if type(value) is float and not math.isfinite(value):
+        return {"float": repr(value)}
+    if not _is_json(value):
+        raise UnfitError(f"is of type {type(value).__name__}")
+    return str(value) if isinstance(value, str) else value
+
+
+def _entries_to_json(value: Any, depth: int) -> Any:
+    if isinstance(value, dict):
+        pairs = [[to_json(entry, _DEEPEST) for entry in pair] for pair in value.items()]
+        # Dictionaries that are equal are written alike.
+        return sorted(pairs, key=lambda pair: json.dumps(pair[0]))
+    return [to_json(entry, depth) for entry in value]
+
+
+def _is_json(value: Any) -> bool:
+    """Return whether a value is one that JSON has."""
+    if type(value) is int:
+        return -(2**63) <= value < 2**64
+    return (
+        value is None
+        or isinstance(value, str)
+        or type(value) is bool
+        or (type(value) is float and math.isfinite(value))
+    )
+
+
+def from_json(node: Any, depth: int = 0) -> Any:
+    """Return the value that a part of a file stands for; raise UnfitError if it is none."""
+    if _is_json(node):
+        return node
+    reader = _READERS.get(frozenset(node)) if isinstance(node, dict) else None
+    if reader is None or depth > _DEEPEST:
+        raise UnfitError("is not a value that a model file may hold")
+    return reader(node, depth + 1)
+
+
+def _array_to_json(array: Array) -> Any:
+    if array.ndim == 1 and array.dtype == object and all(isinstance(entry, str) for entry in array):
+        return {"array": "object", "values": [str(entry) for entry in array]}
+    if array.ndim != 1 or not _ARRAY_TYPE.fullmatch(array.dtype.str):
+        raise UnfitError(f"is an array of type {array.dtype} and {array.ndim} dimensions")
+    if array.dtype.itemsize * array.size > 4 * _LARGEST_ARRAY:
+        raise UnfitError("is an array that is too large")
+    entries = [entry.decode("latin-1") if isinstance(entry, bytes) else entry for entry in array.tolist()]
+    if array.dtype.kind in "US" and _is_mostly_empty(array.dtype, entries):
+        raise UnfitError("is an array of text that is far longer than its entries")
+    return {"array": array.dtype.str, "values": [to_json(entry) for entry in entries]}
+
+
+def _float_from_json(node: dict[str, Any], _depth: int) -> float:
+    if not isinstance(node["float"], str) or node["float"] not in _NOT_FINITE:
+        raise UnfitError("is not a number")
+    return _NOT_FINITE[node["float"]]
+
+
+def _scalar_from_json(node: dict[str, Any], _depth: int) -> Any:
+    if not isinstance(node["numpy"], str) or node["numpy"] not in _SCALARS:
+        raise UnfitError("is a number of a type that is not known")
+    return _entries(node["numpy"], [node["value"]])[0]
+
+
+def _sequence_from_json(node: dict[str, Any], depth: int) -> Any:
+    ((kind, entries),) = node.items()
+    if not isinstance(entries, list):
+        raise UnfitError(f"is not a {kind}")
+    values = [from_json(entry, depth) for entry in entries]
+    return values if kind == "list" else tuple(values)
+
+
+def _dict_from_json(node: dict[str, Any], _depth: int) -> dict[Any, Any]:
+    pairs = node["dict"]
+    if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise UnfitError("is not a dict")
+    keys, values = ([from_json(pair[i], _DEEPEST) for pair in pairs] for i in range(2))
+    if any(isinstance(key, list) for key in keys):
+        raise UnfitError("is a dict with keys that are lists")
+    return dict(zip(keys, values, strict=True))
+
+
+def _array_from_json(node: dict[str, Any], depth: int) -> Array:
+    type_name, values = node["array"], node["values"]
+    if depth > 1:
+        raise UnfitError("is an array within a tuple or list")
+    if not isinstance(type_name, str) or not isinstance(values, list):
+        raise UnfitError("is not an array")
+    if type_name == "object":
+        if not all(isinstance(entry, str) for entry in values):
+            raise UnfitError("is an array of objects that are not text")
+        text: Array = np.array(values, dtype=object)
+        return text
+    if not _ARRAY_TYPE.fullmatch(type_name):
+        raise UnfitError("is an array of a type that is not known")
+    return _entries(type_name, values)
+
+
+def _entries(type_name: str, values: list[Any]) -> Array:
+    """Return numbers or text as an array of a type that is known; raise UnfitError unless they are of that type."""
+    try:
+        dtype = np.dtype(type_name)
+    except (TypeError, ValueError):
+        raise UnfitError("is an array of a type that is not known") from None
+    if dtype.itemsize * len(values) > 4 * _LARGEST_ARRAY:
+        raise UnfitError("is an array that is too large")
+    entries = [from_json(value, _DEEPEST) for value in values]
+    if dtype.kind in "US" and _is_mostly_empty(dtype, entries):
+        raise UnfitError("is an array of text that is far longer than its entries")
+    python_type = {"b": bool, "i": int, "u": int, "f": float, "U": str, "S": str}[dtype.kind]
+    if not all(type(entry) is python_type for entry in entries):
+        raise UnfitError(f"has entries that are not of type {type_name}")
+    if dtype.kind in "iu" and not all(np.iinfo(dtype).min <= entry <= np.iinfo(dtype).max for entry in entries):
+        raise UnfitError(f"has entries that do not fit type {type_name}")
+    try:
+        if dtype.kind == "S":
+            entries = [entry.encode("latin-1") for entry in entries]
+        with np.errstate(over="ignore"):
+            array: Array = np.array(entries, dtype=dtype)
+    except ValueError:
+        raise UnfitError(f"has entries that are not of type {type_name}") from None
+    kept = array.tolist()
+    # What was cut off, or rounded, was not written by to_json.
+    if any(a != b and a == a for a, b in zip(entries, kept, strict=True)):  # noqa: PLR0124
+        raise UnfitError(f"has entries that do not fit type {type_name}")
+    return array
+
+
+def _is_mostly_empty(dtype: np.dtype[Any], entries: list[Any]) -> bool:
+    """Return whether an array of text takes far more memory than its text: a small file must not fill the memory."""
+    text = sum(len(entry) for entry in entries if isinstance(entry, str | bytes))
+    return dtype.itemsize * len(entries) > max(_LEAST_BOUND, _MOST_BYTES_A_LETTER * text)
+
+
+def _random_to_json(random: np.random.RandomState) -> Any:
+    state: Any = random.get_state(legacy=False)
+    if state["bit_generator"] != "MT19937":
+        raise UnfitError(f"is a RandomState of {state['bit_generator']}, not MT19937")
+    return {
+        "random_state": state["state"]["key"].tolist(),
+        "position": int(state["state"]["pos"]),
+        "has_gauss": int(state["has_gauss"]),
+        "gauss": to_json(float(state["gauss"])),
+    }
+
+
+def _random_from_json(node: dict[str, Any], _depth: int) -> np.random.RandomState:
+    key, position, has_gauss, gauss = (node[name] for name in ("random_state", "position", "has_gauss", "gauss"))
+    is_key = isinstance(key, list) and len(key) == _TWISTER_LENGTH
+    if not is_key or not all(type(word) is int and 0 <= word < 2**32 for word in key):
+        raise UnfitError("is not the state of a random generator")
+    # Numbers beyond the end would be read from memory that is not the generator's.
+    if not (type(position) is int and 0 <= position <= _TWISTER_LENGTH):
+        raise UnfitError("is not the state of a random generator")
+    if not (type(has_gauss) is int and has_gauss in {0, 1} and type(gauss) is float and math.isfinite(gauss)):
+        raise UnfitError("is not the state of a random generator")
+    random = np.random.RandomState(0)
+    random.set_state(("MT19937", np.array(key, dtype=np.uint32), position, has_gauss, gauss))
+    return random
+
+
+_READERS: dict[frozenset[str], Callable[[dict[str, Any], int], Any]] = {
+    frozenset({"float"}): _float_from_json,
+    frozenset({"numpy", "value"}): _scalar_from_json,
+    frozenset({"tuple"}): _sequence_from_json,
+    frozenset({"list"}): _sequence_from_json,
+    frozenset({"dict"}): _dict_from_json,
+    frozenset({"array", "values"}): _array_from_json,
+    frozenset({"random_state", "position", "has_gauss", "gauss"}): _random_from_json,
+}

@@ -1,0 +1,135 @@
+"""Axes that look like one family, whatever the settings of matplotlib are: nothing here is set but on the axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from .palette import FAINT, GRID, INK, PAPER
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH, HEIGHT = 5.2, 3.5
+"""Of a figure, in inches."""
+TEXT, SMALL = 9.5, 8.5
+"""Sizes of letters, in points."""
+_ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.01, 1.0)}
+# More points than these are drawn as pixels, even in a file of SVG.
+_VECTOR_POINTS = 2000
+
+
+class Display:
+    """What all pictures share: the axes that they were last drawn in.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+    """
+
+    size: ClassVar[tuple[float, float]] = (WIDTH, HEIGHT)
+    ax_: Axes
+    figure_: Figure
+
+    def _begin(self, ax: Any, size: tuple[float, float] | None = None) -> Axes:
+        """Take the axes given, or new ones, and dress them."""
+        if ax is None:
+            figure, ax = _plt().subplots(figsize=size or self.size, layout="constrained", facecolor=PAPER)
+            figure.get_layout_engine().set(w_pad=0.09, h_pad=0.09)
+        self.ax_, self.figure_ = ax, ax.figure
+        dress(ax)
+        return self.ax_
+
+
+def _plt() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("Pictures need matplotlib, which is not installed: pip install 'plstream[plot]'.") from None
+    return plt
+
+
+def ink(ax: Axes) -> str:
+    """Return the colour of what is written around axes: axes that were given may be in a dark figure."""
+    from matplotlib.colors import rgb_to_hsv, to_rgba
+
+    red, green, blue, alpha = to_rgba(ax.figure.get_facecolor())
+    is_dark = alpha > 0.5 and rgb_to_hsv((red, green, blue))[2] < 0.5
+    return PAPER if is_dark else INK
+
+
+def dress(ax: Axes) -> None:
+    """Give axes the common look."""
+    ax.set_facecolor(PAPER)
+    ax.set_axisbelow(True)
+    ax.grid(visible=True, color=GRID, linewidth=0.7)
+    for side, spine in ax.spines.items():
+        spine.set_visible(side in {"left", "bottom"})
+        spine.set_edgecolor(FAINT)
+    ax.tick_params(which="both", color=FAINT, labelcolor=ink(ax), labelsize=SMALL)
+
+
+def label(ax: Axes, x: str, y: str, title: str = "", above: int = 0) -> None:
+    """Write what the axes and the picture show, the title above the lines that a legend has there."""
+    ax.set_xlabel(x, fontsize=TEXT, color=ink(ax))
+    ax.set_ylabel(y, fontsize=TEXT, color=ink(ax))
+    if title:
+        look: dict[str, Any] = {"fontsize": TEXT + 0.5, "color": ink(ax), "loc": "left", "fontweight": "bold"}
+        ax.set_title(title, pad=6 + 14.5 * above, **look)
+
+
+def legend(ax: Axes, title: str = "", *, beside: bool = False) -> int:
+    """Have a legend where it hides nothing, and return how many lines of it are above the axes.
+
+    It is above, or beside the axes if there are many entries.
+    """
+    handles, names = ax.get_legend_handles_labels()
+    # In inches: all, a handle and its gaps, and a letter.
+    columns = max(1, min(4, int(4.1 / (0.5 + 0.075 * max(map(len, names))))))
+    n_lines = -(-len(names) // columns)
+    beside = beside or n_lines > 2
+    corner: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if beside else _ABOVE
+    box = ax.legend(
+        handles,
+        names,
+        # Its lines may be dark, too.
+        frameon=ink(ax) != INK,
+        facecolor=PAPER,
+        fontsize=SMALL,
+        labelcolor=INK,
+        title=title or None,
+        title_fontsize=SMALL,
+        handletextpad=0.5,
+        columnspacing=1.2,
+        borderaxespad=0.1,
+        ncols=1 if beside else columns,
+        alignment="left",
+        **corner,
+    )
+    box.get_title().set_color(INK)
+    for handle in box.findobj(_is_points):
+        handle.set(sizes=[26], alpha=1)
+    return 0 if beside else n_lines
+
+
+def _is_points(artist: Any) -> bool:
+    return hasattr(artist, "set_sizes")
+
+
+def points(n: int) -> dict[str, Any]:
+    """Return the look of n points: smaller and more transparent the more there are."""
+    size, alpha = (26, 0.9) if n <= 100 else (16, 0.75) if n <= 1000 else (7, 0.5)
+    return {"s": size, "alpha": alpha, "linewidths": 0, "rasterized": n > _VECTOR_POINTS}
+
+
+def short(name: Any, length: int = 24) -> str:
+    """Return a name that fits beside the axes, without what matplotlib would take for mathematics.
+
+    Long names often differ only at the end.
+    """
+    text = str(name).replace("\n", " ")
+    text = text if len(text) <= length else f"{text[: length // 2]}…{text[1 - (length - length // 2) :]}"
+    return text.replace("$", r"\$")

@@ -1,0 +1,189 @@
+"""MonitoringDisplay: T2 and Q of rows, with their limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.types import Float64Array
+from ..monitoring import Monitor
+from ..monitoring.pipelines import last_step
+from ._axes import SMALL, Display, label, legend, points
+from ._many import of_many, sample, thin
+from .palette import CLASSES, FAINT, INK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Alarms of so many rows have the row's number beside them.
+_MOST_NUMBERS = 8
+# What a number takes, in inches.
+_ROOM = 0.3, 0.12
+# From here on an axis is logarithmic: rows below the limit would have no room.
+_FAR_ABOVE = 8.0
+
+
+class MonitoringDisplay(Display):
+    """T2 and Q of rows: one against the other, or over time, relative to their limits.
+
+    Rows to the right of the limit of T2 are extreme in what the model knows, and rows above that of Q have something
+    that it does not know.
+
+    Parameters
+    ----------
+    t2, q : array-like of shape (n_samples,)
+        The statistics.
+    t2_limit, q_limit : float
+        Their limits.
+    level : float, default=None
+        The level of the limits.
+
+    Attributes
+    ----------
+    ax_, figure_
+        The axes that it was drawn in, and their figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import IncrementalPLS
+    >>> from plstream.monitoring import Monitor
+    >>> from plstream.plots import MonitoringDisplay
+    >>> X = np.random.default_rng(0).normal(size=(500, 8))
+    >>> monitor = Monitor(IncrementalPLS(2).partial_fit(X, X[:, 3]))
+    >>> display = MonitoringDisplay.from_estimator(monitor, X, kind="time")
+    >>> display.ax_.get_ylabel()
+    'Relative to the limit'
+    """
+
+    def __init__(self, t2: Any, q: Any, t2_limit: float, q_limit: float, *, level: float | None = None) -> None:
+        self.t2, self.q = np.asarray(t2, dtype=np.float64), np.asarray(q, dtype=np.float64)
+        self.t2_limit, self.q_limit, self.level = t2_limit, q_limit, level
+
+    @classmethod
+    def from_estimator(cls, monitor: Any, X: Any, *, ax: Axes | None = None, **options: Any) -> Self:
+        """Draw what a monitor finds.
+
+        Parameters
+        ----------
+        monitor : Monitor
+            The monitor, or a model with a streaming state, for which one is made.
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+        ax : matplotlib.axes.Axes, default=None
+            Where to. By default in a new figure.
+        **options
+            Others of ``plot``.
+
+        Returns
+        -------
+        display : MonitoringDisplay
+        """
+        monitor, X = last_step(monitor, X)
+        watch = monitor if isinstance(monitor, Monitor) else Monitor(monitor)
+        t2, q, _, _ = watch.check(X)
+        return cls(t2, q, watch.t2_limit_, watch.q_limit_, level=watch.level).plot(ax, **options)
+
+    @property
+    def alarm(self) -> NDArray[np.bool_]:
+        """Which rows are above a limit."""
+        return (self.t2 > self.t2_limit) | (self.q > self.q_limit)
+
+    def plot(self, ax: Axes | None = None, *, kind: str = "chart", title: str = "") -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to. By default in a new figure.
+        kind : {"chart", "time"}, default="chart"
+            Q against T2, or both, each relative to its limit, in the order of the rows.
+        title : str, default=""
+            Of the picture. By default how many rows are above a limit.
+
+        Returns
+        -------
+        display : MonitoringDisplay
+        """
+        if kind not in {"chart", "time"}:
+            raise ValueError(f"kind must be 'chart' or 'time', not {kind!r}.")
+        ax = self._begin(ax)
+        title = title or f"{int(self.alarm.sum()):,} of {len(self.t2):,} rows above a limit"
+        if kind == "time":
+            self._draw_time(ax)
+            label(ax, "Row", "Relative to the limit", title, legend(ax))
+        else:
+            n_drawn = self._draw_chart(ax)
+            label(ax, "T²", "Q", "\n".join(filter(None, [title, of_many(n_drawn, len(self.t2))])))
+        return self
+
+    def _relative(self) -> tuple[Float64Array, Float64Array]:
+        t2_limit, q_limit = self._drawn_limits()
+        return self.t2 / t2_limit, self.q / q_limit
+
+    def _drawn_limits(self) -> tuple[float, float]:
+        """Return where the limits are drawn: those of rows that leave nothing to chance are zero, or nearly so."""
+        least = 1e-9 * self.t2.max(initial=0.0), 1e-9 * self.q.max(initial=0.0)
+        return max(self.t2_limit, least[0]) or 1.0, max(self.q_limit, least[1]) or 1.0
+
+    def _draw_chart(self, ax: Axes) -> int:
+        (t2, q), (t2_limit, q_limit) = self._relative(), self._drawn_limits()
+        drawn = sample(np.maximum(t2, q))
+        above = self.alarm[drawn]
+        look = points(len(drawn))
+        ax.scatter(self.t2[drawn][~above], self.q[drawn][~above], color=CLASSES[0], **look)
+        look |= {"s": 1.6 * look["s"], "alpha": 0.95}
+        ax.scatter(self.t2[drawn][above], self.q[drawn][above], color=CLASSES[1], marker="^", zorder=3, **look)
+        lines: dict[str, Any] = {"color": INK, "linewidth": 1.1, "linestyle": "--"}
+        ax.axvline(t2_limit, **lines, gid="t2 limit")
+        ax.axhline(q_limit, **lines, gid="q limit")
+        for which, values in (("x", t2), ("y", q)):
+            _set_scale(ax, which, values)
+        self._number(ax, drawn[above])
+        if self.level is not None:
+            text = f"{100 * self.level:g} %"
+            by_row, by_column = ax.get_yaxis_transform(), ax.get_xaxis_transform()
+            ax.text(0.99, q_limit, text, transform=by_row, ha="right", va="bottom", **_limit_text())
+            ax.text(t2_limit, 0.99, text, transform=by_column, ha="right", va="top", rotation=90, **_limit_text())
+        return len(drawn)
+
+    def _number(self, ax: Axes, rows: NDArray[np.intp]) -> None:
+        """Write the numbers of a few rows beside them, but not on top of each other."""
+        if len(rows) > _MOST_NUMBERS:
+            return
+        places = ax.transData.transform(np.column_stack([self.t2[rows], self.q[rows]])) / ax.figure.dpi
+        for i, row in enumerate(rows):
+            gaps = np.abs(places[:i] - places[i])
+            if np.any((gaps[:, 0] < _ROOM[0]) & (gaps[:, 1] < _ROOM[1])):
+                continue
+            look: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL - 1, "color": INK}
+            ax.annotate(f"{row:,}", (self.t2[row], self.q[row]), xytext=(4, 3), **look)
+
+    def _draw_time(self, ax: Axes) -> None:
+        rows = np.arange(len(self.t2))
+        for i, (name, values) in enumerate(zip(("T²", "Q"), self._relative(), strict=True)):
+            ax.plot(
+                *thin(rows, values), color=CLASSES[i], linewidth=1 if len(rows) < 500 else 0.6, label=name, alpha=0.9
+            )
+            above = np.flatnonzero(values > 1)
+            above = above[sample(values[above])]
+            ax.scatter(above, values[above], color=CLASSES[i], marker="o^"[i], zorder=3, **points(max(200, len(above))))
+        ax.axhline(1, color=INK, linewidth=1.1, linestyle="--", gid="limit")
+        _set_scale(ax, "y", np.concatenate(self._relative()))
+        ax.margins(x=0.01)
+        ax.locator_params(axis="x", nbins=8)
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+
+
+def _limit_text() -> dict[str, Any]:
+    return {"fontsize": SMALL - 0.5, "color": FAINT}
+
+
+def _set_scale(ax: Axes, which: str, relative: Float64Array) -> None:
+    """Make an axis logarithmic if some values are far above the limit, and begin at zero if not."""
+    if relative.max(initial=0.0) > _FAR_ABOVE:
+        getattr(ax, f"set_{which}scale")("log")
+    else:
+        getattr(ax, f"set_{which}lim")(**{"left" if which == "x" else "bottom": 0})

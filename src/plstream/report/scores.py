@@ -1,0 +1,154 @@
+"""How good predictions are, from blocks of them: R2, RMSE and bias of values, accuracy and confusions of labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._core.types import Array, Float64Array
+
+
+class Score(Protocol):
+    """What is known of predictions so far."""
+
+    n_rows: int
+
+    def add(self, y: Array, predicted: Array) -> None:
+        """Take in a block of what is true and what was predicted."""
+
+    def error(self) -> float:
+        """Return one number for all: the share of wrong labels, or the error relative to that of the mean."""
+
+    def table(self, names: list[str]) -> list[dict[str, Any]]:
+        """Return what to print for targets of these names."""
+
+
+def score_for(model: Any, y: Array) -> Score:
+    """Return the score of a model that predicts labels or values."""
+    if not hasattr(model, "predict"):
+        raise ValueError(f"{type(model).__name__} has no predictions, only scores: use plstream transform.")
+    if hasattr(model, "classes_"):
+        return Accuracy()
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"The model predicts numbers, and the target holds text such as {str(y.flat[0])!r}.")
+    return Regression(columns_of(y))
+
+
+class Accuracy:
+    """The share of labels that are right.
+
+    Attributes
+    ----------
+    n_rows, n_right : int
+        Rows, and those whose label is right.
+    confusions : Counter
+        How many rows there are of each pair of a true and a predicted label.
+    """
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self.n_right = 0
+        self.confusions: Counter[tuple[Any, Any]] = Counter()
+
+    def add(self, y: Array, predicted: Array) -> None:
+        """Take in a block."""
+        labels = np.asarray(y).reshape(-1)
+        if len(labels) != len(predicted):
+            raise ValueError("Labels must be in one column: name one target.")
+        if (labels.dtype.kind in "US") != (predicted.dtype.kind in "US"):
+            raise ValueError(
+                "The target holds numbers where the model has text as labels, or text where it has numbers."
+            )
+        self.n_right += int(np.count_nonzero(labels == predicted))
+        self.n_rows += len(labels)
+        true, row = np.unique(labels, return_inverse=True)
+        guessed, column = np.unique(predicted, return_inverse=True)
+        pairs, counts = np.unique(row * len(guessed) + column, return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            self.confusions[true[pair // len(guessed)].item(), guessed[pair % len(guessed)].item()] += count
+
+    @property
+    def totals(self) -> Counter[Any]:
+        """How many rows there are of each true label, that of most rows first."""
+        totals: Counter[Any] = Counter()
+        for (true, _), count in self.confusions.items():
+            totals[true] += count
+        return Counter(dict(totals.most_common()))
+
+    def error(self) -> float:
+        """Return the share of wrong labels."""
+        return 1.0 - self.n_right / self.n_rows
+
+    def table(self, names: list[str]) -> list[dict[str, Any]]:
+        """Return the accuracy."""
+        return [{"target": names[0], "rows": self.n_rows, "accuracy": self.n_right / self.n_rows}]
+
+
+class Regression:
+    """R2, RMSE and bias of each target.
+
+    Sums of squares are about the mean of the rows so far, block by block (Chan, Golub and LeVeque), in units of the
+    first block: a mean of 1e8 costs no digits, and units of 1e200 do not overflow.
+    """
+
+    def __init__(self, first: Float64Array) -> None:
+        self.n_rows = 0
+        peaks = np.abs(first).max(axis=0)
+        self._unit = np.where(peaks > 0, peaks, 1.0)
+        self._mean, self._total, self._residual, self._excess = np.zeros((4, first.shape[1]))
+
+    def add(self, y: Array, predicted: Array) -> None:
+        """Take in a block."""
+        true, guess = columns_of(y) / self._unit, columns_of(predicted)
+        if true.shape != guess.shape:
+            raise ValueError(f"There are {true.shape[1]} target(s), but the model predicts {guess.shape[1]}.")
+        n, n_before = len(true), self.n_rows
+        self.n_rows += n
+        move = true.mean(axis=0) - self._mean
+        self._total += np.square(true - true.mean(axis=0)).sum(axis=0) + move**2 * (n_before * n / self.n_rows)
+        self._mean += move * (n / self.n_rows)
+        self._residual += np.square(true - guess / self._unit).sum(axis=0)
+        self._excess += (guess / self._unit - true).sum(axis=0)
+
+    @property
+    def rmse(self) -> Float64Array:
+        """Root mean squared error."""
+        return self._unit * np.sqrt(self._residual / self.n_rows)
+
+    @property
+    def bias(self) -> Float64Array:
+        """Mean of what predictions are too large by."""
+        return self._unit * (self._excess / self.n_rows)
+
+    @property
+    def rmse_of_mean(self) -> Float64Array:
+        """Root mean squared error if the mean of these rows were predicted for all of them."""
+        return self._unit * np.sqrt(self._total / self.n_rows)
+
+    @property
+    def r2(self) -> Float64Array:
+        """Share of the variance that is predicted."""
+        # As in scikit-learn: a constant is predicted or it is not.
+        constant = np.where(self._residual > 0, 1.0, 0.0)
+        r2: Float64Array = 1.0 - np.divide(self._residual, self._total, out=constant, where=self._total > 0)
+        return r2
+
+    def error(self) -> float:
+        """Return the root of the mean share of the variance that is not predicted."""
+        return float(np.sqrt(np.mean(1.0 - self.r2)))
+
+    def table(self, names: list[str]) -> list[dict[str, Any]]:
+        """Return R2 and RMSE of each target."""
+        if self.n_rows < 2:
+            raise ValueError("R2 needs two rows or more, and there is one.")
+        return [
+            {"target": name, "rows": self.n_rows, "r2": float(r2), "rmse": float(error)}
+            for name, r2, error in zip(names, self.r2, self.rmse, strict=True)
+        ]
+
+
+def columns_of(y: Array) -> Float64Array:
+    """Return values with one column a target."""
+    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)

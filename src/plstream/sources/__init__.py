@@ -1,9 +1,0 @@
-"""Sources: everything that yields blocks of rows."""
-
-from .arrays import ArraySource
-from .blocks import Block
-from .errors import DataError
-from .opening import open_source, text_columns
-from .source import Source
-
-__all__ = ["ArraySource", "Block", "DataError", "Source", "open_source", "text_columns"]

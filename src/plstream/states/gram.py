@@ -1,0 +1,93 @@
+r"""The moments and the full Gram matrix: exact PLS from one pass, for up to a few thousand features.
+
+.. math::
+    G \leftarrow G + G' + f \delta_x \delta_x^T
+
+with f and :math:`\delta_x` as for the moments. The sums are additive, so states merge.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from scipy.linalg import blas
+
+from .._core.types import Float64Array
+from ..data.blocks import Block
+from .moments import Moments, centred_rows
+
+
+class Gram(Moments):
+    """Moments with the matrix of sums (x - mean)(x - mean)'.
+
+    Forming it squares the condition number of X, so that results are known up to about eps cond(X)^2, where the data
+    itself gives eps cond(X): directions of very small variance are known less well, or not at all.
+
+    Parameters
+    ----------
+    n_columns, n_targets : int
+        Number of features and of responses.
+    forgetting : float in (0, 1], default=1.0
+        Factor by which the weight of everything seen before shrinks with every row.
+
+    Attributes
+    ----------
+    upper : ndarray of shape (n_columns, n_columns)
+        The upper triangle of the sum of (x - mean)(x - mean)'; what is below it has no meaning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.states import Gram
+    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [6.0, 2.0]])
+    >>> state = Gram(2, 1).update(X, X[:, :1])
+    >>> action, square = state.apply(np.array([1.0, 0.0]))
+    >>> action.tolist(), square
+    ([14.0, 5.0], 14.0)
+    """
+
+    rounding = 1e-15
+    # Squares are all there is: a direction's variance has the rounding error of the largest one.
+    variance_resolution = 1e-15
+    lost = 0.0
+    subspace_error = np.zeros(0)
+
+    def __init__(self, n_columns: int, n_targets: int, *, forgetting: float = 1.0) -> None:
+        super().__init__(n_columns, n_targets, forgetting=forgetting)
+        # In column order, and one triangle only, for BLAS to add to it in place.
+        self.upper = np.zeros((n_columns, n_columns), order="F")
+
+    def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
+        """Return Gv and v'Gv."""
+        action: Float64Array = blas.dsymv(1.0, self.upper, v)
+        return action, float(v @ action)
+
+    def merge(self, other: Moments) -> Self:
+        """Add the rows that another state has absorbed; the other one is left as it is."""
+        if not isinstance(other, Gram):
+            raise TypeError(f"Only another Gram can be merged, not {type(other).__name__}.")
+        self._require_room(other)
+        row = self._between_means(other)
+        super().merge(other)
+        self.upper += other.upper
+        self._add_product(row[None])
+        return self
+
+    def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
+        return centred_rows(block)
+
+    def _add(self, summary: Moments, rows: Float64Array) -> None:
+        between = self._between_means(summary)
+        super()._add(summary, rows)
+        self._add_product(np.concatenate([rows, between[None]]))
+
+    def _add_product(self, rows: Float64Array) -> None:
+        """Add rows'rows, in place if that can be: BLAS would write to memory that is mapped to be read only."""
+        in_place = self.upper.flags.writeable
+        self.upper = blas.dsyrk(1.0, rows.T, beta=1.0, c=self.upper, overwrite_c=in_place)
+
+    def shrink(self, factor: float) -> None:
+        """Let everything absorbed so far weigh less by a factor."""
+        super().shrink(factor)
+        self.upper *= factor

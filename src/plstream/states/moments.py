@@ -1,0 +1,465 @@
+r"""The moments every state keeps: counts, means, cross-covariance and sums of squares, exact and mergeable.
+
+Two sets of rows, of weights n and n' and with means that differ by :math:`\delta_x, \delta_y`, combine as (Chan, Golub
+and LeVeque, 1983)
+
+.. math::
+    f = \frac{n n'}{n + n'}, \quad
+    C \leftarrow C + C' + f \delta_x \delta_y^T, \quad
+    d \leftarrow d + d' + f \delta_x^2, \quad
+    \bar x \leftarrow \bar x + \frac{n'}{n + n'} \delta_x .
+
+Every block is taken relative to medians of a few of its rows before anything is multiplied, so data far from zero loses
+no digits, nor does data with a few rows that are, and a constant column has a variance of exactly zero. All is formed
+in float64, whatever the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import blas
+
+from .._core.tiles import require_finite
+from .._core.types import Array, Float64Array, Rows
+from ..data.blocks import Block
+
+# A sparse column's sum of squares about the mean is taken from that about zero if it is at least this share of it.
+_SAFE_SHARE = 1e-3
+# Entries of sparse columns made dense at a time.
+_DENSE_ENTRIES = 1 << 20
+
+# Relative rounding error of a product with rows.
+ROUNDING = 10 * float(np.finfo(np.float64).eps)
+# Squares smaller than this have fewer digits than other numbers, or none.
+_LEAST_SQUARE = float(np.finfo(np.float64).tiny)
+
+_TOO_SMALL = "X, y or the weights are too small, weighted squares underflow float64: multiply them by a constant first."
+_TOO_LARGE = "X, y or the weights are too large, weighted squares overflow float64: divide them by a constant first."
+
+
+class Moments:
+    """Weight, means, cross-covariance and sums of squares of the rows absorbed so far.
+
+    Where there are several responses, Y may be a single column with the numbers of classes: it stands for a response
+    for each class, which is one for rows of the class and zero for others. Their cross-covariance is that of sums of
+    rows, a few operations for each number in X and not as many as there are classes.
+
+    Parameters
+    ----------
+    n_columns, n_targets : int
+        Number of features and of responses.
+    forgetting : float in (0, 1], default=1.0
+        Factor by which the weight of everything seen before shrinks with every row.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows absorbed.
+    weight, typical_weight : float
+        Sum of their present weights, and their mean as weighted by themselves.
+    x_mean, y_mean : ndarray
+        Weighted means, kept as the sum of two numbers: far from zero, a single one would be too coarse for the
+        difference of two means.
+    cross : ndarray of shape (n_columns, n_targets)
+        Sum of (x - mean)(y - mean)'.
+    x_squares, y_squares : ndarray
+        Sums of (x - mean)^2 and (y - mean)^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.states import Moments
+    >>> X, Y = np.array([[1.0], [2.0], [6.0]]), np.array([[0.0], [1.0], [2.0]])
+    >>> state = Moments(1, 1).update(X[:1], Y[:1]).update(X[1:], Y[1:])
+    >>> state.x_mean, state.x_squares, state.cross
+    (array([3.]), array([14.]), array([[5.]]))
+    """
+
+    def __init__(self, n_columns: int, n_targets: int, *, forgetting: float = 1.0) -> None:
+        self.forgetting = forgetting
+        self.n_rows = 0
+        self.weight = 0.0
+        self.typical_weight = 0.0
+        self.x_origin, self.x_offset = np.zeros(n_columns), np.zeros(n_columns)
+        self.y_origin, self.y_offset = np.zeros(n_targets), np.zeros(n_targets)
+        self.cross = np.zeros((n_columns, n_targets))
+        self.x_squares = np.zeros(n_columns)
+        self.y_squares = np.zeros(n_targets)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of features and of responses."""
+        return self.cross.shape
+
+    @property
+    def effective_rows(self) -> float:
+        """Number of rows of equal weight that would say as much (Kish)."""
+        return self.weight / self.typical_weight if self.typical_weight > 0 else float(self.n_rows)
+
+    @property
+    def x_mean(self) -> Float64Array:
+        """Weighted mean of X."""
+        return self.x_origin + self.x_offset
+
+    @property
+    def y_mean(self) -> Float64Array:
+        """Weighted mean of Y."""
+        return self.y_origin + self.y_offset
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the state takes."""
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+
+    def __sizeof__(self) -> int:
+        # Dask asks, to know what it has where.
+        return object.__sizeof__(self) + self.nbytes
+
+    def copy(self) -> Self:
+        """Return a state of its own with the same content."""
+        twin = type(self).__new__(type(self))
+        for name, value in vars(self).items():
+            setattr(twin, name, value.copy(order="K") if isinstance(value, np.ndarray) else value)
+        return twin
+
+    def update(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
+        """Absorb a block of rows; a failure leaves the state as it was."""
+        n_targets = self.shape[1]
+        block = Block(X, Y, sample_weight, n_classes=n_targets if Y.shape[1] < n_targets else 0).present()
+        if block.n_rows:
+            aged_block = block._replace(weight=aged(block.weight, self.forgetting, block.n_rows)).present()
+            summary, rows = self._summarise(aged_block)
+            summary.n_rows = block.n_rows
+            # Nothing here changes before the block is known to be good.
+            self._require_room(summary)
+            self.forget(block.n_rows)
+            self._add(summary, rows)
+        return self
+
+    def forget(self, n_rows: int) -> Self:
+        """Let everything absorbed so far age by a number of rows."""
+        if self.forgetting < 1.0:
+            self.shrink(self.forgetting**n_rows)
+        return self
+
+    def merge(self, other: Moments) -> Self:
+        """Add the rows that another state has absorbed; the other one is left as it is."""
+        self._require_room(other)
+        total = self.weight + other.weight
+        if total > 0:
+            dx, dy, f = self._differences(other)
+            self._add_cross(other.cross, f * dx, dy)
+            self.x_squares += other.x_squares + f * dx**2
+            self.y_squares += other.y_squares + f * dy**2
+            self._move_means(other, dx, dy, other.weight / total)
+            self.typical_weight += (other.typical_weight - self.typical_weight) * (other.weight / total)
+            self.weight = total
+        self.n_rows += other.n_rows
+        return self
+
+    def add_class(self, at: int) -> Self:
+        """Let there be one response more, at a position among the others: that of a class without rows is zero."""
+        for name in ("y_origin", "y_offset", "y_squares"):
+            setattr(self, name, np.insert(getattr(self, name), at, 0.0))
+        self.cross = np.insert(self.cross.T, at, 0.0, axis=0).T
+        return self
+
+    def _add_cross(self, cross: Float64Array, x: Float64Array, y: Float64Array) -> None:
+        """Add a cross-covariance and the product x y'."""
+        if cross.flags.c_contiguous:
+            self.cross += cross + np.outer(x, y)
+            return
+        # Sums of classes lie in memory one after the other. They may be many, so no more is made of them than is kept.
+        self.cross = np.asfortranarray(self.cross)
+        self.cross += cross
+        self.cross = blas.dger(1.0, x, y, a=self.cross, overwrite_a=True)
+
+    def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
+        """Return the moments of a block, and what of its rows there is to add besides."""
+        return moments_of(block), np.empty((0, 0))
+
+    def _add(self, summary: Moments, rows: Float64Array) -> None:
+        """Add what is known of a block."""
+        Moments.merge(self, summary)
+
+    def shrink(self, factor: float) -> None:
+        """Let everything absorbed so far weigh less by a factor."""
+        self.weight *= factor
+        self.typical_weight *= factor
+        self.cross *= factor
+        self.x_squares *= factor
+        self.y_squares *= factor
+
+    def _differences(self, other: Moments) -> tuple[Float64Array, Float64Array, float]:
+        """Return the differences of the means and the weight f that they have in the sums of squares."""
+        total = self.weight + other.weight
+        f = self.weight * (other.weight / total) if total > 0 else 0.0
+        dx = (other.x_origin - self.x_origin) + (other.x_offset - self.x_offset)
+        dy = (other.y_origin - self.y_origin) + (other.y_offset - self.y_offset)
+        return dx, dy, f
+
+    def _between_means(self, other: Moments) -> Float64Array:
+        """Return the row that stands for the difference between the means of two states."""
+        dx, _, f = self._differences(other)
+        row: Float64Array = np.sqrt(f) * dx
+        return row
+
+    def _move_means(self, other: Moments, dx: Float64Array, dy: Float64Array, share: float) -> None:
+        # From the larger part, whose mean is the closer one.
+        x, y = (self.x_origin, self.x_offset + share * dx), (self.y_origin, self.y_offset + share * dy)
+        if share > 0.5:
+            x = other.x_origin, other.x_offset - (1 - share) * dx
+            y = other.y_origin, other.y_offset - (1 - share) * dy
+        self.x_origin, self.x_offset = _two_sum(*x)
+        self.y_origin, self.y_offset = _two_sum(*y)
+
+    def _require_room(self, other: Moments) -> None:
+        """Raise ValueError if the sum of both states overflows: products are bounded by the sums of squares."""
+        dx, dy, f = self._differences(other)
+        with np.errstate(over="ignore"):
+            x_squares = self.x_squares + other.x_squares + f * dx**2
+            y_squares = self.y_squares + other.y_squares + f * dy**2
+        if not (np.isfinite(x_squares).all() and np.isfinite(y_squares).all()):
+            raise ValueError(_TOO_LARGE)
+
+
+def moments_of(block: Block) -> Moments:
+    """Return the moments of one block; raise ValueError if they are not finite."""
+    if block.compiled:
+        return _finite_moments(block, _add_by_compiled_loops)
+    if sparse.issparse(block.X):
+        return _finite_moments(block, _add_sparse)
+    return centred_rows(block)[0]
+
+
+def centred_rows(block: Block) -> tuple[Moments, Float64Array]:
+    """Return the moments of one block, and its rows, dense, centred, and times the roots of their weights."""
+    rows = np.empty((0, 0))
+
+    def centre(state: Moments, block: Block, y: Rows) -> None:
+        nonlocal rows
+        X = block.X.toarray() if sparse.issparse(block.X) else block.X
+        state.x_origin, state.x_offset, rows = _centre(X, block.weight, state.weight)
+        if block.weight is not None:
+            root = np.sqrt(block.weight)[:, None]
+            rows *= root
+            y = _times(y, root)
+        state.x_squares = np.einsum("ij,ij->j", rows, rows)
+        state.cross = _cross(rows, y)
+
+    return _finite_moments(block, centre), rows
+
+
+def _finite_moments(block: Block, add_x: Callable[[Moments, Block, Rows], None]) -> Moments:
+    """Return the moments of a block, those of X as ``add_x`` sets them; raise ValueError if they are not finite."""
+    state = Moments(block.X.shape[1], block.n_targets)
+    state.n_rows = block.n_rows
+    weight = np.ones(block.n_rows) if block.weight is None else block.weight
+    state.weight = float(weight.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        state.typical_weight = float(weight @ (weight / state.weight))
+        add_x(state, block, _add_y(state, block, weight))
+    if block.n_classes:
+        # If all rows are of one class, its sum is that of all rows, which are centred: nothing but rounding errors.
+        state.cross[:, state.y_squares == 0] = 0.0
+    if not (np.isfinite(state.x_squares).all() and np.isfinite(state.y_squares).all()):
+        require_finite("X", block.X)
+        require_finite("y", block.Y)
+        raise ValueError(_TOO_LARGE)
+    return state
+
+
+def _add_y(state: Moments, block: Block, weight: Float64Array) -> Rows:
+    """Set the moments of Y and return its rows, centred; or those of ones and zeros, not centred, if it is of labels.
+
+    Then they are sparse. X is centred, so that is all the same to the cross-covariance.
+    """
+    if not block.n_classes:
+        state.y_origin, state.y_offset, y = _centre(block.Y, block.weight, state.weight)
+        state.y_squares = _weighted_squares(y, block.weight)
+        return y
+    weights = np.bincount(block.classes, weight, block.n_classes)
+    state.y_offset = weights / weights.sum()
+    state.y_squares = weights * (1.0 - state.y_offset)
+    shape = block.n_rows, block.n_classes
+    return sparse.csr_array((np.ones(block.n_rows), block.classes, np.arange(block.n_rows + 1)), shape=shape)
+
+
+def _times(y: Rows, factor: Float64Array) -> Rows:
+    """Return rows times factors, which are one column."""
+    return y.multiply(factor).tocsr() if sparse.issparse(y) else y * factor
+
+
+def _cross(rows: Float64Array, y: Rows) -> Float64Array:
+    """Return rows'y."""
+    cross: Float64Array = (y.T @ rows).T if sparse.issparse(y) else np.dot(rows.T, y)
+    return cross
+
+
+def require_range(
+    state: Moments, block: Block, weight: float, waiting_peaks: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the largest numbers in a block and in rows that wait; raise ValueError unless the state has room for both.
+
+    ``weight`` is that of all these rows, and ``waiting_peaks`` are the largest |x| and |y| of those that wait.
+    """
+    peaks = _peak("X", block.X, waiting_peaks[0]), _peak("y", block.Y, waiting_peaks[1])
+    for peak, mean, squares in zip(
+        peaks, (state.x_mean, state.y_mean), (state.x_squares, state.y_squares), strict=True
+    ):
+        reach = 2.0 * max(peak, np.abs(mean).max(initial=0.0))
+        with np.errstate(over="ignore"):
+            bound = (state.weight + weight) * np.square(reach) + squares.max(initial=0.0)
+        if not np.isfinite(bound):
+            raise ValueError(_TOO_LARGE)
+    return peaks
+
+
+def require_size(state: Moments, weight: float, peaks: tuple[float, float]) -> None:
+    """Raise ValueError if squares of rows to come vanish, and there are no others so far; zeros are just zeros.
+
+    ``weight`` is that of these rows, and ``peaks`` are their largest |x| and |y|.
+    """
+    for peak, mean, squares in zip(
+        peaks, (state.x_mean, state.y_mean), (state.x_squares, state.y_squares), strict=True
+    ):
+        reach = np.square(max(peak, np.abs(mean).max(initial=0.0)))
+        if peak > 0 and (state.weight + weight) * reach + squares.max(initial=0.0) < _LEAST_SQUARE:
+            raise ValueError(_TOO_SMALL)
+
+
+def require_resolution(moments: Moments) -> None:
+    """Raise ValueError if X or y is so small that its squares have lost digits. Means and references do not vanish."""
+    for parts, squares in (
+        ((moments.x_origin, moments.x_offset), moments.x_squares),
+        ((moments.y_origin, moments.y_offset), moments.y_squares),
+    ):
+        reach = max(float(np.abs(part).max(initial=0.0)) for part in parts)
+        largest = max(moments.weight * reach * reach, float(squares.max(initial=0.0)))
+        if reach > 0 and largest < _LEAST_SQUARE * moments.effective_rows:
+            raise ValueError(_TOO_SMALL)
+
+
+def _peak(name: str, rows: Rows, at_least: float) -> float:
+    """Return the largest absolute value; raise ValueError if there is one that is not finite."""
+    stored: Array = rows.data if sparse.issparse(rows) else rows
+    if stored.size == 0:
+        return at_least
+    low, high = float(stored.min()), float(stored.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        require_finite(name, rows)
+    return max(-low, high, at_least)
+
+
+def aged(weight: Float64Array | None, forgetting: float, n_rows: int, n_later: int = 0) -> Float64Array | None:
+    """Return the weights that rows have when the last of them, and ``n_later`` rows more, have been seen."""
+    if forgetting >= 1.0:
+        return weight
+    age = np.arange(n_later + n_rows - 1, n_later - 1, -1, dtype=np.float64)
+    factor: Float64Array = forgetting**age
+    return factor if weight is None else weight * factor
+
+
+def _add_by_compiled_loops(state: Moments, block: Block, y: Rows) -> None:
+    """Set the moments of X from one read of it."""
+    from .kernels import add_class_moments, add_moments
+
+    shift = _reference(block.X, block.weight)
+    squares = np.zeros(len(shift))
+    if block.n_classes:
+        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        sums = np.zeros((block.n_classes, len(shift)))
+        add_class_moments(block.X, shift, block.classes, weight, squares, sums)
+        offset = sums.sum(axis=0) / state.weight
+        sums -= np.outer(state.y_offset * state.weight, offset)
+        state.cross = sums.T
+    else:
+        left = _left_factor(y, block.weight)
+        sums = np.zeros((left.shape[1], len(shift)))
+        add_moments(block.X, shift, left, squares, sums)
+        offset = sums[0] / state.weight
+        state.cross = sums[1 : 1 + y.shape[1]].T.copy()
+    state.x_origin, state.x_offset = shift, offset
+    state.x_squares = np.maximum(squares - state.weight * offset**2, 0.0)
+
+
+def _left_factor(y: Float64Array, weight: Float64Array | None) -> Float64Array:
+    """Return [1, y] with rows times the weights, and with a column of zeros more if the number of columns is odd."""
+    n, q = y.shape
+    left = np.zeros((n, (q + 2) // 2 * 2))
+    left[:, 0] = 1.0
+    left[:, 1 : 1 + q] = y
+    if weight is not None:
+        left *= weight[:, None]
+    return left
+
+
+def _add_sparse(state: Moments, block: Block, y: Rows) -> None:
+    """Set the moments of sparse X from sums about zero, which do not touch what is not stored."""
+    X = block.X.astype(np.float64)
+    weight = np.ones(block.n_rows) if block.weight is None else block.weight
+    weighted = _times(y, weight[:, None])
+    state.x_offset = (X.T @ weight) / state.weight
+    if block.n_classes:
+        sums = (weighted.T @ X).toarray()
+        state.cross = (sums - np.outer(state.y_offset * state.weight, state.x_offset)).T
+    else:
+        state.cross = X.T @ weighted
+    about_zero = X.multiply(X).T @ weight
+    state.x_squares = np.maximum(about_zero - state.weight * state.x_offset**2, 0.0)
+    # A column whose mean is large beside its deviation loses its digits in that difference.
+    columns = np.flatnonzero(~(state.x_squares >= _SAFE_SHARE * about_zero))
+    by_column = X.tocsc() if len(columns) else X
+    step = max(1, _DENSE_ENTRIES // block.n_rows)
+    for start in range(0, len(columns), step):
+        chosen = columns[start : start + step]
+        dense = by_column[:, chosen].toarray()
+        state.x_origin[chosen], state.x_offset[chosen], x = _centre(dense, weight, state.weight)
+        state.x_squares[chosen] = _weighted_squares(x, weight)
+        state.cross[chosen] = _cross(x, weighted)
+
+
+def _reference(rows: Array, weight: Float64Array | None) -> Float64Array:
+    """Return numbers of the columns to take differences to: their medians in three rows that stand for equal weights.
+
+    Differences are exact where it matters, and exactly zero for a constant column. Products of them have digits to
+    spare for the mean that they still have, whose square is, but for a chance of one in some hundred, less than 20
+    times the variance: by Chebyshev's inequality, two of three rows would have to be so far off. A single row could be
+    an outlier, whose square is as much as all others together, times their number.
+    """
+    shares = np.array([1, 3, 5]) / 6
+    if weight is None:
+        chosen = (len(rows) * shares).astype(np.intp)
+    else:
+        total = np.cumsum(weight)
+        chosen = np.minimum(np.searchsorted(total, shares * total[-1]), len(rows) - 1)
+    a, b, c = np.array(rows[chosen], dtype=np.float64)
+    median: Float64Array = np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+    return median
+
+
+def _two_sum(a: Float64Array, b: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Return the sum, rounded to float64, and what the rounding has left out (Knuth)."""
+    total = a + b
+    there = total - a
+    return total, (a - (total - there)) + (b - there)
+
+
+def _centre(rows: Array, weight: Float64Array | None, total: float) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return a reference, the difference of the mean to it, and the centred rows in a C-ordered array."""
+    reference = _reference(rows, weight)
+    shifted = np.subtract(rows, reference, dtype=np.float64, order="C")
+    # A product is several times faster than the mean along columns.
+    offset = np.dot(np.ones(len(rows)) if weight is None else weight, shifted) / total
+    shifted -= offset
+    return reference, offset, shifted
+
+
+def _weighted_squares(rows: Float64Array, weight: Float64Array | None) -> Float64Array:
+    left = rows if weight is None else rows * weight[:, None]
+    squares: Float64Array = np.einsum("ij,ij->j", left, rows)
+    return squares

@@ -1,0 +1,630 @@
+r"""The moments and a sketch of the rows: PLS from one pass, in memory for a few hundred rows.
+
+The sketch stands for the sum of (x - mean)(x - mean)' as
+
+.. math::
+    X_c^T X_c \approx A = S^T S + (I - H^T H) \operatorname{diag}(\rho) (I - H^T H) ,
+
+a few hundred rows S, as many orthonormal directions H in which S is exact, and one number per column for what S does
+not hold elsewhere. New rows are put under S. When there are too many, S is replaced by fewer combinations of its rows,
+:math:`U^T S` with orthonormal U. Ordinary incremental SVD takes for U the leading left singular vectors, and so throws
+away what has little variance, predictive or not. Here the first columns of U are the scores T of a PLS fit to all that
+is known so far: because :math:`T = S R`, the product :math:`S^T S R` stays what it was, so the present PLS solution
+outlives every compression. Leading singular vectors fill the other columns.
+
+The numbers :math:`\rho` follow from the column sums of squares, which are exact: they make up what S lacks of them.
+
+How far the solution is from the exact one is measured on the way. A compression is exact for the present rotations R,
+so its error shows when R moves on. How it acts on the R of the compression before is known, and as rows come in random
+order, R will move in the future as it has moved so far.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import chain
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import linalg
+
+from .._core.threads import single_threaded_blas
+from .._core.types import Float64Array, FloatArray
+from ..data.blocks import Block
+from ..pls import Factors, solve_pls
+from .gram import Gram
+from .moments import ROUNDING, Moments, centred_rows
+
+# As close as all eigenvectors, but for flat spectra, where the third digit gains from more; one step is less so.
+_SUBSPACE_STEPS = 2
+# Directions of y that a compression looks at: these are enough for the solution it preserves.
+_DIRECTIONS_OF_Y_PER_COMPONENT = 2
+_MORE_DIRECTIONS_OF_Y = 16
+# With fewer responses than this many times as much, to find the directions takes as long as it saves.
+_MANY_MORE = 3
+# A compression preserves no component whose covariance, or variance, is a smaller share of the total.
+_LEAST_PRESERVED = 1e-13
+# With this share of the variance lost, the rounding errors of float32 do not count.
+_SINGLE_PRECISION_LOSS = 0.01
+# What is formed of a large array at a time.
+_ROWS_AT_A_TIME = 32
+_COLUMNS_AT_A_TIME = 1024
+# Less than this share of the variance is a rounding error.
+_NOTHING_LOST = 1e-13
+# The residual of a column is raised by what the directions held take out of it, at most by the inverse of this.
+_LEAST_FREE_SHARE = 0.5
+# Rows are divided by a unit that follows the columns' root sums of squares, to within these factors.
+_FAR_OFF = 2.0**20
+_WIDEST_FOR_COMPRESSION = 1.1
+# A unit that would soon be too small to divide by.
+_SMALLEST_UNIT = 1e-100
+# A column with less than some share of the squares it once had, before these were forgotten, counts as constant: the
+# errors of the sketch, which are those of rounding or much larger, do not fade with it. But it is not held against a
+# column for ever that it was once louder.
+_LEAST_QUIET, _MOST_QUIET = 1e-2, 1e-20
+_FADING_OF_THE_LOUDEST = 0.25
+
+
+class Residual(NamedTuple):
+    """What the rows do not hold: a diagonal, off the directions in which the rows are exact."""
+
+    diagonal: Float64Array
+    directions: FloatArray
+    """Orthonormal rows H, of shape (k, m)."""
+
+    def act(self, V: FloatArray) -> FloatArray:
+        """Return (I - H'H) diag (I - H'H) V, for a vector or the columns of a matrix."""
+        weighted = (self.diagonal.astype(V.dtype, copy=False) * self._off(V).T).T
+        return self._off(weighted)
+
+    def squares_along(self, rows: FloatArray) -> FloatArray:
+        """Return the square that the residual adds along each of some rows."""
+        off = rows - (rows @ self.directions.T) @ self.directions
+        squares: FloatArray = np.square(off, out=off) @ self.diagonal.astype(rows.dtype)
+        return squares
+
+    def _off(self, V: FloatArray) -> FloatArray:
+        off = V.copy()
+        for start in range(0, len(self.directions), _ROWS_AT_A_TIME):
+            rows = self.directions[start : start + _ROWS_AT_A_TIME].astype(V.dtype, copy=False)
+            off -= rows.T @ (rows @ off)
+        return off
+
+
+class Sketch(Moments):
+    """Moments with a few rows that stand for all.
+
+    Parameters
+    ----------
+    n_columns, n_targets : int
+        Number of features and of responses.
+    size : int
+        Rows left after a compression. Data of no higher rank is represented exactly.
+    n_components : int
+        Components of the PLS solution that compressions preserve.
+    scale : bool, default=False
+        Whether that is the solution for columns scaled to unit variance.
+    forgetting : float in (0, 1], default=1.0
+        Factor by which the weight of everything seen before shrinks with every row.
+
+    Attributes
+    ----------
+    pieces : tuple of ndarray
+        The rows S, divided by ``unit``. Arrays in it are never written to, so copies of the state share them.
+    unit : ndarray of shape (n_columns,)
+        About the columns' root sums of squares, or for unscaled data one number for all columns.
+    compressed : bool
+        Whether there has been a compression; until then S are the rows themselves.
+    residuals : tuple of Residual
+        What S does not hold, in units; after merges there may be several.
+    lost : ndarray of shape (n_columns,)
+        Sums of squares of the columns that S does not hold.
+    loudest : ndarray of shape (n_columns,)
+        The largest sums of squares that there have been, forgotten more slowly.
+    rotations : ndarray of shape (c, n_columns)
+        The rotations of the last solution preserved, with scores of length one, in units.
+    known_weight, known_rows, known_squares : float
+        Weight, effective number and sum of squares, in units, of the rows that it was made from.
+    errors : ndarray of shape (3, n_components)
+        Sums that tell the error of the action on each rotation, relative to ``known_weight``.
+    subspace_error : ndarray of shape (c,)
+        Estimated sine of the angle to the exact solution, for each number of components, until the next compression.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.states import Sketch
+    >>> X = np.random.default_rng(0).normal(size=(1000, 50))
+    >>> state = Sketch(50, 1, size=10, n_components=2)
+    >>> for start in range(0, 1000, 10):
+    ...     state = state.update(X[start : start + 10], X[start : start + 10, :1])
+    >>> state.n_held <= 31, bool(np.allclose(state.x_squares, X.var(axis=0) * 1000))
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        n_columns: int,
+        n_targets: int,
+        *,
+        size: int,
+        n_components: int,
+        scale: bool = False,
+        forgetting: float = 1.0,
+    ) -> None:
+        super().__init__(n_columns, n_targets, forgetting=forgetting)
+        self.size = size
+        self.n_components = n_components
+        self.scale = scale
+        self.pieces: tuple[FloatArray, ...] = ()
+        self.unit = np.ones(n_columns)
+        self.compressed = False
+        self.residuals: tuple[Residual, ...] = ()
+        self.lost = np.zeros(n_columns)
+        self.loudest = np.zeros(n_columns)
+        self.quiet = np.zeros(n_columns, dtype=bool)
+        self.dtype: Any = np.dtype(np.float64)
+        self.rotations = np.zeros((0, n_columns))
+        self.known_weight = self.known_rows = self.known_squares = 0.0
+        self.errors = np.zeros((3, n_components))
+        self.subspace_error = np.zeros(0)
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of a sum of products: after a compression, S is made from the products SS'."""
+        return Gram.rounding if self.compressed else ROUNDING
+
+    @property
+    def variance_resolution(self) -> float:
+        """Relative variance below which a direction cannot be told from rounding errors."""
+        return Gram.variance_resolution if self.compressed else ROUNDING**2
+
+    @property
+    def n_held(self) -> int:
+        """Number of rows held."""
+        return sum(map(len, self.pieces))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the state takes."""
+        return super().nbytes + sum(array.nbytes for array in chain(self.pieces, *self.residuals))
+
+    def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
+        """Return Av and v'Av."""
+        action, square = self._act_in_units(self.unit * v)
+        return self.unit * action, float(square)
+
+    def preserve(self, *, n_components: int, scale: bool) -> Self:
+        """Let the compressions from now on preserve another solution."""
+        errors = np.zeros((3, n_components))
+        n_known = min(n_components, self.n_components)
+        errors[:, :n_known] = self.errors[:, :n_known]
+        self.n_components, self.scale, self.errors = n_components, scale, errors
+        return self
+
+    def preserves(self, *, n_components: int, scale: bool) -> bool:
+        """Return whether a solution is the one that compressions preserve."""
+        return self.n_components == n_components and self.scale == scale
+
+    def merge(self, other: Moments) -> Self:
+        """Add the rows that another state has absorbed; the other one is left as it is."""
+        if not isinstance(other, Sketch):
+            raise TypeError(f"Only another Sketch can be merged, not {type(other).__name__}.")
+        self._require_room(other)
+        between = self._between_means(other)
+        super().merge(other)
+        self.lost += other.lost
+        self.loudest = np.maximum(self.loudest, other.loudest)
+        self.compressed = self.compressed or other.compressed
+        self._settle_unit(widest=_FAR_OFF)
+        ratio = other.unit / self.unit
+        self.residuals += other._residuals_in_units(ratio)
+        self._add_what_is_known(other, ratio)
+        self.pieces += tuple(piece * ratio for piece in other.pieces)
+        self._settle_dtype()
+        self._append(np.empty((0, len(between))), between)
+        if self.residuals and self.known_weight < self.weight:
+            cross = self._cross_in_units()
+            self._estimate_error(cross, self._solve(cross))
+        return self
+
+    def _add_what_is_known(self, other: Sketch, ratio: Float64Array) -> None:
+        """Add the errors of another state, and take over its solution if it was made from more."""
+        errors, weight = other.errors, other.known_weight
+        squares = other.known_squares * self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
+        if squares > self.known_squares:
+            errors, self.errors = self.errors, errors.copy()
+            squares, self.known_squares = self.known_squares, squares
+            weight, self.known_weight = self.known_weight, weight
+            self.known_rows = other.known_rows
+            self.rotations = np.divide(other.rotations, ratio, out=np.zeros_like(other.rotations), where=ratio > 0)
+        if squares:
+            self.errors += errors * _powers(squares / self.known_squares, weight / self.known_weight)
+
+    def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
+        return centred_rows(block)
+
+    def _add(self, summary: Moments, rows: Float64Array) -> None:
+        between = self._between_means(summary)
+        super()._add(summary, rows)
+        self._settle_unit(widest=_FAR_OFF)
+        if self.forgetting < 1.0:
+            self._silence(rows, between)
+        self._append(rows, between)
+
+    def shrink(self, factor: float) -> None:
+        """Let everything absorbed so far weigh less by a factor."""
+        super().shrink(factor)
+        self.lost *= factor
+        self.loudest *= factor**_FADING_OF_THE_LOUDEST
+        self.unit *= np.sqrt(factor)
+        self.known_weight *= factor
+
+    def _silence(self, rows: Float64Array, between: Float64Array) -> None:
+        """Drop what is left of columns of which almost everything has been forgotten."""
+        self.loudest = np.maximum(self.loudest, self.x_squares)
+        quiet = self.x_squares < np.clip(self._lost_share() ** 2, _MOST_QUIET, _LEAST_QUIET) * self.loudest
+        if quiet.any():
+            for values in (rows.T, between, self.x_squares, self.cross, self.lost):
+                values[quiet] = 0.0
+            if (quiet & ~self.quiet).any():
+                self.pieces = tuple(np.where(quiet, 0, piece) for piece in self.pieces)
+                self.residuals = tuple(
+                    Residual(*(np.where(quiet, 0, array) for array in residual)) for residual in self.residuals
+                )
+                self.rotations = np.where(quiet, 0.0, self.rotations)
+            self.unit[quiet] = 1.0
+        self.quiet = quiet
+
+    def _append(self, rows: Float64Array, between: Float64Array) -> None:
+        """Put rows under S, and the one that stands for a difference of means unless there is none."""
+        piece = np.empty((len(rows) + bool(between.any()), len(between)), self.dtype)
+        factor = 1 / self.unit
+        np.multiply(rows, factor, out=piece[: len(rows)], casting="same_kind")
+        piece[len(rows) :] = between * factor
+        self.pieces += (piece,)
+        if self.n_held > 3 * self.size + 1:
+            self._compress()
+        elif not self.known_rows and self.n_held >= self.size:
+            # The first compression needs a solution to compare with.
+            self._remember(self._solve(self._cross_in_units()))
+
+    def _settle_unit(self, *, widest: float) -> None:
+        """Let the unit follow the data if it is far off, or if columns differ by more than a factor in how far."""
+        squares = self.x_squares if self.scale else np.full_like(self.x_squares, self.x_squares.max())
+        varies = squares > 0
+        target = np.where(varies, np.sqrt(squares), 1.0)
+        ratio = np.where(varies, self.unit / target, 0.0)
+        low, high = ratio[varies].min(initial=_FAR_OFF), ratio[varies].max(initial=1 / _FAR_OFF)
+        far_off = high > widest * low or low < 1 / _FAR_OFF or high > _FAR_OFF
+        if far_off or self.unit[~varies].min(initial=1.0) < _SMALLEST_UNIT or not self.pieces:
+            self.pieces = tuple((piece * ratio).astype(self.dtype, copy=False) for piece in self.pieces)
+            inverse = np.divide(1.0, ratio, out=np.zeros_like(ratio), where=ratio > 0)
+            self.residuals = self._residuals_in_units(ratio)
+            self.rotations = self.rotations * inverse
+            self.unit = target
+            self.known_squares *= self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
+
+    def _compress(self) -> None:
+        """Replace the rows by ``size`` combinations of them, and the residuals by one."""
+        self.compressed = True
+        self._settle_unit(widest=_WIDEST_FOR_COMPRESSION)
+        cross = self._cross_in_units()
+        solution = self._solve(cross)
+        before = self._act_as_held(self.rotations.T)[0]
+        with single_threaded_blas():  # Too little work for threads.
+            pieces, kept, variances = self._combinations(_rotations(solution))
+        squares = self._in_units(self.x_squares)
+        # Rounding errors in a constant column would be scaled up with what little it may vary by later.
+        kept[:, squares == 0] = 0
+        dropped = _column_squares(*pieces).sum() - _column_squares(kept).sum()
+        if self.residuals or dropped > _NOTHING_LOST * squares.sum():
+            leading = kept[: len(variances)]
+            _add_along(leading, variances, self.residuals, pieces[len(self.pieces) :])
+            lost = np.maximum(squares - _column_squares(kept), 0.0)
+            self.lost = lost * self.unit * self.unit
+            weights = linalg.qr(_rotations(solution), mode="economic", check_finite=False)[0].T
+            directions = np.concatenate([_unit_rows(leading), weights.astype(kept.dtype)])
+            free = 1.0 - _column_squares(directions)
+            self.residuals = (Residual(lost / np.maximum(free, _LEAST_FREE_SHARE), directions),)
+        self.pieces = (kept,)
+        self._settle_dtype()
+        self._add_errors(before - self._act_as_held(self.rotations.T)[0])
+        self._remember(solution)
+        self._estimate_error(cross, solution)
+
+    def _combinations(self, R: Float64Array) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray]:
+        """Return the rows, the combinations of them that are kept, and the squares of those that come first.
+
+        The residuals' action on R is brought into a few rows more: with these, :math:`T = S R` is orthonormal, and
+        :math:`S^T T` is all of A R.
+        """
+        pieces = self.pieces + tuple(_rows_acting_on(R, residual).astype(self.dtype) for residual in self.residuals)
+        gram = _inner_products(pieces).astype(self.dtype)
+        T = np.concatenate([piece @ R.astype(self.dtype) for piece in pieces])
+        T = linalg.qr(T, mode="economic", check_finite=False)[0]
+        n_leading = min(self.size, len(R)) - T.shape[1]
+        U, variances = _leading_combinations(gram, T, n_leading)
+        return pieces, _combine(np.hstack([U, T]), pieces), variances
+
+    def _solve(self, cross: Float64Array, noise: FloatArray | None = None) -> Factors:
+        """Return the solution to preserve, in units; with noise, that of an action which is off by these columns."""
+        if cross.shape[1] > cross.shape[0]:
+            # A factor with as few columns as there are features has the same left vectors.
+            cross = linalg.qr(cross.T, mode="r")[0].T[:, : len(cross)]
+        n_directions = _DIRECTIONS_OF_Y_PER_COMPONENT * self.n_components + _MORE_DIRECTIONS_OF_Y
+        cross = _leading_columns(cross, n_directions)
+        return solve_pls(
+            cross,
+            _ActionInUnits(self, noise),
+            min(self.n_components, min(self.size, len(cross)) - 1),
+            x_squares=self._total(self.x_squares),
+            y_squares=float(cross.shape[1]),
+            quiet=True,
+        )
+
+    def _act_in_units(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return A V and the diagonal of V'AV, for a vector or the columns of a matrix, in the precision of V."""
+        action, squares = np.zeros_like(V), np.zeros(V.shape[1:], V.dtype)
+        for piece in self.pieces:
+            for start in range(0, len(piece), _ROWS_AT_A_TIME):
+                rows = piece[start : start + _ROWS_AT_A_TIME].astype(V.dtype, copy=False)
+                scores = rows @ V
+                action += rows.T @ scores
+                squares += np.square(scores).sum(axis=0)
+        for residual in self.residuals:
+            by_column = residual.act(V)
+            action += by_column
+            squares += (V * by_column).sum(axis=0)
+        return action, squares
+
+    def _act_as_held(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Return the same in the precision of the rows, which is enough for a solution that these preserve."""
+        lengths = np.linalg.norm(V, axis=0)
+        lengths = np.where(lengths > 0, lengths, 1.0)
+        action, squares = self._act_in_units((V / lengths).astype(self.dtype))
+        return action.astype(np.float64) * lengths, squares.astype(np.float64) * lengths**2
+
+    def _residuals_in_units(self, ratio: Float64Array) -> tuple[Residual, ...]:
+        """Return the residual for units that are smaller by a ratio: it vanishes on the same directions."""
+        # To any constant factor: only what they span counts.
+        inverse = np.divide(ratio[ratio > 0].min(initial=np.inf), ratio, out=np.zeros_like(ratio), where=ratio > 0)
+        if not np.ptp(ratio):
+            return tuple(residual._replace(diagonal=residual.diagonal * ratio**2) for residual in self.residuals)
+        return tuple(
+            Residual(
+                residual.diagonal * ratio**2,
+                linalg.qr((residual.directions * inverse).T.astype(self.dtype), mode="economic")[0].T,
+            )
+            for residual in self.residuals
+        )
+
+    def _remember(self, solution: Factors) -> None:
+        self.rotations = np.where(self.x_squares > 0, _rotations(solution).T, 0.0)
+        self.known_weight, self.known_rows = self.weight, self.effective_rows
+        self.known_squares = self._total(self.x_squares)
+
+    def _add_errors(self, changes: Float64Array) -> None:
+        r"""Take account of how a compression changed the action on the rotations r of the compression before.
+
+        A rotation estimated from k rows differs from that of n rows by a random walk: the expected square of the
+        difference is proportional to :math:`1/k - 1/n`, or with weights to the expression in :meth:`_action_errors`.
+        The change e of the action on r, divided by that for the two compressions, tells what to expect of the future.
+        """
+        known, rows, total = self.known_weight / self.weight, self.effective_rows, self._total(self.x_squares)
+        self.errors = self._errors_now()
+        walked = (1 - 2 * known) / self.known_rows + 1 / rows if self.known_rows else 0.0
+        if changes.size and walked > 0:
+            n_known = min(changes.shape[1], self.n_components)
+            relative = np.square(changes[:, :n_known]).sum(axis=0) / total / walked
+            self.errors[:, :n_known] += np.array([[1 / rows], [1.0], [1 / rows]]) * relative
+
+    def _errors_now(self) -> Float64Array:
+        """Return the sums with the shares of weights and squares that they have now."""
+        total = self._total(self.x_squares)
+        # If almost nothing is left of the rows before, their share is a matter of rounding.
+        share = min(1.0, self.known_squares / (total or np.inf))
+        return self.errors * _powers(share, self.known_weight / self.weight)
+
+    def _action_errors(self) -> Float64Array:
+        r"""Return the expected error of A r when the next compression is due, for rotations with scores of length one.
+
+        The compression of n effective rows, which will then have a share s of the squares and w of the weight,
+        contributes :math:`e^2 s^2 ((1 - 2 w) / n + 1 / n')`, with n' rows at that time. ``errors`` are the sums of
+        :math:`e^2 s^2 / n`, :math:`e^2 s^2` and :math:`e^2 s^2 w / n` as of the last compression.
+        """
+        errors_now = self._errors_now()
+        n_later, rows = 2 * self.size, self.effective_rows
+        fading = self.forgetting**n_later
+        added = n_later if self.forgetting == 1.0 else (1 - fading) / (1 - self.forgetting)
+        weight = fading + added / rows
+        rows_later = weight**2 / (fading**2 / rows + added / rows**2)
+        first, second, third = errors_now * _powers(fading / weight, fading / weight)
+        squares = np.maximum(first + second / rows_later - 2 * third, 0.0)
+        errors: Float64Array = np.sqrt(squares * self._total(self.x_squares))
+        return errors
+
+    def _estimate_error(self, cross: Float64Array, solution: Factors) -> None:
+        """Solve once more with an action that is off by as much as is expected, and see how the solution turns."""
+        c = solution.n_components
+        self.subspace_error = np.zeros(c)
+        errors = self._action_errors()
+        if self.residuals and errors.any():
+            residual = np.sum([residual.diagonal for residual in self.residuals], axis=0)
+            noise = _mixture(len(cross), self.n_components) * np.sqrt(residual)[:, None]
+            noise *= errors / np.linalg.norm(noise, axis=0)
+            turned = self._solve(cross, noise)
+            for k in range(1, min(c, turned.n_components)):  # The first weights depend on the cross-covariance alone.
+                self.subspace_error[k] = _largest_sine(turned.x_weights[:, : k + 1], solution.x_weights[:, : k + 1])
+            self.subspace_error[turned.n_components :] = 1.0
+
+    def _settle_dtype(self) -> None:
+        """Keep rows in float32 if so much is lost that its rounding errors do not count."""
+        self.dtype = np.dtype(np.float32 if self._lost_share() > _SINGLE_PRECISION_LOSS else np.float64)
+        self.pieces = tuple(piece.astype(self.dtype, copy=False) for piece in self.pieces)
+        self.residuals = tuple(
+            residual._replace(directions=residual.directions.astype(self.dtype, copy=False))
+            for residual in self.residuals
+        )
+
+    def _cross_in_units(self) -> Float64Array:
+        """Return the cross-covariance of the columns that compressions are made for."""
+        squares = self.y_squares if self.scale else np.full_like(self.y_squares, self.y_squares.max(initial=0.0))
+        y_unit = np.sqrt(np.where(squares > 0, squares, 1.0))
+        cross: Float64Array = self.cross / self.unit[:, None] / y_unit
+        return cross
+
+    def _in_units(self, squares: Float64Array) -> Float64Array:
+        # One after the other: the square of the unit may be too small a number.
+        scaled: Float64Array = squares / self.unit / self.unit
+        return scaled
+
+    def _total(self, squares: Float64Array) -> float:
+        """Return the sum of squares of all columns in units."""
+        return float(np.sum(self._in_units(squares)))
+
+    def _mean(self, by_column: Float64Array) -> float:
+        """Return a mean over columns, as their sums of squares in units count."""
+        squares = self._in_units(self.x_squares)
+        return float(squares @ by_column) / (float(squares.sum()) or 1.0)
+
+    def _lost_share(self) -> float:
+        """Return the share of the sum of squares that is lost, of scaled columns if these are what counts."""
+        varies = self.x_squares > 0
+        if not varies.any():
+            return 0.0
+        if self.scale:
+            # Not in units: these follow the columns from compression to compression only.
+            return float(np.mean(self.lost[varies] / self.x_squares[varies]))
+        return self._total(self.lost) / self._total(self.x_squares)
+
+
+def _leading_columns(C: Float64Array, n: int) -> Float64Array:
+    """Return n combinations of the columns of C, if it has many more, with about its leading left singular vectors."""
+    if C.shape[1] <= _MANY_MORE * n:
+        return C
+    basis = _mixture(C.shape[1], n)
+    for _ in range(_SUBSPACE_STEPS):
+        basis = linalg.qr(C.T @ (C @ basis), mode="economic", check_finite=False)[0]
+    leading: Float64Array = C @ basis
+    return leading
+
+
+def _inner_products(pieces: tuple[FloatArray, ...]) -> Float64Array:
+    """Return SS' in float64."""
+    ends = np.cumsum([0, *map(len, pieces)])
+    gram = np.empty((ends[-1], ends[-1]))
+    for i, left in enumerate(pieces):
+        for j, right in enumerate(pieces[: i + 1]):
+            rows, columns = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+            gram[rows, columns] = left @ right.T
+            gram[columns, rows] = gram[rows, columns].T
+    return gram
+
+
+def _combine(left: Float64Array, pieces: tuple[FloatArray, ...]) -> FloatArray:
+    """Return left'S."""
+    dtype, n_columns = pieces[0].dtype, pieces[0].shape[1]
+    factors = np.split(left.T.astype(dtype), np.cumsum([len(piece) for piece in pieces[:-1]]), axis=1)
+    total = np.empty((left.shape[1], n_columns), dtype)
+    for start in range(0, n_columns, _COLUMNS_AT_A_TIME):
+        columns = slice(start, start + _COLUMNS_AT_A_TIME)
+        total[:, columns] = sum(factor @ piece[:, columns] for factor, piece in zip(factors, pieces, strict=True))
+    return total
+
+
+def _column_squares(*pieces: FloatArray) -> Float64Array:
+    squares = np.zeros(pieces[0].shape[1])
+    for piece in pieces:
+        squares += np.einsum("ij,ij->j", piece, piece)
+    return squares
+
+
+def _leading_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
+    """Return about the leading eigenvectors of the part of SS' orthogonal to T, and their eigenvalues.
+
+    This is subspace iteration, with QR in every step so that data of low rank stays exact. It starts from the first
+    rows: after a compression, these are what was leading before. All others are mixed in, lest a new direction be
+    missed.
+    """
+    basis = np.concatenate([np.eye(n, dtype=gram.dtype), _mixture(len(gram) - n, n).astype(gram.dtype)])
+    for _ in range(_SUBSPACE_STEPS):
+        basis = linalg.qr(np.hstack([T, gram @ basis]), mode="economic", check_finite=False)[0][:, T.shape[1] :]
+    variances, rotation = np.linalg.eigh(basis.T @ gram @ basis)
+    return _with_signs_fixed(basis @ rotation[:, ::-1]), np.maximum(variances[::-1], 0.0)
+
+
+def _with_signs_fixed(vectors: FloatArray) -> FloatArray:
+    """Make the largest entry of each column positive: where the next iteration starts must not depend on rounding."""
+    largest = np.abs(vectors).argmax(axis=0) if vectors.size else np.empty(0, dtype=int)
+    signs = np.where(vectors[largest, np.arange(len(largest))] < 0, -1, 1)
+    return vectors * signs.astype(vectors.dtype)
+
+
+@lru_cache(maxsize=8)
+def _mixture(n_rows: int, n_columns: int) -> Float64Array:
+    mixture: Float64Array = np.random.default_rng(0).standard_normal((n_rows, n_columns)) / np.sqrt(n_rows)
+    return mixture
+
+
+def _powers(squares: float, weight: float) -> Float64Array:
+    """Return what errors are multiplied by if their share of the sum of squares, and of the weight, changes."""
+    return np.array([[squares**2], [squares**2], [squares**2 * weight]])
+
+
+def _unit_rows(rows: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit_rows: FloatArray = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return unit_rows
+
+
+def _rotations(solution: Factors) -> Float64Array:
+    """Return the rotations of the components found, with scores of length one."""
+    c = solution.n_components
+    rotations: Float64Array = solution.x_rotations[:, :c] / np.sqrt(solution.score_squares[:c])
+    return rotations
+
+
+def _rows_acting_on(R: Float64Array, residual: Residual) -> Float64Array:
+    """Return rows whose products act on R as the residual does (Nystrom)."""
+    action = residual.act(R)
+    squares, basis = np.linalg.eigh(R.T @ action)
+    held = squares > _NOTHING_LOST
+    rows: Float64Array = (action @ _with_signs_fixed(basis[:, held]) / np.sqrt(squares[held])).T
+    return rows
+
+
+def _add_along(
+    rows: FloatArray, squares: FloatArray, residuals: tuple[Residual, ...], brought: tuple[FloatArray, ...]
+) -> None:
+    """Lengthen orthogonal rows by what the residuals had in their directions, less what was brought into rows of it."""
+    along = np.zeros(len(rows))
+    for residual, brought_rows in zip(residuals, brought, strict=True):
+        along += residual.squares_along(rows) - np.square(rows @ brought_rows.T).sum(axis=1)
+    squares = squares.astype(np.float64)
+    # A row of rounding errors has no direction.
+    present = squares > np.finfo(rows.dtype).eps * squares.max(initial=0.0)
+    shares = np.divide(along, squares**2, out=np.zeros(len(rows)), where=present)
+    rows *= np.sqrt(np.maximum(1 + shares, 0.0))[:, None].astype(rows.dtype)
+
+
+def _largest_sine(W: Float64Array, other: Float64Array) -> float:
+    """Return the sine of the largest angle between the spaces of two matrices with orthonormal columns."""
+    return min(1.0, float(np.linalg.norm(W - other @ (other.T @ W), ord=2)))
+
+
+class _ActionInUnits:
+    """The action of a sketch as the solver takes it, which may be off by noise relative to the length of the scores."""
+
+    def __init__(self, state: Sketch, noise: FloatArray | None) -> None:
+        self.state = state
+        self.noise = noise
+        self.n_applied = 0
+        self.rounding = self.variance_resolution = max(_LEAST_PRESERVED, float(np.finfo(state.dtype).eps))
+
+    def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
+        action, square = self.state._act_as_held(v)
+        if self.noise is not None:
+            action += self.noise[:, self.n_applied] * np.sqrt(square)
+            self.n_applied += 1
+        return action, float(square)

@@ -1,0 +1,122 @@
+"""Values of all formats come through as they are, and what is missing is noticed."""
+
+import numpy as np
+import pytest
+
+from plstream import open_source
+from plstream.data import DataError
+
+
+def rows_and_labels(source):
+    X, y = zip(*source.blocks(), strict=True)
+    return np.concatenate(X), None if y[0] is None else np.concatenate(y)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "category"])
+def test_gaps_in_columns_of_whole_numbers(kind):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": pd.array([1, 2, None, 4], dtype="Int64").astype(kind), "y": [1.0, 2, 3, 4]})
+    with pytest.raises(DataError, match="missing value"):
+        rows_and_labels(open_source(frame, "y"))
+
+
+def test_gaps_in_a_polars_frame():
+    pl = pytest.importorskip("polars")
+    with pytest.raises(DataError, match="row 2, column 'a', there is a missing value"):
+        rows_and_labels(open_source(pl.DataFrame({"a": [1, 2, None, 4], "y": [1.0, 2, 3, 4]}), "y"))
+
+
+def test_gaps_in_a_dictionary():
+    pa = pytest.importorskip("pyarrow")
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None]))
+    with pytest.raises(DataError, match="row 1"):
+        rows_and_labels(open_source(pa.table({"x": [1.0, 2, 3], "y": column}), "y"))
+
+
+def test_blocks_of_wider_types_lose_nothing():
+    blocks = [np.ones((2, 2), np.int8), np.full((2, 2), 300, np.int64)]
+    assert rows_and_labels(open_source(blocks))[0].tolist() == [[1, 1], [1, 1], [300, 300], [300, 300]]
+    blocks = [np.ones((1, 1), np.float32), np.full((1, 1), 0.1)]
+    assert rows_and_labels(open_source(blocks))[0].tolist() == [[1.0], [0.1]]
+
+
+def test_labels_of_bytes_are_text(tmp_path):
+    np.save(tmp_path / "X.npy", np.ones((3, 2)))
+    np.save(tmp_path / "y.npy", np.array([b"hi", b"lo", b"hi"]))
+    y = rows_and_labels(open_source(tmp_path / "X.npy", tmp_path / "y.npy"))[1]
+    assert y.tolist() == ["hi", "lo", "hi"]
+    np.save(tmp_path / "y.npy", np.array([b"\xff", b"lo", b"hi"]))
+    with pytest.raises(DataError, match="not text in UTF-8"):
+        rows_and_labels(open_source(tmp_path / "X.npy", tmp_path / "y.npy"))
+
+
+def test_the_index_of_pandas_is_no_feature(tmp_path):
+    pd, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": [1.0, 2, 3], "b": [4.0, 5, 6]})
+    frame[frame.a > 1].to_parquet(tmp_path / "d.parquet")
+    assert open_source(tmp_path / "d.parquet").feature_names == ["a", "b"]
+
+
+def test_targets_count_in_the_size_of_blocks():
+    X = np.ones((100, 2))
+    few, many = (open_source(X, np.ones((100, q)), memory=1 << 16) for q in (1, 500))
+    assert many.block_rows < few.block_rows
+    assert many.bytes_under_way <= 1 << 16
+
+
+@pytest.mark.parametrize("chunks", [(1000, 2), (1000, 40), (16, 40)])
+def test_what_is_read_as_a_whole_counts_in_the_size_of_blocks(tmp_path, chunks):
+    h5py = pytest.importorskip("h5py")
+    rows = np.random.default_rng(0).normal(size=(4000, 40))
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        file.create_dataset("X", data=rows, chunks=chunks, compression="gzip")
+    memory = 1 << 21
+    source = open_source(tmp_path / "d.h5", memory=memory)
+    chunk_bytes, all_chunks_bytes = 8 * chunks[0] * chunks[1], 8 * chunks[0] * 40
+    reading = min(memory // 4, max(memory // 8, all_chunks_bytes + 2 * chunk_bytes))
+    assert 7 * source.block_rows * 320 <= memory - reading < 7 * (source.block_rows + 2) * 320
+    np.testing.assert_array_equal(rows_and_labels(source)[0], rows)
+
+
+def test_chunks_that_there_is_no_room_for_are_read_in_parts(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    rows = np.random.default_rng(0).normal(size=(3000, 40))
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        file.create_dataset("X", data=rows, chunks=(1000, 10), compression="gzip")
+    table = open_source(tmp_path / "d.h5")._table
+    table.room = 1 << 18
+    nothing = np.empty(0, np.intp)
+    pieces = [X for X, _ in table.pieces(np.arange(40), nothing, 0, 1000)]
+    assert max(X.nbytes for X in pieces) <= 1 << 16
+    np.testing.assert_array_equal(np.concatenate(pieces), rows)
+
+
+def test_folders_within_folders_are_not_left_out(tmp_path):
+    for part in ("a", "b"):
+        (tmp_path / part).mkdir()
+        np.save(tmp_path / part / "d.npy", np.ones((3, 2)))
+    with pytest.raises(DataError, match=r"has folders in it.*\*\*"):
+        open_source(tmp_path)
+    assert open_source(str(tmp_path / "**" / "*.npy")).n_rows == 6
+
+
+def test_names_that_can_only_be_targets_may_be_excluded(tmp_path):
+    (tmp_path / "d.ndjson").write_text('{"x": [1, 2], "id": 7, "y": 0.5}\n{"x": [3, 4], "id": 8, "y": 1.5}\n')
+    X, y = rows_and_labels(open_source(tmp_path / "d.ndjson", "y", exclude=["id"]))
+    assert X.tolist() == [[1, 2], [3, 4]]
+    assert y.tolist() == [0.5, 1.5]
+
+
+def test_whole_chunks_are_read_once(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    rows = np.arange(600.0).reshape(200, 3)
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        file.create_dataset("X", data=rows, chunks=(100, 3), compression="gzip")
+        file["link"] = h5py.SoftLink("/X")
+        file["nothing"] = h5py.Empty("f8")
+    source = open_source(tmp_path / "d.h5", key="X", batch_size=7)
+    assert [len(rows) for rows in source._table.rows(0, 7)] == [100, 100]
+    np.testing.assert_array_equal(rows_and_labels(source)[0], rows)
+    np.testing.assert_array_equal(rows_and_labels(open_source(f"{tmp_path / 'd.h5'}:link"))[0], rows)
+    with pytest.raises(DataError, match="no rows"):
+        open_source(tmp_path / "d.h5", key="nothing")

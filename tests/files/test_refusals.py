@@ -1,0 +1,509 @@
+"""What is not a model is refused in one sentence, before anything is made of it."""
+
+import json
+import os
+import pickle
+import re
+import struct
+from copy import copy
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import PCA
+
+import plstream
+from plstream import (
+    CCIPCA,
+    CIPLS,
+    ILFS,
+    SGDPLS,
+    IncrementalLDA,
+    IncrementalPLS,
+    IncrementalPLSClassifier,
+    VIPSelector,
+    load,
+    open_source,
+    save,
+)
+from plstream.files import CheckpointError, ModelFileError, Stopped, fit_source
+from plstream.files.modelfile import FORMAT
+from plstream.states import Buffered
+
+from .forge import put_together, take_apart
+from .models import data, learn, watchers
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.plstream"
+
+
+@pytest.fixture
+def parts(path):
+    """Return the parts of a file of a small model."""
+
+    def parts_of(model, target="value", n=20):
+        X, y = data(target, m=7)
+        save(learn(clone(model), X[:n], y[:n]), path)
+        return take_apart(path.read_bytes())
+
+    return parts_of
+
+
+def refused(path, content, match):
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=match) as caught:
+        load(path)
+    message = str(caught.value)
+    assert "model.plstream" in message
+    assert "\n" not in message
+
+
+def of_a_later_version(document, tensors, **changes):
+    """Return a file with classes, parameters, arrays and types of arrays that are not known yet, and right hashes."""
+    key = "model" if "model" in document else "checkpoint"
+    record = {"class": "QuantumPLS", "parameters": {"qubits": 8}, "fields": {"_new": {"tensor": "new"}}, "more": []}
+    later = {**document, "format": FORMAT + 1, "plstream": "9.8.7", key: record, "signature": "abc", **changes}
+    return put_together(later, {**tensors, "new": ["BF16", [1, 1, 1, 2], b"\0" * 4]})
+
+
+LATER = (
+    rf"model.plstream' was written by plstream 9\.8\.7, format {FORMAT + 1}; this is plstream "
+    rf"{re.escape(plstream.__version__)}, which reads formats up to {FORMAT}: upgrade plstream\.$"
+)
+
+
+def test_a_later_version_says_so(path, parts):
+    document, tensors = parts(CIPLS())
+    refused(path, put_together({**document, "format": FORMAT + 1, "plstream": "9.8.7"}, tensors), LATER)
+    refused(path, of_a_later_version(document, tensors), LATER)
+    # The model may be under another name, or be gone, and the header may have more entries.
+    refused(path, of_a_later_version({"models": []}, tensors), LATER)
+    content = of_a_later_version(document, tensors)
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    header["__metadata__"]["signed_by"] = "a later version"
+    text = json.dumps(header).encode()
+    refused(path, struct.pack("<Q", len(text)) + text + content[8 + length :], LATER)
+
+
+@pytest.mark.parametrize("version", [None, "", "9.8\n.7", "9" * 100, "\x1b[31m"])
+def test_a_later_version_without_a_name(version, path, parts):
+    content = of_a_later_version(*parts(CIPLS()), plstream=version)
+    refused(path, content, rf"was written by a later plstream, format {FORMAT + 1}; this is .*: upgrade plstream\.$")
+
+
+def test_damage_comes_before_versions(path, parts):
+    """A file whose hash is wrong may have any number for its format."""
+    content = of_a_later_version(*parts(CIPLS()))
+    refused(path, content.replace(b"QuantumPLS", b"QuantumPLZ"), "does not match its hash")
+
+
+def test_a_checkpoint_of_a_later_version_says_so(tmp_path):
+    X, y = data()
+    source, answers = open_source(X, target=y, batch_size=20), iter([False, True])
+    with pytest.raises(Stopped):
+        fit_source(CIPLS(), source, checkpoint=tmp_path, every_rows=20, stop=lambda: next(answers))
+    older, newest = sorted(tmp_path.glob("*.plstream"))
+    newest.write_bytes(of_a_later_version(*take_apart(newest.read_bytes())))
+    # Nor is an older one taken in its place, which would throw away what the later version did.
+    with pytest.raises(CheckpointError, match=LATER.replace("model.plstream", newest.name)):
+        fit_source(CIPLS(), source, checkpoint=tmp_path)
+    assert older.exists()
+    assert newest.exists()
+
+
+def test_what_the_sentences_are(path, parts):
+    document, tensors = parts(CIPLS())
+    refused(path, b"", "is not a model file: pass one that plstream.save has written")
+    refused(path, b"\x00" * 100, "is not a model file")
+    refused(path, b"PK\x03\x04" * 100, "is not a model file")
+    refused(path, struct.pack("<Q", 2**63) + b"{}", "is not a model file")
+    refused(path, struct.pack("<Q", 2) + b"{}", "is not a model file")
+    refused(path, struct.pack("<Q", 4) + b"null", "is not a model file")
+    refused(path, put_together(document, tensors)[:-1], "is damaged or was not written by plstream: an array is larger")
+    document["model"]["fields"]["_stream"]["class"] = "os.system"
+    refused(path, put_together(document, tensors), "model._stream is not of the class Stream. Save the model again")
+
+
+def test_another_safetensors_file(path):
+    from safetensors.numpy import save_file
+
+    save_file({"weights": np.ones(3)}, path, metadata={"format": "pt"})
+    with pytest.raises(ModelFileError, match="is not a model file"):
+        load(path)
+
+
+def test_system_errors(path, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory: .*model\.plstream"):
+        load(path)
+    with pytest.raises(IsADirectoryError):
+        load(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_device():
+    with pytest.raises(ModelFileError, match="is not a model file"):
+        load("/dev/null")
+
+
+class Planted:
+    def __reduce__(self):
+        return os.abort, ()
+
+
+def test_planted_pickle_does_not_run(path, parts):
+    payload = pickle.dumps(Planted())
+    refused(path, payload, "is not a model file")
+    document, tensors = parts(CIPLS(), "two")
+    text = payload.decode("latin-1")
+    for value in (text, {"numpy": "object", "value": text}, {"array": "|O", "values": [text]}, {"py/reduce": [text]}):
+        forged = json.loads(json.dumps(document))
+        forged["model"]["fields"]["_targets"]["fields"]["classes"] = value
+        refused(path, put_together(forged, tensors), "classes")
+    refused(
+        path, put_together(document, {**tensors, "pickle": ["U8", [len(payload)], payload]}), "type that is not known"
+    )
+
+
+# Where in the document, what to put there, and what the sentence says of it.
+EDITS = [
+    (["format"], "1", "which format"),
+    (["format"], 0, "which format"),
+    (["more"], 1, "has 'more', which is not known"),
+    (["model", "class"], "Gram", "not of the class"),
+    (["model", "class"], ["CIPLS"], "not of the class"),
+    (["model", "parameters", "n_components"], {"float": 3}, "not a number"),
+    (["model", "parameters", "n_components"], {"numpy": "object", "value": 3}, "type that is not known"),
+    (["model", "parameters", "n_components"], 2**70, "not a value"),
+    (["model", "parameters", "n_components"], {"numpy": "float32", "value": 1e300}, "not fit"),
+    (["model", "parameters", "n_components"], {"numpy": "uint8", "value": -1}, "not fit"),
+    (["model", "parameters", "whatever"], 2, "has 'whatever', which is not known"),
+    (["model", "output"], "html", "not one of default, pandas, polars"),
+    (["model", "fields"], None, "no part of the model"),
+    (["model", "fields", "n_features_in_"], 8, "has a size of"),
+    (["model", "fields", "n_features_in_"], -1, "whole number from 0"),
+    (["model", "fields", "n_features_in_"], True, "whole number from 0"),
+    (["model", "fields", "n_features_in_"], 7.0, "whole number from 0"),
+    (["model", "fields", "_begun_with", "n_components"], 3, "has a size of"),
+    (["model", "fields", "_begun_with", "n_components"], 2**40, "whole number"),
+    (["model", "fields", "_begun_with", "variant"], "another", "not valid"),
+    (["model", "fields", "_begun_with", "variant"], {"parameter": "variant"}, "not an object|not valid"),
+    (["model", "fields", "_stream", "fields", "x", "fields", "unit"], -0.5, "number from 0"),
+    (["model", "fields", "_stream", "fields", "x", "fields", "unit"], {"float": "nan"}, "number from 0"),
+    (["model", "fields", "_stream", "fields", "x", "fields", "n_rows"], -3, "whole number from 0"),
+    (["model", "fields", "_stream", "fields", "x", "fields", "more"], 0, "not known"),
+    (["model", "fields", "_stream", "fields", "x", "fields"], [], "no fields"),
+    (["model", "fields", "_stream", "fields", "recursion", "class"], "Ascent", "not known|lacks"),
+    (["model", "fields", "_stream", "fields", "advice"], "x" * 10**4, "not a text"),
+    (
+        ["model", "fields", "_stream", "fields", "recursion", "fields", "cross", "shape"],
+        [7, 1],
+        "no tensor of its type",
+    ),
+    (["model", "fields", "_stream", "fields", "recursion", "fields", "cross", "order"], "F", "not an array of type"),
+    (["model", "fields", "_stream", "fields", "recursion", "fields", "cross", "order"], [], "not an array of type"),
+    (["model", "fields", "_stream", "fields", "recursion", "fields", "cross", "type"], "F32", "not an array of type"),
+    (["model", "fields", "_stream", "fields", "recursion", "fields", "cross", "tensor"], "model._stream", "no tensor"),
+    (["model", "fields", "_targets", "fields", "kind"], "integers", "breaks a rule: there are labels or values"),
+    (["model", "fields", "_targets", "fields", "n_columns"], 2, "has a size of"),
+    (["model", "fields", "_targets", "fields", "classes"], {"array": "<U3", "values": ["b", "a"]}, "ascending order"),
+    (
+        ["model", "fields", "_targets", "fields", "classes"],
+        {"array": "<U1", "values": ["a", "bb"]},
+        "not fit|not of type",
+    ),
+    (["model", "fields", "_targets", "fields", "classes"], {"array": "<U9999999", "values": ["a", "b"]}, "too large"),
+    (["model", "fields", "_targets", "fields", "classes"], {"array": "|i1", "values": [1, 300]}, "not of type|not fit"),
+    (["model", "fields", "_targets", "fields", "classes"], {"array": "V4", "values": [1, 3]}, "type that is not known"),
+]
+
+
+# The same for a classifier in mid-stream.
+CLASSIFIER_EDITS = [
+    (["parameters", "class_weight"], {"dict": [[{"list": []}, 1]]}, "keys that are lists"),
+    (["parameters", "class_weight"], {"dict": [["no"]]}, "is not a dict"),
+    (["parameters", "class_weight"], {"dict": 1}, "is not a dict"),
+    (["fields", "_labels", "fields", "classes"], {"array": "<U1", "values": ["a", "b", "c"]}, "has a size of"),
+    (["fields", "_labels", "fields", "classes"], {"array": "<U1", "values": ["b", "a"]}, "ascending order"),
+    (["fields", "_labels", "fields", "kind"], "values", "one of"),
+    (["class"], "IncrementalPLS", "not known|lacks"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "match"), CLASSIFIER_EDITS)
+def test_edited_classifier(place, value, match, path, parts):
+    document, tensors = parts(IncrementalPLSClassifier(solver="gram"), "two")
+    node = document["model"]
+    for name in place[:-1]:
+        node = node[name]
+    node[place[-1]] = value
+    refused(path, put_together(document, tensors), match)
+
+
+@pytest.mark.parametrize("number", [-1.0, 0.5, 2.0, np.nan])
+def test_numbers_that_are_no_classes(number, path, parts):
+    document, tensors = parts(IncrementalPLSClassifier(solver="gram"), "two")
+    name = "model._stream._Y"
+    tensors[name][2] = struct.pack("<d", number) + tensors[name][2][8:]
+    refused(path, put_together(document, tensors), "numbers that it cannot have|y has all responses, or classes")
+
+
+@pytest.mark.parametrize(("place", "value", "match"), EDITS)
+def test_edited(place, value, match, path, parts):
+    document, tensors = parts(CIPLS())
+    node = document
+    for name in place[:-1]:
+        node = node[name]
+    node[place[-1]] = value
+    refused(path, put_together(document, tensors), match)
+
+
+_MOMENTS = ["_moments", "fields"]
+_SUM = ["_sums", 0, "fields"]
+_BATCH = ["history_", 0, "fields"]
+# The same for what watches models: which one, where in its fields, and what to put there.
+WATCHER_EDITS = [
+    ("monitor", ["level"], 1.5, "number from 0"),
+    ("monitor", ["q_limit"], "os.system", "one of pearson"),
+    ("monitor", ["model"], None, "not of the class"),
+    ("monitor", ["model", "class"], "CIPLS", "not of the class"),
+    ("monitor", ["model", "fields"], None, "no part of the model"),
+    ("monitor", ["_n_rows"], -1, "number from 0"),
+    ("monitor", ["_unit"], {"float": "nan"}, "number from 0"),
+    ("monitor", ["_normal", "fields", "n_rows"], {"float": "nan"}, "number from 0"),
+    ("monitor", ["_normal", "fields", "residuals", "fields", "third"], "much", "is not a number"),
+    ("monitor", ["_normal", "fields", "more"], 1, "not known"),
+    ("monitor", ["_solution", "fields", "factors", "fields", "n_components"], 3, "all components are monitored"),
+    ("monitor", ["_solution", "fields", "factors", "fields", "n_components"], 1, "all components are monitored"),
+    ("monitor of reference rows", ["_reference", "class"], "Sketch", "not of the class"),
+    ("monitor of reference rows", ["_reference", "fields", "n_rows"], -3, "whole number from 0"),
+    (
+        "monitor of reference rows",
+        ["_solution", "fields", "factors", "fields", "n_components"],
+        1,
+        "reference rows are of all components",
+    ),
+    ("tracker", ["model", "class"], "DriftTracker", "not of the class"),
+    ("tracker", ["window"], 3, "whole number from 10"),
+    ("tracker", ["threshold"], {"float": "nan"}, "number from 0"),
+    ("tracker", ["max_history"], -1, "whole number from 0"),
+    ("tracker", ["_sums"], [], "not a list of the right length"),
+    ("tracker with a reference", [*_MOMENTS, "forgetting"], 2.0, "number from 0"),
+    ("tracker with a reference", ["_moments"], None, "no part of the model|rows before"),
+    ("tracker with a reference", ["_reference"], None, "no part of the model|with a reference"),
+    ("tracker with a reference", ["_reference_sums"], [], "no part of the model|with a reference"),
+    ("tracker with a reference", ["_reference", "fields", "n_batches"], -1, "whole number from 0"),
+    ("tracker with a reference", [*_SUM, "size"], 9, "whole number from 10"),
+    ("tracker with a reference", [*_SUM, "total"], {"float": "inf"}, "number from 0"),
+    ("tracker with a reference", [*_SUM, "raised"], 1, "not true or false"),
+    ("tracker with a reference", [*_SUM, "more"], 1, "not known"),
+    ("tracker with a reference", [*_BATCH, "alarms"], ["fire"], "one of error, outside, shift"),
+    ("tracker with a reference", [*_BATCH, "reasons"], [1], "not a text"),
+    ("tracker with a reference", [*_BATCH, "shifted_feature"], 3, "not a text"),
+    ("tracker with a reference", [*_BATCH, "error"], "large", "is not a number"),
+    ("tracker with a reference", ["alarms_"], [{"number": 1}], "lacks 'batch'"),
+]
+
+
+@pytest.mark.parametrize(("name", "place", "value", "match"), WATCHER_EDITS)
+def test_edited_monitors_and_trackers(name, place, value, match, path):
+    save(watchers(m=7)[name], path)
+    document, tensors = take_apart(path.read_bytes())
+    node = document["model"]["fields"]
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = value
+    refused(path, put_together(document, tensors), match)
+
+
+def test_arrays_of_monitors_and_trackers(path):
+    made = watchers(m=7)
+    for name, tensor, value in (
+        ("monitor", "model._normal.mean", np.nan),
+        ("monitor", "model._normal.whitening", np.inf),
+        ("tracker with a reference", "model._moments.x_squares", -1.0),
+        ("tracker with a reference", "model._reference.moments.y_squares", -1.0),
+        ("tracker with a reference", "model._sums.0.usual", np.nan),
+        ("tracker with a reference", "model._earlier", np.inf),
+    ):
+        save(made[name], path)
+        document, tensors = take_apart(path.read_bytes())
+        tensors[tensor][2] = struct.pack("<d", value) + tensors[tensor][2][8:]
+        refused(path, put_together(document, tensors), f"{tensor} has numbers that it cannot have")
+    tensors["model._earlier"][2] = bytes(len(tensors["model._earlier"][2]))
+    tensors["model._sums.0.usual"][2] = bytes(len(tensors["model._sums.0.usual"][2]))
+    refused(path, put_together(document, tensors), "breaks a rule: values have weights")
+
+
+def test_a_tracker_of_other_features_than_its_model(path):
+    X, y = data(m=7)
+    tracker = copy(watchers(m=7)["tracker of a few rows"])
+    tracker.model = IncrementalPLS().partial_fit(X[:, :6], y)
+    with pytest.raises(ValueError, match="the features and responses of the rows before, which a model file cannot"):
+        save(tracker, path)
+
+
+def test_missing_field(path, parts):
+    document, tensors = parts(CIPLS())
+    del document["model"]["fields"]["_stream"]["fields"]["x"]["fields"]["total"]
+    refused(path, put_together(document, tensors), "model._stream.x lacks 'total'")
+
+
+def test_numbers_that_cannot_be(path, parts):
+    for model, name, value in (
+        (CIPLS(), "model._stream.x.origin", np.nan),
+        (CIPLS(), "model._stream.recursion.actions", np.inf),
+        (CCIPCA(), "model._stream.recursion.ages", -1.0),
+        (IncrementalLDA(), "model._stream.counts", -1.0),
+        (IncrementalPLS(solver="gram"), "model._stream._weight", -1.0),
+    ):
+        document, tensors = parts(model, "many" if isinstance(model, IncrementalLDA) else "value")
+        tensors[name][2] = struct.pack("<d", value) + tensors[name][2][8:]
+        refused(path, put_together(document, tensors), f"{name} has numbers that it cannot have")
+    document, tensors = parts(SGDPLS(random_state=0), "many")
+    tensors["model._stream.recursion.begun"][2] = struct.pack("<q", 3)
+    refused(path, put_together(document, tensors), "breaks a rule: no more rows have begun than there are")
+    document, tensors = parts(IncrementalLDA(), "many")
+    classes = tensors["model._stream.waiting_classes"]
+    classes[2] = struct.pack("<q", 4) + classes[2][8:]
+    refused(path, put_together(document, tensors), "breaks a rule: rows that wait are of classes that there are")
+
+
+def test_truth_values_are_zero_or_one(path):
+    X, y = data("many", m=7)
+    save(ILFS().fit(X, y), path)
+    document, tensors = take_apart(path.read_bytes())
+    tensors["model.support_"][2] = b"\x02" * 7
+    refused(path, put_together(document, tensors), "support_ has numbers that it cannot have")
+
+
+def test_every_bit_counts(path):
+    X, y = data()
+    save(CIPLS(1).fit(X[:, :2], y), path)
+    content = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for bit in rng.choice(8 * len(content), 400, replace=False):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        with pytest.raises(ModelFileError):
+            load(path)
+    for length in rng.choice(len(content), 100, replace=False):
+        path.write_bytes(content[:length])
+        with pytest.raises(ModelFileError):
+            load(path)
+
+
+def test_arrays_that_change_places_are_noticed(path, parts):
+    document, tensors = parts(CIPLS())
+    one, other = (tensors[f"model._stream.x.{name}"] for name in ("origin", "offset"))
+    one[2], other[2] = other[2], one[2]
+    refused(path, put_together(document, tensors, hashes=False), "the arrays do not match their hash")
+
+
+def test_deep_nesting_and_strict_json(path, parts):
+    document, tensors = parts(CIPLS())
+    for _ in range(90):
+        document["model"]["parameters"]["amnesic"] = {"list": [document["model"]["parameters"]["amnesic"]]}
+    refused(path, put_together(document, tensors), "not a value")
+    deep = b'{"__metadata__":' + b"[" * 10**6 + b"]" * 10**6 + b"}"
+    refused(path, struct.pack("<Q", len(deep)) + deep, "is not a model file")
+    document["model"]["parameters"]["amnesic"] = float("nan")
+    refused(path, put_together(document, tensors), "not strict JSON")
+    twice = b'{"__metadata__":{},"__metadata__":{}}'
+    refused(path, struct.pack("<Q", len(twice)) + twice, "is not a model file")
+
+
+def test_huge_declarations_take_no_memory(path, parts):
+    document, tensors = parts(CIPLS())
+    huge = {name: list(entry) for name, entry in tensors.items()}
+    name = "model._stream.recursion.cross"
+    huge[name][1] = [1, 10**10]
+    document["model"]["fields"]["_stream"]["fields"]["recursion"]["fields"]["cross"]["shape"] = [1, 10**10]
+    refused(path, put_together(document, huge), "an array is larger than the file")
+    content = bytearray(put_together(document, tensors))
+    content[:8] = struct.pack("<Q", 10**10)
+    refused(path, bytes(content), "is not a model file")
+
+
+def test_sketch_of_no_memory(path, parts, monkeypatch):
+    document, tensors = parts(IncrementalPLS(solver="sketch"))
+    stream = document["model"]["fields"]["_stream"]["fields"]
+    stream["block_rows"] = stream["state"]["fields"]["size"] = 2**40
+    refused(path, put_together(document, tensors), "whole number from 1")
+    # As for a large one on a small machine.
+    monkeypatch.setattr(Buffered, "__setstate__", too_large)
+    refused(path, put_together(*parts(IncrementalPLS(solver="sketch"))), "takes more memory than there is")
+
+
+def too_large(_stream, _state):
+    raise MemoryError
+
+
+def test_what_cannot_be_saved(path):
+    X, y = data()
+    for model in (PLSRegression(), PCA().fit(X), {}, None, CIPLS, 3):
+        with pytest.raises(
+            TypeError, match=r"Only estimators of plstream can be saved, and this is .*: pass one of those"
+        ):
+            save(model, path)
+
+    class Derived(CIPLS):
+        pass
+
+    with pytest.raises(TypeError, match=r"this is a .*Derived"):
+        save(Derived(), path)
+    for model, match in (
+        (VIPSelector(PLSRegression()), "model.estimator is of the class PLSRegression, which a model file cannot hold"),
+        (VIPSelector(CCIPCA()), "model.estimator is of the class CCIPCA"),
+        (CIPLS(amnesic=object()), "model.amnesic is of type object"),
+        (CIPLS(amnesic=2**64), "model.amnesic is of type int"),
+        (SGDPLS(random_state=np.random.RandomState(np.random.PCG64(0))), "RandomState of PCG64, not MT19937"),
+        (CIPLS(amnesic=np.array([object()])), "is an array of type object"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            save(model, path)
+    noted = CIPLS().fit(X, y)
+    noted.note = "mine"
+    with pytest.raises(ValueError, match="model has 'note', which is not known"):
+        save(noted, path)
+    assert not path.exists()
+
+
+def test_text_that_would_fill_the_memory_is_refused(tmp_path):
+    """A few letters in an array of entries of a million."""
+    path = tmp_path / "model"
+    save(IncrementalPLS(), path)
+    document, tensors = take_apart(path.read_bytes())
+    bomb = {"array": "<U1000000", "values": ["a"] * 16}
+    for value in (bomb, {"tuple": [bomb] * 30}, {"list": [{"array": "<i8", "values": [1]}]}):
+        document["model"]["parameters"]["forgetting"] = value
+        path.write_bytes(put_together(document, tensors))
+        with pytest.raises(ModelFileError, match="damaged or was not written"):
+            load(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelFileError, match="not a model file"):
+        load(tmp_path / "pipe")
+
+
+def test_requests_of_metadata(tmp_path):
+    path = tmp_path / "model"
+    with config_context(enable_metadata_routing=True):
+        model = IncrementalPLS().set_fit_request(sample_weight=True).set_score_request(sample_weight="w")
+        save(model, path)
+        twin = load(path)
+    assert twin._metadata_request._serialize() == model._metadata_request._serialize()
+    document, tensors = take_apart(path.read_bytes())
+    for requests in ({"fit": {"other": True}}, {"fits": {"sample_weight": True}}, {"fit": {"sample_weight": 7}}, [], 3):
+        document["model"]["requests"] = requests
+        path.write_bytes(put_together(document, tensors))
+        with pytest.raises(ModelFileError, match="asks for metadata"):
+            load(path)

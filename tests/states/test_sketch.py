@@ -1,0 +1,318 @@
+"""The sketch: exact for data of low rank, true to the PLS solution for the rest, whatever the stream is like."""
+
+import copy
+from itertools import chain, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plstream.solvers import Scaling, solve_scaled
+from plstream.states import Buffered, Gram, Sketch
+from tests.oracles import regression_data
+
+
+def spectrum_data(n, m, decay, seed=0):
+    """Rows with variances j^(-2 decay) along random directions, and a response that depends on all of them."""
+    rng = np.random.default_rng(seed)
+    deviations = np.arange(1.0, m + 1) ** -decay
+    directions = np.linalg.qr(rng.normal(size=(m, m)))[0]
+    X = rng.normal(size=(n, m)) * deviations @ directions.T
+    y = X @ directions @ (rng.normal(size=m) * np.sqrt(deviations))
+    return X, (y / y.std() + 0.5 * rng.normal(size=n))[:, None]
+
+
+def sketched(X, Y, size, n_components=4, *, weight=None, **params):
+    stream = Buffered(Sketch(X.shape[1], Y.shape[1], size=size, n_components=n_components, **params), size)
+    return stream.update(X, Y, weight)
+
+
+def weights_of(state, n_components, *, scale=False):
+    return solve_scaled(state, state, Scaling.of(state, scale=scale), n_components).x_weights
+
+
+def coefficients_of(state, n_components, *, scale):
+    scaling = Scaling.of(state, scale=scale)
+    scaled = solve_scaled(state, state, scaling, n_components).coefficients()
+    return scaled * scaling.y_scale / scaling.x_scale[:, None]
+
+
+def smallest_cosine(V, W):
+    return np.linalg.svd(V.T @ W, compute_uv=False).min()
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("q", [1, 3])
+def test_exact_up_to_its_size(scale, q):
+    """Hundreds of rows of rank 10, in a sketch of 12: the matrix it stands for is the right one."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 10)) @ rng.normal(size=(10, 40)) * np.geomspace(1, 1000, 40) + 50
+    Y = X[:, :q] / 100 + rng.normal(size=(500, q))
+    state = sketched(X, Y, 12, scale=scale).current()
+    x = X - X.mean(axis=0)
+    v = rng.normal(size=40)
+    action, square = state.apply(v)
+    np.testing.assert_allclose(action, x.T @ (x @ v), rtol=1e-9, atol=1e-9 * np.abs(x.T @ (x @ v)).max())
+    assert square == pytest.approx(np.sum((x @ v) ** 2))
+    assert not state.lost.any()
+    assert not state.subspace_error.any()
+
+
+def test_a_compression_does_not_change_the_action_on_the_solution():
+    X, Y = spectrum_data(61, 200, 0.3)
+    state = Sketch(200, 1, size=20, n_components=4).update(X, Y)
+    before = weights_of(state, 4)
+    actions = [state.apply(w)[0] for w in before.T]
+    state._compress()
+    assert state.n_held == 20
+    assert state.lost.sum() > 0.2 * state.x_squares.sum()
+    for w, action in zip(before.T, actions, strict=True):
+        np.testing.assert_allclose(state.apply(w)[0], action, atol=1e-5 * np.abs(action).max())
+    assert smallest_cosine(weights_of(state, 4), before) > 1 - 1e-9
+
+
+@pytest.mark.parametrize(("decay", "bounds"), [(0.25, (0.999, 0.97)), (0.5, (0.9999, 0.999)), (1.0, (0.9999, 0.9999))])
+@pytest.mark.parametrize("scale", [True, False])
+def test_close_to_the_exact_solution(decay, bounds, scale):
+    X, Y = spectrum_data(4000, 400, decay)
+    exact = Gram(400, 1).update(X, Y)
+    for c, bound in zip((2, 4), bounds, strict=True):
+        state = sketched(X, Y, 96, c, scale=scale).current()
+        assert smallest_cosine(weights_of(state, c, scale=scale), weights_of(exact, c, scale=scale)) > bound
+        np.testing.assert_allclose(state.x_squares, exact.x_squares)
+        np.testing.assert_allclose(state.cross, exact.cross, atol=1e-9 * np.abs(exact.cross).max())
+
+
+def test_better_than_plain_truncation():
+    """A sketch that is never told of y keeps leading directions only, as incremental SVD does."""
+    X, Y = spectrum_data(4000, 300, 0.25)
+    exact = weights_of(Gram(300, 1).update(X, Y), 3)
+    state, blind = sketched(X, Y, 40, 3).current(), sketched(X, 0 * Y, 40, 3).current()
+    blind.cross, blind.y_squares = state.cross, state.y_squares
+    ours, theirs = (np.arccos(smallest_cosine(weights_of(one, 3), exact)) for one in (state, blind))
+    assert ours < theirs / 3
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_merge_of_parts(scale):
+    X, Y = spectrum_data(4000, 300, 0.5)
+    parts = [sketched(X[rows], Y[rows], 96, scale=scale) for rows in np.array_split(np.arange(4000), 8)]
+    others = [part.current().pieces[0].copy() for part in parts]
+    for part in parts[1:]:
+        parts[0].merge(part)
+    for part, before in zip(parts[1:], others[1:], strict=True):
+        np.testing.assert_array_equal(part.current().pieces[0], before)
+    merged = parts[0].current()
+    assert merged.n_rows == 4000
+    assert merged.n_held <= 3 * 96 + 1
+    exact = Gram(300, 1).update(X, Y)
+    assert smallest_cosine(weights_of(merged, 4, scale=scale), weights_of(exact, 4, scale=scale)) > 0.998
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("unit", [1e-140, 1e-30, 0.0, 1e30, 1e140])
+def test_merge_of_parts_in_very_different_units(unit, scale):
+    X, Y = spectrum_data(600, 100, 0.25)
+    X[300:] *= unit
+    parts = [sketched(X[rows], Y[rows], 20, scale=scale) for rows in np.array_split(np.arange(600), 2)]
+    for first, second in (parts, parts[::-1]):
+        merged = copy.deepcopy(first).merge(second).current()
+        assert np.isfinite(merged.errors).all()
+        assert np.isfinite(merged.subspace_error).all()
+        exact = weights_of(Gram(100, 1).update(X, Y), 2, scale=scale)
+        assert smallest_cosine(weights_of(merged, 2, scale=scale), exact) > 0.9
+
+
+def test_label_sorted_rows():
+    """With one class first there is nothing to predict, and nothing known of what is to be kept."""
+    X, Y = spectrum_data(4000, 300, 0.5)
+    Y = np.sign(Y)
+    order = np.argsort(Y[:, 0], kind="stable")
+    exact = weights_of(Gram(300, 1).update(X, Y), 4)
+    shuffled = smallest_cosine(weights_of(sketched(X, Y, 96).current(), 4), exact)
+    in_order = smallest_cosine(weights_of(sketched(X[order], Y[order], 96).current(), 4), exact)
+    assert in_order > shuffled - 0.01
+
+
+def test_forgetting_follows_a_drift():
+    """Later rows lie along other directions, and another direction predicts."""
+    first, Y_first = spectrum_data(3000, 200, 0.5, seed=1)
+    later, Y_later = spectrum_data(3000, 200, 0.5, seed=2)
+    X, Y = np.concatenate([first, later]), np.concatenate([Y_first, Y_later])
+    state = sketched(X, Y, 96, forgetting=0.998).current()
+    exact = Gram(200, 1, forgetting=0.998).update(X, Y)
+    assert smallest_cosine(weights_of(state, 4), weights_of(exact, 4)) > 0.99
+    assert smallest_cosine(weights_of(state, 2), weights_of(Gram(200, 1).update(later, Y_later), 2)) > 0.9
+    np.testing.assert_allclose(state.x_squares, exact.x_squares)
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("forgetting", [0.5, 1e-3, 1e-6])
+@pytest.mark.parametrize("unit", [1.0, 1e-150])
+@pytest.mark.parametrize("size", [8, 128])
+def test_forgetting_so_fast_that_nothing_is_left(scale, forgetting, unit, size):
+    """A factor that underflows is still a factor; so with columns that vary only at first, or only later."""
+    X, Y = regression_data(2000, 6)
+    X[:, 2] = 7.0
+    X[:1000, 3] = 1.0
+    X[1000:, 4] = 2.0
+    X *= unit
+    state = sketched(X, Y[:, None], size, 2, scale=scale, forgetting=forgetting).current()
+    exact = Buffered(Gram(6, 1, forgetting=forgetting), size).update(X, Y[:, None]).current()
+    v = np.array([1.0, -1, 1, 1, 0, 1]) / unit
+    action, square = exact.apply(v)
+    np.testing.assert_allclose(state.apply(v)[0], action, rtol=1e-6, atol=1e-9 * np.abs(action).max())
+    assert state.apply(v)[1] == pytest.approx(square)
+
+
+@pytest.mark.parametrize(("size", "tolerance"), [(128, 1e-6), (40, 2.0)])
+def test_columns_that_have_been_quiet_for_long(size, tolerance):
+    """Rare events, forgotten since: what is left of them is scaled up, and must not bring errors up with it."""
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(size=(6000, 30)), rng.random((6000, 70)) < 5e-4])
+    Y = X[:, :1] + X[:, 1:2] + 0.1 * rng.normal(size=(6000, 1))
+    for forgetting in (0.98, 0.95):
+        state = sketched(X, Y, size, 2, scale=True, forgetting=forgetting).current()
+        exact = Buffered(Gram(100, 1, forgetting=forgetting), size).update(X, Y).current()
+        ours, theirs = (coefficients_of(one, 2, scale=True) for one in (state, exact))
+        rows = X[-300:] - state.x_mean
+        assert np.abs(rows @ (ours - theirs)).max() < tolerance
+        assert np.abs(ours).max() < 10 * np.abs(theirs).max()
+
+
+def test_columns_that_grow_quieter_are_not_dropped():
+    X, Y = spectrum_data(4000, 50, 0.25)
+    X[500:, 7] *= 1e-2
+    state = sketched(X, Y, 20, 2, scale=True, forgetting=0.99).current()
+    assert state.x_squares[7] > 0
+    assert state.x_squares[7] == pytest.approx(Gram(50, 1, forgetting=0.99).update(X, Y).x_squares[7], rel=1e-3)
+
+
+def test_weights_are_repeated_rows():
+    X, Y = spectrum_data(600, 100, 0.5)
+    weight = np.random.default_rng(0).integers(0, 4, size=600).astype(float)
+    weighted = sketched(X, Y, 60, weight=weight).current()
+    repeated = sketched(np.repeat(X, weight.astype(int), 0), np.repeat(Y, weight.astype(int), 0), 60).current()
+    np.testing.assert_allclose(weighted.x_squares, repeated.x_squares)
+    assert smallest_cosine(weights_of(weighted, 4), weights_of(repeated, 4)) > 0.9995
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("unit", [2.0**-500, 2.0**-60, 2.0**100, 2.0**500])
+def test_units_do_not_matter(scale, unit):
+    """Not even when rows are kept in float32, which knows no such numbers."""
+    X, Y = spectrum_data(2000, 100, 0.25)
+    expected, state = sketched(X, Y, 20, scale=scale).current(), sketched(X * unit, Y * unit, 20, scale=scale).current()
+    assert state.dtype == np.float32
+    np.testing.assert_allclose(weights_of(state, 3, scale=scale), weights_of(expected, 3, scale=scale), atol=1e-9)
+    assert state.lost.sum() / state.x_squares.sum() == pytest.approx(expected.lost.sum() / expected.x_squares.sum())
+
+
+def test_units_that_grow_on_the_way():
+    X, Y = spectrum_data(2000, 100, 0.25)
+    X *= np.geomspace(1e-60, 1e60, 2000)[:, None]
+    state = sketched(X, Y, 20, scale=True).current()
+    exact = Gram(100, 1).update(X, Y)
+    assert np.isfinite(np.concatenate(state.pieces)).all()
+    assert smallest_cosine(weights_of(state, 2, scale=True), weights_of(exact, 2, scale=True)) > 0.99
+
+
+def test_offsets_do_not_matter():
+    X, Y = spectrum_data(2000, 100, 0.5)
+    X = np.round(X * 2**20) / 2**20
+    near, far = sketched(X, Y, 40).current(), sketched(X + 2.0**28, Y, 40).current()
+    assert smallest_cosine(weights_of(near, 3), weights_of(far, 3)) > 1 - 1e-6
+
+
+def test_constant_and_late_columns():
+    X, Y = spectrum_data(2000, 60, 0.25)
+    X[:, 5] = 3.0
+    X[:1500, 6] = 0.0
+    for scale in (True, False):
+        state = sketched(X, Y, 20, scale=scale).current()
+        W = weights_of(state, 3, scale=scale)
+        assert np.isfinite(W).all()
+        assert (W[5] == 0).all()
+        exact = weights_of(Gram(60, 1).update(X, Y), 3, scale=scale)
+        assert smallest_cosine(W, exact) > 0.9
+
+
+def test_constant_data():
+    state = sketched(np.full((500, 9), 2.5), np.arange(500.0)[:, None], 4, 2, scale=True).current()
+    assert state.apply(np.ones(9))[1] == 0
+    assert not state.lost.any()
+
+
+def test_float32_only_when_much_is_lost():
+    rng = np.random.default_rng(0)
+    low_rank = rng.normal(size=(500, 5)) @ rng.normal(size=(5, 50))
+    assert sketched(low_rank, low_rank[:, :1], 10).state.dtype == np.float64
+    X, Y = spectrum_data(500, 50, 0.25)
+    lossy = sketched(X, Y, 10)
+    assert lossy.state.dtype == np.float32
+    merged = sketched(low_rank, low_rank[:, :1], 10).merge(lossy).current()
+    assert {piece.dtype for piece in merged.pieces} == {np.dtype(np.float32)}
+    merged = sketched(1e6 * low_rank, low_rank[:, :1], 10).merge(lossy).current()
+    assert {piece.dtype for piece in merged.pieces} == {np.dtype(np.float64)}
+    assert merged.subspace_error.max() < 1e-6
+
+
+def test_rounding_errors_make_no_difference():
+    X, Y = spectrum_data(1000, 200, 0.25)
+    noise = 1 + 1e-15 * np.random.default_rng(0).normal(size=X.shape)
+    ours, theirs = (weights_of(sketched(rows, Y, 40).current(), 4) for rows in (X, X * noise))
+    assert smallest_cosine(ours, theirs) > 1 - 1e-6
+
+
+@pytest.mark.parametrize("q", [7, 40])
+def test_more_responses_than_features(q):
+    X, Y = regression_data(300, 6, q)
+    exact = weights_of(Gram(6, q).update(X, Y), 3)
+    assert smallest_cosine(weights_of(sketched(X, Y, 6, 3).current(), 3), exact) > 1 - 1e-9
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    cuts=st.lists(st.integers(0, 300), max_size=8),
+    m=st.integers(1, 40),
+    q=st.integers(1, 3),
+    size=st.integers(2, 20),
+    scale=st.booleans(),
+    forgetting=st.sampled_from([1.0, 0.99]),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_chunks_give_the_same_to_the_last_bit(cuts, m, q, size, scale, forgetting, dtype, seed):
+    X, Y = regression_data(300, m, q, seed)
+    X, Y = X.astype(dtype), Y.reshape(300, -1)
+    params = {"size": size, "n_components": 2, "scale": scale, "forgetting": forgetting}
+    whole = Buffered(Sketch(m, q, **params), size).update(X, Y)
+    chunks = Buffered(Sketch(m, q, **params), size)
+    edges = [0, *sorted(cuts), 300]
+    for start, stop in pairwise(edges):
+        chunks.update(X[start:stop], Y[start:stop])
+        chunks.current()
+    for name, value in vars(whole.current()).items():
+        if isinstance(value, tuple):
+            arrays, others = (
+                chain(*state) if name == "residuals" else state for state in (value, getattr(chunks.current(), name))
+            )
+            for array, other in zip(arrays, others, strict=True):
+                np.testing.assert_array_equal(array, other)
+        else:
+            np.testing.assert_array_equal(value, getattr(chunks.current(), name))
+
+
+def test_copies_are_independent():
+    X, Y = spectrum_data(500, 50, 0.25)
+    state = sketched(X, Y, 10).state
+    twin = state.copy()
+    before = state.apply(np.ones(50))[0]
+    twin.update(X, Y)
+    np.testing.assert_array_equal(state.apply(np.ones(50))[0], before)
+
+
+def test_only_sketches_merge():
+    with pytest.raises(TypeError, match="Only another Sketch"):
+        Sketch(3, 1, size=4, n_components=1).merge(Gram(3, 1))
