@@ -47,8 +47,8 @@ def test_present_rows():
     "rows", [X, np.asfortranarray(X), sparse.csr_array(X), X.astype(np.int8), X.astype(np.float32)]
 )
 def test_tiles(rows, dtype, monkeypatch):
-    monkeypatch.setattr("plstream.data.blocks.TILE_BYTES", 1)
-    monkeypatch.setattr("plstream.data.blocks.MIN_TILE_ROWS", 6)
+    monkeypatch.setattr("plstream._core.tiles.TILE_BYTES", 1)
+    monkeypatch.setattr("plstream._core.tiles.MIN_TILE_ROWS", 6)
     shift = np.array([1, 2, 3], dtype=dtype)
     copied = np.full((20, 3), np.nan)
     for part, tile in dense_tiles(rows, shift):

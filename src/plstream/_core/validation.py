@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
-from ..data import DataError
+from .errors import DataError
 from .types import Array, Float64Array, Rows
 
 
