@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from plstream import IncrementalPLSCV
+from plstream import IncrementalPLSClassifierCV, IncrementalPLSCV
 
 Data = tuple[str, NDArray[np.float64], NDArray[np.int64], int]
 
@@ -62,7 +62,7 @@ def main() -> None:
     for name, X, y, most in data_sets(folder):
         order = np.random.default_rng(0).permutation(len(X))
         X, y = X[order], y[order]  # noqa: PLW2901
-        model = IncrementalPLSCV(most, target="labels").fit(X, y)
+        model = IncrementalPLSClassifierCV(most).fit(X, y)
         exact = 100 * model.held_out_accuracy(X, y)
         expected = 100 * model.cv_results_["mean_test_score"]
         c, best = model.n_components_, int(exact.argmax()) + 1

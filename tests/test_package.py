@@ -16,6 +16,7 @@ LAYERS = [
     "_core",
     "data",
     "distributed",
+    "rows",
     "pls",
     "states",
     "solvers",

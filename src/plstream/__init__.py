@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._core.progress import show_progress
     from .data import open_source
-    from .estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
+    from .estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
     from .files import load, save
     from .online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
     from .selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector, vip_scores
@@ -26,6 +26,7 @@ __all__ = [
     "IncrementalPLS",
     "IncrementalPLSCV",
     "IncrementalPLSClassifier",
+    "IncrementalPLSClassifierCV",
     "InfFS",
     "InfFSS",
     "InfFSU",
@@ -47,6 +48,7 @@ _HOME = {
     "IncrementalPLS": "estimators",
     "IncrementalPLSCV": "estimators",
     "IncrementalPLSClassifier": "estimators",
+    "IncrementalPLSClassifierCV": "estimators",
     "InfFS": "selection",
     "InfFSS": "selection",
     "InfFSU": "selection",

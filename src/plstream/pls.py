@@ -38,7 +38,7 @@ class GramAction(Protocol):
         """Return Sv and v'Sv."""
 
 
-class Condensed(GramAction, Protocol):
+class LossyGramAction(GramAction, Protocol):
     """The Gram action of a state, which may have had to drop something; if not, the last two are zero."""
 
     forgetting: float

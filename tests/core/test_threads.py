@@ -63,7 +63,7 @@ def test_failure_is_passed_on(threads):
 
 
 def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr("plstream.data.arrays.SMALL_BYTES", 0)
+    monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 20))
     coefficients = []

@@ -12,7 +12,7 @@ from plstream._core.tiles import (
     require_finite,
     row_bytes,
 )
-from plstream.data import ArraySource, Block
+from plstream.rows import ArrayRows, Block
 
 X = np.arange(60.0).reshape(20, 3)
 
@@ -20,9 +20,9 @@ X = np.arange(60.0).reshape(20, 3)
 @pytest.mark.parametrize("rows", [X, np.asfortranarray(X), sparse.csr_array(X), sparse.csc_matrix(X), X.astype(int)])
 @pytest.mark.parametrize("batch_size", [1, 7, 20, 100])
 def test_blocks(rows, batch_size):
-    source = ArraySource(rows, X[:, :2], np.arange(20.0), batch_size=batch_size)
+    source = ArrayRows(rows, X[:, :2], np.arange(20.0), batch_size=batch_size)
     for _ in range(2):
-        blocks = list(source)
+        blocks = list(source.blocks())
         dense = [block.X.toarray() if sparse.issparse(block.X) else block.X for block in blocks]
         np.testing.assert_array_equal(np.concatenate(dense), X[1:])
         np.testing.assert_array_equal(np.concatenate([block.Y for block in blocks]), X[1:, :2])
@@ -31,7 +31,7 @@ def test_blocks(rows, batch_size):
 
 
 def test_dense_blocks_are_views():
-    assert all(np.shares_memory(block.X, X) for block in ArraySource(X, X[:, :1], batch_size=6))
+    assert all(np.shares_memory(block.X, X) for block in ArrayRows(X, X[:, :1], batch_size=6).blocks())
 
 
 def test_present_rows():
@@ -63,16 +63,16 @@ def test_block_sizes():
     assert default_block_rows(wide) * row_bytes(wide) <= LARGEST_BLOCK_BYTES
     tall = np.broadcast_to(np.float64(0), (10**6, 10))
     assert default_block_rows(tall) * row_bytes(tall) <= SMALLEST_BLOCK_BYTES
-    assert ArraySource(tall, tall[:, :1]).batch_size == default_block_rows(tall)
-    assert ArraySource(X, X[:, :1]).batch_size == len(X)
+    assert ArrayRows(tall, tall[:, :1]).batch_size == default_block_rows(tall)
+    assert ArrayRows(X, X[:, :1]).batch_size == len(X)
 
 
 def test_blocks_that_have_to_be_copied_are_small():
     large = np.broadcast_to(np.float64(0), (10**5, 10**3))
     weight = np.ones(10**5)
-    assert ArraySource(large, large[:, :1], weight).batch_size == default_block_rows(large)
+    assert ArrayRows(large, large[:, :1], weight).batch_size == default_block_rows(large)
     weight[3] = 0
-    assert ArraySource(large, large[:, :1], weight).batch_size * row_bytes(large) <= SMALLEST_BLOCK_BYTES
+    assert ArrayRows(large, large[:, :1], weight).batch_size * row_bytes(large) <= SMALLEST_BLOCK_BYTES
     assert default_block_rows(np.broadcast_to(np.float64(0), (2, 10**8))) == 1
     assert default_block_rows(sparse.csr_array((5, 4))) > 0
 

@@ -8,7 +8,14 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV, VIPSelector, open_source
+from plstream import (
+    IncrementalPLS,
+    IncrementalPLSClassifier,
+    IncrementalPLSClassifierCV,
+    IncrementalPLSCV,
+    VIPSelector,
+    open_source,
+)
 from plstream.distributed import OnWorkers
 from tests.estimators.test_classifier import spectra
 from tests.estimators.test_cv import assert_same_table
@@ -105,7 +112,7 @@ def test_rows_without_weight():
     """They are absent in the first call too, but for classes that it gives."""
     none = array(np.zeros(N))
     for classes in ({}, {"classes": NAMES}):
-        for model in (IncrementalPLSClassifier(3), IncrementalPLSCV(3, target="labels")):
+        for model in (IncrementalPLSClassifier(3), IncrementalPLSClassifierCV(3)):
             expected = clone(model).partial_fit(X, Y)
             model.partial_fit(array(X), array(Y), sample_weight=none, **classes)
             with pytest.raises(NotFittedError):
@@ -193,11 +200,11 @@ def test_rows_are_not_read_for_labels_or_numbers(unknown):
 @given(
     st.lists(st.integers(0, 20), min_size=1, max_size=30).filter(lambda sizes: sum(sizes) > 9),
     st.sampled_from([1, 1, 4]),
-    st.sampled_from(["values", "labels"]),
+    st.sampled_from([IncrementalPLSCV, IncrementalPLSClassifierCV]),
     st.booleans(),
     st.booleans(),
 )
-def test_folds_do_not_depend_on_chunks(sizes, block_length, target, unknown, weighted):
+def test_folds_do_not_depend_on_chunks(sizes, block_length, method, unknown, weighted):
     n = min(sum(sizes), N)
     rows = np.random.default_rng(0).permutation(N)[:n]
     y = NUMBERS[rows]
@@ -208,15 +215,17 @@ def test_folds_do_not_depend_on_chunks(sizes, block_length, target, unknown, wei
     if unknown:
         every = da.ones(n, chunks=(tuple(cuts),), dtype=bool)
         parts = [each[every] for each in parts]
-    model = IncrementalPLSCV(3, cv=3, block_length=block_length, target=target)
+    model = method(3, cv=3, block_length=block_length)
     try:
-        expected = clone(model).partial_fit(X[rows], y, weight)
+        expected = clone(model).partial_fit(X[rows], y, sample_weight=weight)
     except ValueError:
         return
-    actual = clone(model).partial_fit(parts[0], parts[1], parts[2] if weighted else None)
+    actual = clone(model).partial_fit(parts[0], parts[1], sample_weight=parts[2] if weighted else None)
     assert actual.n_samples_seen_ == expected.n_samples_seen_
     assert_same_table(actual.cv_results_, expected.cv_results_)
-    assert [fold.n_rows for fold in actual._stream.streams] == [fold.n_rows for fold in expected._stream.streams]
+    assert [fold.n_rows for fold in actual._fitted.stream.streams] == [
+        fold.n_rows for fold in expected._fitted.stream.streams
+    ]
 
 
 @pytest.mark.parametrize("y", [VALUES, np.column_stack([VALUES, X[:, 0]]), Y], ids=["value", "values", "labels"])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
-from plstream.estimators._collections import is_collection, learn_collection
+from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
+from plstream.rows.collections import is_collection, learn_collection
 
 dask = pytest.importorskip("dask", reason="needs Dask")
 da = pytest.importorskip("dask.array", reason="needs Dask")
@@ -121,7 +121,7 @@ NUMBERS = np.arange(120) % 3
 ROWS[:, 0] += NUMBERS
 
 
-@pytest.mark.parametrize("make", [IncrementalPLSClassifier, lambda c: IncrementalPLSCV(c, target="labels")])
+@pytest.mark.parametrize("make", [IncrementalPLSClassifier, IncrementalPLSClassifierCV])
 def test_classes_given_again_are_those_of_the_model(make):
     """Blocks with other labels must not be taken for those that the model has."""
     first, others, later = NUMBERS < 2, NUMBERS != 1, slice(60, None)

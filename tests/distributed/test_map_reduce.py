@@ -179,7 +179,7 @@ def test_dask_knows_how_large_states_and_blocks_are():
     X = np.ones((50, 300))
     model = IncrementalPLS(2, solver="gram").partial_fit(X + np.eye(50, 300), X[:, 0] * np.arange(50))
     assert sizeof(model) >= 8 * 300 * 300
-    assert sizeof((model._stream.state, 50)) >= 8 * 300 * 300
+    assert sizeof((model._fitted.stream.state, 50)) >= 8 * 300 * 300
     assert sizeof(Sums(X[0], X[0])) >= 2 * 8 * 300
     source = open_source(X, X[:, 0])
     assert sizeof(Held([LoadedBlock(0, 0, (X, X[:, 0], None))])) >= X.nbytes

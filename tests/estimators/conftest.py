@@ -7,8 +7,8 @@ import pytest
 def solver(request, monkeypatch):
     """Every way to solve; data counts as small or large whatever its size, and sketches are compressed or not."""
     if request.param == "large multipass":
-        monkeypatch.setattr("plstream.data.arrays.SMALL_BYTES", 0)
+        monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
     if request.param == "small sketch":
-        monkeypatch.setattr("plstream.estimators._streamed._SKETCH_SIZE", 12)
-        monkeypatch.setattr("plstream.estimators._streamed._SKETCH_SIZE_A_COMPONENT", 1)
+        monkeypatch.setattr("plstream.estimators.training._SKETCH_SIZE", 12)
+        monkeypatch.setattr("plstream.estimators.training._SKETCH_SIZE_PER_COMPONENT", 1)
     return request.param.split()[-1]

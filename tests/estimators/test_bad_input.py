@@ -13,6 +13,7 @@ from plstream import (
     IncrementalLDA,
     IncrementalPLS,
     IncrementalPLSClassifier,
+    IncrementalPLSClassifierCV,
     IncrementalPLSCV,
     VIPSelector,
     open_source,
@@ -167,7 +168,7 @@ def test_predict_takes_no_copy(copy):
 
 LEARN_LABELS = [
     IncrementalPLSClassifier(solver="gram"),
-    IncrementalPLSCV(target="labels"),
+    IncrementalPLSClassifierCV(),
     CIPLS(),
     IPLS(),
     OLPLS(),
@@ -235,7 +236,7 @@ def test_unfitted():
         lambda: model.merge(IncrementalPLS().partial_fit(X, Y)),
         lambda: IncrementalPLS().partial_fit(X, Y).merge(model),
         lambda: IncrementalPLSCV().predict_held_out(X),
-        lambda: IncrementalPLSCV(target="labels").held_out_accuracy(X, Y),
+        lambda: IncrementalPLSClassifierCV().held_out_accuracy(X, Y),
     ):
         with pytest.raises(NotFittedError):
             use()
@@ -300,7 +301,7 @@ def test_interrupted_fit_leaves_the_old_model(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("plstream.solvers.multipass.Rereading.apply", interrupted)
+    monkeypatch.setattr("plstream.solvers.multipass.MultipassGram.apply", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:, :3], Y)
     monkeypatch.undo()
@@ -405,7 +406,11 @@ def test_rows_that_wait_are_known_to_have_room():
 def test_a_first_call_without_weight_decides_nothing():
     """Neither the features nor the classes: the model is what it was."""
     names = np.repeat(["a", "b", "c"], 10)
-    for model, labels in ((IncrementalPLS(2), Y), (IncrementalPLSClassifier(2), names), (IncrementalPLSCV(2), names)):
+    for model, labels in (
+        (IncrementalPLS(2), Y),
+        (IncrementalPLSClassifier(2), names),
+        (IncrementalPLSClassifierCV(2), names),
+    ):
         before = vars(model).copy()
         # Of one class, and with other features and another kind of y than the rows to come.
         model.partial_fit(X[:5, 1:], np.full(5, "z") if labels is names else Y[:5], sample_weight=np.zeros(5))
@@ -424,5 +429,5 @@ def test_classes_given_without_weight_are_known_until_a_fit():
     model = IncrementalPLSClassifier(2)
     model.partial_fit(X, names, classes=["a", "b", "c"], sample_weight=0.0)
     assert model.fit(X, names).classes_.tolist() == ["a", "b"]
-    model = IncrementalPLSCV(2).partial_fit(X, names, classes=["a", "b", "c"], sample_weight=0.0)
+    model = IncrementalPLSClassifierCV(2).partial_fit(X, names, classes=["a", "b", "c"], sample_weight=0.0)
     assert model.partial_fit(X, names, sample_weight=0.0).partial_fit(X, names).classes_.tolist() == ["a", "b", "c"]

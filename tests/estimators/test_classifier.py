@@ -538,7 +538,7 @@ def test_any_unit(unit, solver):
 @pytest.mark.parametrize("large", [False, True])
 def test_data_far_from_zero(large, monkeypatch):
     if large:
-        monkeypatch.setattr("plstream.data.arrays.SMALL_BYTES", 0)
+        monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
     X, y = spectra()
     X = np.round(X * 64) / 64
     near = IncrementalPLSClassifier(3).fit(X, y).predict_proba(X)
@@ -551,7 +551,7 @@ def test_data_far_from_zero(large, monkeypatch):
 
 def test_first_row_far_off(monkeypatch):
     """Sums of classes are taken about a row, and that one may be an outlier."""
-    monkeypatch.setattr("plstream.data.arrays.SMALL_BYTES", 0)
+    monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
     X, y = spectra()
     X[0] += 1e6
     model = IncrementalPLSClassifier(3).fit(X, y)
@@ -646,7 +646,7 @@ def test_names_and_output():
 def test_memory_usage_is_a_bound(solver):
     X, y = spectra(3000, 60, n_classes=50)
     model = IncrementalPLSClassifier(3, solver=solver).fit(X, y)
-    assert model._stream.nbytes < model.memory_usage(60, 50)
+    assert model._fitted.stream.nbytes < model.memory_usage(60, 50)
 
 
 def test_many_classes_are_no_matrix():

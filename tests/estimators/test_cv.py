@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 
 from plstream import IncrementalPLS, IncrementalPLSCV, VIPSelector, open_source
 from plstream.data import Source
-from plstream.estimators._dealing import _hashed, folds_of_groups, folds_of_rows
+from plstream.estimators._folds import _hashed, folds_of_groups, folds_of_rows
 from plstream.files import fit_source
 from tests.checks import streaming_checks
 from tests.oracles import dense_pls, regression_data, relative_error
@@ -252,8 +252,8 @@ def test_groups_stay_together():
     folds = folds_of_groups(groups, 4)
     np.testing.assert_allclose(split_rmse(model), rmse_again(X, y, folds, 5)[0], rtol=1e-9)
     text = IncrementalPLSCV(5, cv=GroupKFold(4)).fit(X, y, groups=np.char.add("batch ", groups.astype(str)))
-    assert text._stream.n_rows == 200
-    assert np.bincount([fold.n_rows for fold in text._stream.streams])[50] == 4
+    assert text._fitted.stream.n_rows == 200
+    assert np.bincount([fold.n_rows for fold in text._fitted.stream.streams])[50] == 4
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_is_the_chosen_model_of_all_rows():
 def test_nothing_is_solved_before_it_is_asked_for(monkeypatch):
     X, y = regression_data(90, 12)
     model = IncrementalPLSCV(4)
-    monkeypatch.setattr("plstream.estimators.cv.CrossValidation.of", None)
+    monkeypatch.setattr("plstream.estimators.cross_validation.CrossValidation.of", None)
     for start in range(0, 90, 10):
         model.partial_fit(X[start : start + 10], y[start : start + 10])
     with pytest.raises(TypeError, match="NoneType"):
@@ -385,7 +385,7 @@ def test_arrays_are_read_once(monkeypatch):
         estimator.n_features_in_ = X.shape[1]
         return X, y, None
 
-    monkeypatch.setattr("plstream.estimators.incremental_pls.validate_training_rows", as_it_is)
+    monkeypatch.setattr("plstream.estimators._heads.validate_training_rows", as_it_is)
     model = IncrementalPLSCV(5, batch_size=40).fit(counted, y)
     assert (counted.reads == 1).all()
     assert_same_table(model.cv_results_, IncrementalPLSCV(5).fit(X, y).cv_results_)
@@ -572,12 +572,13 @@ def test_merge_needs_the_same_folds():
         (IncrementalPLSCV(2, cv=4).partial_fit(X, y), "cv is 5 here, 4 there"),
         (IncrementalPLSCV(2).partial_fit(X, y, groups=y), "dealt to folds by is rows here, groups there"),
         (IncrementalPLSCV(3).partial_fit(X, y), "n_components is 2 here, 3 there"),
-        (IncrementalPLS(2).partial_fit(X, y), "class is IncrementalPLSCV here, IncrementalPLS there"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.merge(other)
-    with pytest.raises(ValueError, match="class is IncrementalPLS here"):
-        IncrementalPLS(2).partial_fit(X, y).merge(model)
+    one = IncrementalPLS(2).partial_fit(X, y)
+    for mine, theirs in ((model, one), (one, model)):
+        with pytest.raises(TypeError, match=f"Only another {type(mine).__name__} can be merged"):
+            mine.merge(theirs)
 
 
 # The sketch.

@@ -1,4 +1,4 @@
-"""IncrementalPLSCV of labels: expected accuracies against rows, exact ones against fitting again for every fold."""
+"""IncrementalPLSClassifierCV: expected accuracies against rows, exact ones against fitting again for every fold."""
 
 import pickle
 import tracemalloc
@@ -14,9 +14,17 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
-from plstream import IncrementalPLSClassifier, IncrementalPLSCV, VIPSelector, load, open_source, save
+from plstream import (
+    IncrementalPLSClassifier,
+    IncrementalPLSClassifierCV,
+    IncrementalPLSCV,
+    VIPSelector,
+    load,
+    open_source,
+    save,
+)
 from plstream.data import Source
-from plstream.estimators._dealing import folds_of_rows
+from plstream.estimators._folds import folds_of_rows
 from plstream.files import fit_source
 from tests.checks import streaming_checks
 from tests.estimators.test_classifier import spectra
@@ -60,7 +68,7 @@ def expected_from_rows(model, X, y):
 def test_expected_accuracies_are_those_from_the_rows(scale, n_classes):
     X, y = spectra(150, 12, n_classes)
     folds = np.arange(150) % 3
-    table = IncrementalPLSCV(6, cv=3, scale=scale, target="labels").fit(X, y, folds=folds).cv_results_
+    table = IncrementalPLSClassifierCV(6, cv=3, scale=scale).fit(X, y, folds=folds).cv_results_
     for c in range(1, 7):
         again = [
             expected_from_rows(model, X[test], y[test]) for test, model in models_again(X, y, folds, c, scale=scale)
@@ -80,7 +88,7 @@ def test_expected_accuracies_are_those_from_the_rows(scale, n_classes):
 def test_predictions_of_rows_held_out(solver):
     folds = folds_of_rows(0, 200, 4)
     # A sketch of all directions is exact.
-    model = IncrementalPLSCV(6, cv=4, solver=solver, sketch_size=40).fit(X, Y)
+    model = IncrementalPLSClassifierCV(6, cv=4, solver=solver, sketch_size=40).fit(X, Y)
     accuracies = model.held_out_accuracy(X, Y)
     for c in range(1, 7):
         expected = np.empty_like(Y)
@@ -98,9 +106,9 @@ def test_predictions_of_rows_held_out(solver):
 def test_exact_accuracies_with_weights_and_folds():
     rng = np.random.default_rng(0)
     folds, weight = rng.integers(0, 3, 200), rng.integers(0, 3, 200).astype(float)
-    model = IncrementalPLSCV(4, cv=3).fit(X, Y, weight, folds=folds)
+    model = IncrementalPLSClassifierCV(4, cv=3).fit(X, Y, weight, folds=folds)
     repeated = np.repeat(np.arange(200), weight.astype(int))
-    expected = IncrementalPLSCV(4, cv=3).fit(X[repeated], Y[repeated], folds=folds[repeated])
+    expected = IncrementalPLSClassifierCV(4, cv=3).fit(X[repeated], Y[repeated], folds=folds[repeated])
     assert_same_table(model.cv_results_, expected.cv_results_)
     exact = expected.held_out_accuracy(X[repeated], Y[repeated], folds=folds[repeated])
     np.testing.assert_allclose(model.held_out_accuracy(X, Y, weight, folds=folds), exact)
@@ -109,7 +117,7 @@ def test_exact_accuracies_with_weights_and_folds():
 
 
 def test_is_the_classifier_of_all_rows():
-    model = IncrementalPLSCV(8).fit(X, Y)
+    model = IncrementalPLSClassifierCV(8).fit(X, Y)
     chosen = IncrementalPLSClassifier(model.n_components_).fit(X, Y)
     for method in ("predict_proba", "predict_log_proba", "decision_function", "transform"):
         np.testing.assert_allclose(getattr(model, method)(X), getattr(chosen, method)(X), rtol=1e-7, atol=1e-9)
@@ -119,36 +127,37 @@ def test_is_the_classifier_of_all_rows():
         np.testing.assert_allclose(getattr(model, name), getattr(chosen, name), rtol=1e-9, err_msg=name)
     assert model.classes_.tolist() == NAMES.tolist()
     assert model.score(X, Y) == chosen.score(X, Y)
-    selector = VIPSelector(IncrementalPLSCV(8)).fit(X, Y)
+    selector = VIPSelector(IncrementalPLSClassifierCV(8)).fit(X, Y)
     np.testing.assert_allclose(selector.scores_, chosen.vip_, rtol=1e-9)
 
 
 def test_what_y_holds():
-    by_name = IncrementalPLSCV(5).fit(X, Y)
+    by_name = IncrementalPLSClassifierCV(5).fit(X, Y)
     for y in (Y.astype(object), Y.tolist(), Y.astype("S")):
-        assert_same_table(IncrementalPLSCV(5).fit(X, y).cv_results_, by_name.cv_results_)
-    numbers = IncrementalPLSCV(5, target="labels").fit(X, NUMBERS)
+        assert_same_table(IncrementalPLSClassifierCV(5).fit(X, y).cv_results_, by_name.cv_results_)
+    numbers = IncrementalPLSClassifierCV(5).fit(X, NUMBERS)
     assert_same_table(numbers.cv_results_, by_name.cv_results_)
     assert numbers.predict(X).dtype.kind == "i"
-    told = IncrementalPLSCV(5).partial_fit(X[:1], NUMBERS[:1], classes=range(4)).partial_fit(X[1:], NUMBERS[1:])
+    told = (
+        IncrementalPLSClassifierCV(5).partial_fit(X[:1], NUMBERS[:1], classes=range(4)).partial_fit(X[1:], NUMBERS[1:])
+    )
     assert_same_table(told.cv_results_, by_name.cv_results_)
     values = IncrementalPLSCV(5).fit(X, NUMBERS)
     assert "mean_test_rmse" in values.cv_results_
     for name in ("classes_", "predict_proba", "decision_function", "held_out_accuracy", "class_count_", "add_class"):
         assert hasattr(numbers, name), name
         assert not hasattr(values, name), name
-    again = numbers.set_params(target="values").fit(X, X[:, 0])
-    assert not hasattr(again, "classes_")
-    assert again.predict(X).dtype == float
+    with pytest.raises(ValueError, match="for labels use IncrementalPLSClassifierCV"):
+        IncrementalPLSCV(5).fit(X, Y)
 
 
 def test_tags():
     assert is_regressor(IncrementalPLSCV())
-    model = IncrementalPLSCV(3, target="labels")
+    model = IncrementalPLSClassifierCV(3)
     assert is_classifier(model)
     assert not is_regressor(model)
-    assert is_classifier(IncrementalPLSCV(3).fit(X, Y))
-    assert is_regressor(IncrementalPLSCV(3).fit(X, NUMBERS))
+    assert is_classifier(IncrementalPLSClassifierCV(3).fit(X, Y))
+    assert is_classifier(IncrementalPLSClassifierCV(3).fit(X, NUMBERS))
     # Splits are by label, and the score is the accuracy.
     scores = cross_val_score(model, X, Y, cv=4)
     np.testing.assert_allclose(scores, cross_val_score(model, X, Y, cv=StratifiedKFold(4), scoring="accuracy"))
@@ -165,8 +174,8 @@ def test_tags():
 def test_chunks_and_merges_do_not_matter(sizes, cv, scale, seed):
     rng = np.random.default_rng(seed)
     n = 70
-    whole = IncrementalPLSCV(4, cv=cv, scale=scale).partial_fit(X[:n], Y[:n], classes=NAMES)
-    model, start = IncrementalPLSCV(4, cv=cv, scale=scale), 0
+    whole = IncrementalPLSClassifierCV(4, cv=cv, scale=scale).partial_fit(X[:n], Y[:n], classes=NAMES)
+    model, start = IncrementalPLSClassifierCV(4, cv=cv, scale=scale), 0
     while start < n:
         size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
         rows = slice(start, min(start + size, n))
@@ -178,10 +187,11 @@ def test_chunks_and_merges_do_not_matter(sizes, cv, scale, seed):
     # Each part knows the classes of its own rows alone.
     parts = [np.flatnonzero((part == i) & (NUMBERS[:n] != (i * 3))) for i in range(2)]
     models = [
-        IncrementalPLSCV(4, cv=cv, scale=scale).partial_fit(X[rows], Y[rows], folds=folds[rows]) for rows in parts
+        IncrementalPLSClassifierCV(4, cv=cv, scale=scale).partial_fit(X[rows], Y[rows], folds=folds[rows])
+        for rows in parts
     ]
     rows = np.sort(np.concatenate(parts))
-    expected = IncrementalPLSCV(4, cv=cv, scale=scale).partial_fit(X[rows], Y[rows], folds=folds[rows])
+    expected = IncrementalPLSClassifierCV(4, cv=cv, scale=scale).partial_fit(X[rows], Y[rows], folds=folds[rows])
     merged = models[0].merge(models[1])
     assert merged.classes_.tolist() == expected.classes_.tolist()
     assert_same_table(merged.cv_results_, expected.cv_results_)
@@ -189,17 +199,17 @@ def test_chunks_and_merges_do_not_matter(sizes, cv, scale, seed):
 
 def test_a_class_more():
     few = NUMBERS < 3
-    model = IncrementalPLSCV(4).partial_fit(X[few], Y[few])
+    model = IncrementalPLSClassifierCV(4).partial_fit(X[few], Y[few])
     assert len(model.cv_results_) > 3
     model.add_class("wheat").partial_fit(X[~few], Y[~few])
     order = np.argsort(~few, kind="stable")
-    expected = IncrementalPLSCV(4).partial_fit(X[order], Y[order])
+    expected = IncrementalPLSClassifierCV(4).partial_fit(X[order], Y[order])
     assert_same_table(model.cv_results_, expected.cv_results_)
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
 
 
 def test_sources(tmp_path, monkeypatch):
-    expected = IncrementalPLSCV(4).fit(X, Y)
+    expected = IncrementalPLSClassifierCV(4).fit(X, Y)
     lines = [",".join([f"x{i}" for i in range(20)] + ["kind"])]
     lines += [",".join([*map(repr, row.tolist()), label]) for row, label in zip(X, Y, strict=True)]
     path = tmp_path / "data.csv"
@@ -208,17 +218,17 @@ def test_sources(tmp_path, monkeypatch):
     np.save(tmp_path / "y.npy", NUMBERS)
     reads, blocks = [], Source.blocks
     monkeypatch.setattr(Source, "blocks", lambda self, start=0: reads.append(start) or blocks(self, start))
-    for source, target in [
-        (open_source(path, target="kind", batch_size=30), "auto"),
-        (open_source(tmp_path / "X.npy", target=tmp_path / "y.npy", batch_size=30), "labels"),
-    ]:
+    for source in (
+        open_source(path, target="kind", batch_size=30),
+        open_source(tmp_path / "X.npy", target=tmp_path / "y.npy", batch_size=30),
+    ):
         reads.clear()
-        model = IncrementalPLSCV(4, target=target).fit(source)
+        model = IncrementalPLSClassifierCV(4).fit(source)
         # Labels have a read of their own.
         assert reads == [0]
         assert_same_table(model.cv_results_, expected.cv_results_)
-        assert_same_table(IncrementalPLSCV(4, target=target).partial_fit(source).cv_results_, expected.cv_results_)
-        by_blocks = fit_source(IncrementalPLSCV(4, target=target), source)
+        assert_same_table(IncrementalPLSClassifierCV(4).partial_fit(source).cv_results_, expected.cv_results_)
+        by_blocks = fit_source(IncrementalPLSClassifierCV(4), source)
         assert_same_table(by_blocks.cv_results_, expected.cv_results_)
         np.testing.assert_array_equal(
             NAMES[np.searchsorted(model.classes_, model.predict(source))], expected.predict(X)
@@ -226,10 +236,10 @@ def test_sources(tmp_path, monkeypatch):
     monkeypatch.setattr(Source, "rereadable", False)
     stream = open_source(X, Y, batch_size=30)
     # What can be read only once is looked at as it is read.
-    assert_same_table(IncrementalPLSCV(4).fit(stream).cv_results_, expected.cv_results_)
+    assert_same_table(IncrementalPLSClassifierCV(4).fit(stream).cv_results_, expected.cv_results_)
 
 
-@pytest.mark.parametrize("model", [IncrementalPLSCV(2), IncrementalPLSClassifier(2, solver="gram")])
+@pytest.mark.parametrize("model", [IncrementalPLSClassifierCV(2), IncrementalPLSClassifier(2, solver="gram")])
 def test_blocks_of_one_class(model):
     order = np.argsort(NUMBERS, kind="stable")
     source = open_source(X[order], Y[order], batch_size=7)
@@ -239,15 +249,15 @@ def test_blocks_of_one_class(model):
 
 def test_sparse_and_float32_rows():
     thin = np.where(np.abs(X - X.mean(axis=0)) < 3, 0.0, X)
-    expected = IncrementalPLSCV(4).fit(thin, Y).cv_results_
-    assert_same_table(IncrementalPLSCV(4).fit(sparse.csr_matrix(thin), Y).cv_results_, expected)
+    expected = IncrementalPLSClassifierCV(4).fit(thin, Y).cv_results_
+    assert_same_table(IncrementalPLSClassifierCV(4).fit(sparse.csr_matrix(thin), Y).cv_results_, expected)
     single = X.astype(np.float32)
-    exact = IncrementalPLSCV(4).fit(single.astype(float), Y).cv_results_
-    assert_same_table(IncrementalPLSCV(4).fit(np.asfortranarray(single), Y).cv_results_, exact)
+    exact = IncrementalPLSClassifierCV(4).fit(single.astype(float), Y).cv_results_
+    assert_same_table(IncrementalPLSClassifierCV(4).fit(np.asfortranarray(single), Y).cv_results_, exact)
 
 
 def test_files(tmp_path):
-    model = IncrementalPLSCV(4, cv=3).partial_fit(X[:120], Y[:120])
+    model = IncrementalPLSClassifierCV(4, cv=3).partial_fit(X[:120], Y[:120])
     for asked in (False, True):
         if asked:
             model.predict(X)
@@ -263,7 +273,7 @@ def test_files(tmp_path):
 @pytest.mark.parametrize(("solver", "m"), [("gram", 150), ("sketch", 1500)])
 def test_memory_is_as_stated(solver, m):
     X, y = spectra(900, m, 30)
-    model = IncrementalPLSCV(3, cv=4, solver=solver, sketch_size=40, target="labels")
+    model = IncrementalPLSClassifierCV(3, cv=4, solver=solver, sketch_size=40)
     stated = model.memory_usage(m, 30)
     tracemalloc.start()
     try:
@@ -280,7 +290,7 @@ def test_pictures():
     pytest.importorskip("matplotlib").use("Agg")
     from plstream.plots import CrossValidationDisplay
 
-    model = IncrementalPLSCV(4).fit(X, Y)
+    model = IncrementalPLSClassifierCV(4).fit(X, Y)
     display = CrossValidationDisplay.from_estimator(model)
     np.testing.assert_array_equal(display.error, model.cv_results_["mean_test_score"])
 
@@ -295,7 +305,7 @@ def test_pictures():
 def test_choices_cost_little(read, most, estimate, cost):
     X, y = read(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
-    model = IncrementalPLSCV(most, target="labels").fit(X[order], y[order])
+    model = IncrementalPLSClassifierCV(most).fit(X[order], y[order])
     exact = model.held_out_accuracy(X[order], y[order])
     assert abs(model.best_score_ - exact[model.n_components_ - 1]) < estimate
     assert exact.max() - exact[model.n_components_ - 1] < cost
@@ -306,7 +316,7 @@ def test_a_choice_for_many_classes():
     chosen = data["y"] < 20
     X, y = data["X"][chosen].astype(np.float64), data["y"][chosen]
     order = np.random.default_rng(0).permutation(len(X))
-    model = IncrementalPLSCV(40, target="labels").fit(X[order], y[order])
+    model = IncrementalPLSClassifierCV(40).fit(X[order], y[order])
     exact = model.held_out_accuracy(X[order], y[order])
     assert exact.max() - exact[model.n_components_ - 1] < 0.015
 
@@ -314,8 +324,8 @@ def test_a_choice_for_many_classes():
 @pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")
 def test_a_small_sketch_keeps_scores_in_range():
     digits, y = load_digits(return_X_y=True)
-    exact = IncrementalPLSCV(8, target="labels").fit(digits, y)
-    model = IncrementalPLSCV(8, target="labels", solver="sketch", sketch_size=12).fit(digits, y)
+    exact = IncrementalPLSClassifierCV(8).fit(digits, y)
+    model = IncrementalPLSClassifierCV(8, solver="sketch", sketch_size=12).fit(digits, y)
     scores = model.cv_results_["mean_test_score"]
     assert ((scores >= 0) & (scores <= 1)).all()
     np.testing.assert_allclose(scores[:4], exact.cv_results_["mean_test_score"][:4], atol=0.1)
@@ -327,27 +337,27 @@ def test_a_small_sketch_keeps_scores_in_range():
 @pytest.mark.parametrize("x_unit", [1e-150, 1e150])
 @pytest.mark.parametrize("scale", [True, False])
 def test_units_do_not_matter(x_unit, scale):
-    expected = IncrementalPLSCV(6, scale=scale).fit(X, Y).cv_results_
+    expected = IncrementalPLSClassifierCV(6, scale=scale).fit(X, Y).cv_results_
     with np.errstate(over="raise", invalid="raise", divide="raise"):
-        actual = IncrementalPLSCV(6, scale=scale).fit(X * x_unit, Y).cv_results_
+        actual = IncrementalPLSClassifierCV(6, scale=scale).fit(X * x_unit, Y).cv_results_
     assert_same_table(actual, expected)
 
 
 def test_far_from_zero():
     rows = (X + 1e8) - 1e8
-    expected = IncrementalPLSCV(5).fit(rows, Y).cv_results_
-    assert_same_table(IncrementalPLSCV(5).fit(rows + 1e8, Y).cv_results_, expected, rtol=1e-6)
+    expected = IncrementalPLSClassifierCV(5).fit(rows, Y).cv_results_
+    assert_same_table(IncrementalPLSClassifierCV(5).fit(rows + 1e8, Y).cv_results_, expected, rtol=1e-6)
 
 
 def test_folds_of_one_class():
     """Every fold is of a class that the model of the others has never seen."""
-    model = IncrementalPLSCV(3, cv=4).fit(X, Y, folds=NUMBERS)
+    model = IncrementalPLSClassifierCV(3, cv=4).fit(X, Y, folds=NUMBERS)
     assert (model.cv_results_["mean_test_score"] == 0).all()
     assert (model.held_out_accuracy(X, Y, folds=NUMBERS) == 0).all()
     assert model.n_components_ == 1
     # In one fold there is only the first class, which all others have as well.
     folds = np.where(np.arange(200) % 3 == 0, np.where(NUMBERS == 0, 0, 1), 1 + np.arange(200) % 3)
-    model = IncrementalPLSCV(3, cv=4).fit(X, Y, folds=folds)
+    model = IncrementalPLSClassifierCV(3, cv=4).fit(X, Y, folds=folds)
     for test, again in models_again(X, Y, folds, 2):
         fold = folds[test][0]
         expected = expected_from_rows(again, X[test], Y[test])
@@ -357,7 +367,7 @@ def test_folds_of_one_class():
 def test_classes_of_a_single_row():
     y = Y.copy()
     y[7] = "emmer"
-    model = IncrementalPLSCV(4).fit(X, y)
+    model = IncrementalPLSClassifierCV(4).fit(X, y)
     expected = np.array([np.mean(model.predict_held_out(X, c) == y) for c in range(1, 5)])
     np.testing.assert_allclose(model.held_out_accuracy(X, y), expected)
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
@@ -365,13 +375,13 @@ def test_classes_of_a_single_row():
 
 
 def test_constant_columns():
-    expected = IncrementalPLSCV(4).fit(X, Y)
+    expected = IncrementalPLSClassifierCV(4).fit(X, Y)
     padded = np.column_stack([X, np.full(200, 8.0)])
-    assert_same_table(IncrementalPLSCV(4).fit(padded, Y).cv_results_, expected.cv_results_)
+    assert_same_table(IncrementalPLSClassifierCV(4).fit(padded, Y).cv_results_, expected.cv_results_)
     padded[3, -1] = 9.0
-    assert np.isfinite(IncrementalPLSCV(4).fit(padded, Y).cv_results_["mean_test_score"]).all()
+    assert np.isfinite(IncrementalPLSClassifierCV(4).fit(padded, Y).cv_results_["mean_test_score"]).all()
     with pytest.warns(UserWarning, match="only 0 component"):
-        nothing = IncrementalPLSCV(4).fit(np.ones((200, 3)), Y)
+        nothing = IncrementalPLSClassifierCV(4).fit(np.ones((200, 3)), Y)
     assert nothing.n_components_ == 1
     # The largest class is all that there is to decide for.
     np.testing.assert_allclose(nothing.held_out_accuracy(np.ones((200, 3)), Y), np.mean(Y == "wheat"))
@@ -382,31 +392,30 @@ def test_few_rows():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for n in (2, 3, 4, 7):
-            model = IncrementalPLSCV(5, target="labels").fit(X[:n], np.arange(n) % 2)
+            model = IncrementalPLSClassifierCV(5).fit(X[:n], np.arange(n) % 2)
             assert np.isfinite(model.cv_results_["mean_test_score"]).all()
             assert model.predict(X[:n]).shape == (n,)
         # In rows that are copies of each other there is nothing within classes.
         copies = np.repeat(X[[0, 2]], 20, axis=0)
-        model = IncrementalPLSCV(3).fit(copies, np.repeat(["a", "b"], 20))
+        model = IncrementalPLSClassifierCV(3).fit(copies, np.repeat(["a", "b"], 20))
         assert model.best_score_ == pytest.approx(1.0)
         assert model.n_components_ == 1
 
 
 def test_bad_calls():
-    good = IncrementalPLSCV(3).fit(X, Y)
+    good = IncrementalPLSClassifierCV(3).fit(X, Y)
     before = good.cv_results_
     for call, message in [
         (lambda: good.partial_fit(X[:1], np.array(["emmer"])), "Label emmer is not among .* add_class"),
         (lambda: good.partial_fit(X[:1], Y[:1], classes=["rye", "emmer"]), "emmer is not among the classes"),
         (lambda: good.partial_fit(X[:4], NUMBERS[:4]), "were text in the first call, and now are integers"),
-        (lambda: good.merge(IncrementalPLSCV(3).fit(X, NUMBERS)), "what y holds is labels here, values there"),
-        (lambda: good.merge(IncrementalPLSCV(3, target="labels").fit(X, NUMBERS)), "type of labels"),
+        (lambda: good.merge(IncrementalPLSCV(3).fit(X, NUMBERS)), "Only another IncrementalPLSClassifierCV"),
+        (lambda: good.merge(IncrementalPLSClassifierCV(3).fit(X, NUMBERS)), "type of labels"),
         (lambda: good.merge(IncrementalPLSClassifier(3).partial_fit(X, Y)), "Only another IncrementalPLS"),
-        (lambda: IncrementalPLSCV().partial_fit(X[:5], np.full(5, "rye")), "only one class"),
-        (lambda: IncrementalPLSCV(target="labels").fit(X, X[:, 0]), "not whole numbers"),
-        (lambda: IncrementalPLSCV(target="values").fit(X, Y), "must hold numbers"),
-        (lambda: IncrementalPLSCV(target="values").partial_fit(X, NUMBERS, classes=range(4)), "classes are for labels"),
-        (lambda: IncrementalPLSCV(cv=KFold(3)).fit(X, Y).partial_fit(X, Y), "set cv to a number"),
+        (lambda: IncrementalPLSClassifierCV().partial_fit(X[:5], np.full(5, "rye")), "only one class"),
+        (lambda: IncrementalPLSClassifierCV().fit(X, X[:, 0]), "not whole numbers"),
+        (lambda: IncrementalPLSCV().partial_fit(X, Y), "must hold numbers.*use IncrementalPLSClassifierCV"),
+        (lambda: IncrementalPLSClassifierCV(cv=KFold(3)).fit(X, Y).partial_fit(X, Y), "set cv to a number"),
     ]:
         with pytest.raises((ValueError, TypeError), match=message):
             call()
@@ -417,9 +426,9 @@ def test_bad_calls():
 @pytest.mark.parametrize(
     ("estimator", "check"),
     [
-        *streaming_checks(IncrementalPLSCV(max_components=1, target="labels")),
-        *streaming_checks(IncrementalPLSCV(max_components=4, target="labels"), MERGES),
-        *streaming_checks(IncrementalPLSCV(max_components=1, cv=2, target="labels", solver="sketch", scale=False)),
+        *streaming_checks(IncrementalPLSClassifierCV(max_components=1)),
+        *streaming_checks(IncrementalPLSClassifierCV(max_components=4), MERGES),
+        *streaming_checks(IncrementalPLSClassifierCV(max_components=1, cv=2, solver="sketch", scale=False)),
     ],
 )
 def test_streaming(estimator, check):

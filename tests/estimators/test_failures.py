@@ -5,7 +5,7 @@ from copy import copy
 import numpy as np
 import pytest
 
-from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
+from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
 from plstream.states import Buffered
 
 from ..oracles import regression_data
@@ -19,7 +19,7 @@ models = pytest.mark.parametrize(
         (lambda: IncrementalPLS(2, solver="sketch", sketch_size=8), y),
         (lambda: IncrementalPLSClassifier(2), LABELS),
         (lambda: IncrementalPLSCV(3, cv=3), y),
-        (lambda: IncrementalPLSCV(3, cv=3, target="labels"), LABELS),
+        (lambda: IncrementalPLSClassifierCV(3, cv=3), LABELS),
     ],
 )
 
@@ -27,8 +27,8 @@ models = pytest.mark.parametrize(
 def fail_after(monkeypatch, name, error):
     method = getattr(Buffered, name)
 
-    def late(self, *args):
-        method(self, *args)
+    def late(self, *args, **kwargs):
+        method(self, *args, **kwargs)
         raise error
 
     monkeypatch.setattr(Buffered, name, late)
@@ -46,7 +46,8 @@ def test_interrupts(make, target, method, solved, monkeypatch):
         np.testing.assert_array_equal(model.coef_, before)
     args = {"partial_fit": (X[100:200], target[100:200]), "merge": (other,), "add_class": (7,)}[method]
     with monkeypatch.context() as patch:
-        fail_after(patch, "update" if method == "partial_fit" else method, KeyboardInterrupt())
+        made_by = {"partial_fit": "with_rows", "merge": "merged", "add_class": "with_class"}[method]
+        fail_after(patch, made_by, KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
             getattr(model, method)(*args)
     assert model.n_samples_seen_ == 100

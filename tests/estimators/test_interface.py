@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 from plstream import IncrementalPLS
-from plstream.data import ArraySource
-from plstream.solvers import Rereading, Scaling, solve_scaled
+from plstream.rows import ArrayRows
+from plstream.solvers import MultipassGram, Scaling, solve_scaled
 from tests.oracles import dense_pls, regression_data, relative_error
 
 scales = pytest.mark.parametrize("scale", [True, False])
@@ -73,7 +73,7 @@ def test_partial_fit_does_not_solve(monkeypatch):
         solved.append(args)
         return original(*args, **kwargs)
 
-    monkeypatch.setattr("plstream.estimators._streamed.Solution.of", counted)
+    monkeypatch.setattr("plstream.estimators.training.Solution.of", counted)
     model = IncrementalPLS(3)
     for start in range(0, 60, 20):
         model.partial_fit(X[start : start + 20], y[start : start + 20])
@@ -87,9 +87,9 @@ def test_partial_fit_does_not_solve(monkeypatch):
 @pytest.mark.parametrize(("small_bytes", "n_reads"), [(0, 6), (10**6, 1)])
 def test_reads_of_the_data(monkeypatch, small_bytes, n_reads):
     """A fit of c components reads the data c + 1 times; small data, which is kept, once."""
-    monkeypatch.setattr("plstream.data.arrays.SMALL_BYTES", small_bytes)
+    monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", small_bytes)
     X, y = regression_data(60, 9)
-    rereading = Rereading(ArraySource(X, y[:, None], batch_size=10))
+    rereading = MultipassGram(ArrayRows(X, y[:, None], batch_size=10))
     solve_scaled(rereading.moments, rereading, Scaling.of(rereading.moments, scale=True), 5)
     assert rereading.n_reads == n_reads
 

@@ -28,7 +28,7 @@ def test_auto_depends_on_the_number_of_features():
 def test_size(n_components, sketch_size, rows):
     X, y = regression_data(20, 30)
     model = IncrementalPLS(n_components, solver="sketch", sketch_size=sketch_size).partial_fit(X, y)
-    assert model._stream.state.size == rows
+    assert model._fitted.stream.state.size == rows
 
 
 def subspace_angle(model, exact, c):
@@ -187,7 +187,7 @@ def test_memory_is_as_stated(solver, shape, q, scale):
         model.n_components_  # noqa: B018
 
     assert stated / 4 < peak_bytes(feed) <= stated
-    assert model._stream.nbytes < stated / 2
+    assert model._fitted.stream.nbytes < stated / 2
 
 
 def test_there_is_no_state_to_state_the_memory_of():
@@ -341,5 +341,5 @@ def test_a_compression_costs_resolution(tmp_path):
     combined = clone(rows).partial_fit(X, y)
     save(combined, tmp_path / "model")
     for model in (combined, load(tmp_path / "model"), clone(rows).partial_fit(X[:30], y[:30]).merge(combined)):
-        assert model._stream.current().variance_resolution == Gram.variance_resolution
-    assert rows._stream.current().variance_resolution < Gram.variance_resolution**1.9
+        assert model._fitted.stream.current().variance_resolution == Gram.variance_resolution
+    assert rows._fitted.stream.current().variance_resolution < Gram.variance_resolution**1.9

@@ -3,11 +3,11 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
+from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
 
 
 def excused(estimator):
-    if estimator.solver in {"gram", "sketch"} or isinstance(estimator, IncrementalPLSCV):
+    if estimator.solver in {"gram", "sketch"} or isinstance(estimator, IncrementalPLSCV | IncrementalPLSClassifierCV):
         return {}
     return {"check_fit_score_takes_y": "calls partial_fit after a fit by reading again, which keeps no streaming state"}
 
@@ -23,8 +23,8 @@ def excused(estimator):
         IncrementalPLSClassifier(solver="sketch", decision="regression"),
         IncrementalPLSCV(max_components=3),
         IncrementalPLSCV(max_components=2, cv=3, rule="one-se", solver="sketch", scale=False),
-        IncrementalPLSCV(max_components=3, target="labels"),
-        IncrementalPLSCV(max_components=2, cv=3, target="labels", rule="one-se", solver="sketch", scale=False),
+        IncrementalPLSClassifierCV(max_components=3),
+        IncrementalPLSClassifierCV(max_components=2, cv=3, rule="one-se", solver="sketch", scale=False),
     ],
     expected_failed_checks=excused,
 )

@@ -247,7 +247,7 @@ def test_edited_classifier(place, value, match, path, parts):
 @pytest.mark.parametrize("number", [-1.0, 0.5, 2.0, np.nan])
 def test_numbers_that_are_no_classes(number, path, parts):
     document, tensors = parts(IncrementalPLSClassifier(solver="gram"), "two")
-    name = "model._stream._Y"
+    name = "model._fitted.stream._Y"
     tensors[name][2] = struct.pack("<d", number) + tensors[name][2][8:]
     refused(path, put_together(document, tensors), "numbers that it cannot have|y has all responses, or classes")
 
@@ -350,25 +350,25 @@ def test_a_tracker_of_other_features_than_its_model(path):
 def test_missing_field(path, parts):
     document, tensors = parts(CIPLS())
     del document["model"]["fields"]["_stream"]["fields"]["x"]["fields"]["total"]
-    refused(path, put_together(document, tensors), "model._stream.x lacks 'total'")
+    refused(path, put_together(document, tensors), "model._fitted.stream.x lacks 'total'")
 
 
 def test_numbers_that_cannot_be(path, parts):
     for model, name, value in (
-        (CIPLS(), "model._stream.x.origin", np.nan),
-        (CIPLS(), "model._stream.recursion.actions", np.inf),
-        (CCIPCA(), "model._stream.recursion.ages", -1.0),
-        (IncrementalLDA(), "model._stream.counts", -1.0),
-        (IncrementalPLS(solver="gram"), "model._stream._weight", -1.0),
+        (CIPLS(), "model._fitted.stream.x.origin", np.nan),
+        (CIPLS(), "model._fitted.stream.recursion.actions", np.inf),
+        (CCIPCA(), "model._fitted.stream.recursion.ages", -1.0),
+        (IncrementalLDA(), "model._fitted.stream.counts", -1.0),
+        (IncrementalPLS(solver="gram"), "model._fitted.stream._weight", -1.0),
     ):
         document, tensors = parts(model, "many" if isinstance(model, IncrementalLDA) else "value")
         tensors[name][2] = struct.pack("<d", value) + tensors[name][2][8:]
         refused(path, put_together(document, tensors), f"{name} has numbers that it cannot have")
     document, tensors = parts(SGDPLS(random_state=0), "many")
-    tensors["model._stream.recursion.begun"][2] = struct.pack("<q", 3)
+    tensors["model._fitted.stream.recursion.begun"][2] = struct.pack("<q", 3)
     refused(path, put_together(document, tensors), "breaks a rule: no more rows have begun than there are")
     document, tensors = parts(IncrementalLDA(), "many")
-    classes = tensors["model._stream.waiting_classes"]
+    classes = tensors["model._fitted.stream.waiting_classes"]
     classes[2] = struct.pack("<q", 4) + classes[2][8:]
     refused(path, put_together(document, tensors), "breaks a rule: rows that wait are of classes that there are")
 
@@ -400,7 +400,7 @@ def test_every_bit_counts(path):
 
 def test_arrays_that_change_places_are_noticed(path, parts):
     document, tensors = parts(CIPLS())
-    one, other = (tensors[f"model._stream.x.{name}"] for name in ("origin", "offset"))
+    one, other = (tensors[f"model._fitted.stream.x.{name}"] for name in ("origin", "offset"))
     one[2], other[2] = other[2], one[2]
     refused(path, put_together(document, tensors, hashes=False), "the arrays do not match their hash")
 
@@ -421,7 +421,7 @@ def test_deep_nesting_and_strict_json(path, parts):
 def test_huge_declarations_take_no_memory(path, parts):
     document, tensors = parts(CIPLS())
     huge = {name: list(entry) for name, entry in tensors.items()}
-    name = "model._stream.recursion.cross"
+    name = "model._fitted.stream.recursion.cross"
     huge[name][1] = [1, 10**10]
     document["model"]["fields"]["_stream"]["fields"]["recursion"]["fields"]["cross"]["shape"] = [1, 10**10]
     refused(path, put_together(document, huge), "an array is larger than the file")

@@ -152,8 +152,8 @@ def test_large_sketch_in_float32(through_file):
     model = IncrementalPLS(solver="sketch", sketch_size=4)
     for start in range(0, 201, 3):
         model.partial_fit(X[start : start + 3].astype(np.float32), y[start : start + 3])
-    assert model._stream.state.dtype == np.float32
-    assert model._stream.n_waiting
+    assert model._fitted.stream.state.dtype == np.float32
+    assert model._fitted.stream.n_waiting
     assert_identical(through_file(model), model)
 
 
@@ -175,7 +175,7 @@ def test_identities_are_kept(through_file):
     X, y = data("many")
     twin = through_file(CIPLS().fit(X, y))
     assert twin.classes_ is twin._targets.classes
-    assert twin._stream.targets is twin._targets
+    assert twin._fitted.stream.targets is twin._targets
 
     twin = through_file(SGDPLS(random_state=np.random.RandomState(0)).partial_fit(X, y))
     assert twin._begun_with["random_state"] is twin.random_state
@@ -236,7 +236,7 @@ def test_constant_rows(through_file):
 
 def test_loaded_arrays_are_as_loops_want_them(through_file):
     X, y = data(m=3000)
-    recursion = through_file(CIPLS().partial_fit(X, y))._stream.recursion
+    recursion = through_file(CIPLS().partial_fit(X, y))._fitted.stream.recursion
     assert recursion.actions.ctypes.data % 64 == 0
     assert recursion.actions.flags.writeable
 

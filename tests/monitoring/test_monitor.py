@@ -55,7 +55,7 @@ def test_equals_scikit_learn(scale, parameters):
     np.testing.assert_allclose(monitor.t2(Z), t2, rtol=1e-8)
     np.testing.assert_allclose(monitor.q(Z), q, rtol=1e-8)
     eigenvalues = np.linalg.eigvalsh(residuals.T @ residuals / 99)
-    traces = residual_traces(model._solution(), model._stream.current())
+    traces = residual_traces(model._solution(), model._fitted.stream.current())
     for k, trace in enumerate(traces[:3], 1):
         assert trace * traces.unit**k == pytest.approx(np.sum(eigenvalues**k), rel=1e-6)
 

@@ -29,7 +29,7 @@ few_components = pytest.mark.filterwarnings("ignore:The rows so far have only:Us
 
 
 def recursion(model):
-    return model._stream.recursion
+    return model._fitted.stream.recursion
 
 
 def pls_weights(X, y, c):
@@ -54,7 +54,7 @@ def test_normalized_equals_plain_loop(amnesic, sizes):
     X += 3.0
     model = fed(CIPLS(4, amnesic=amnesic), X, y, sizes)
     C, G = plain_normalized(X, y, 4, amnesic)
-    x_unit, y_unit = model._stream.x.unit, model._stream.y.unit
+    x_unit, y_unit = model._fitted.stream.x.unit, model._fitted.stream.y.unit
     assert relative_error(recursion(model).cross[0] / x_unit / y_unit, C) < 1e-10
     for actual, expected in zip(recursion(model).actions[0] / x_unit**2, G, strict=True):
         assert relative_error(actual, expected) < 1e-10

@@ -315,7 +315,7 @@ def test_msg_stays_in_its_set():
     model = SGDPLS(3, algorithm="msg", eta0=1.0)
     for start in range(0, 500, 10):
         model.partial_fit(X[start : start + 10], Y[start : start + 10])
-        s = model._stream.recursion.s
+        s = model._fitted.stream.recursion.s
         assert (np.diff(s) <= 0).all()
         assert 0 <= s.min() <= s.max() <= 1
         assert s.sum() <= 3 + 1e-12

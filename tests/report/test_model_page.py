@@ -33,6 +33,7 @@ from plstream import (
     SGDPLS,
     IncrementalLDA,
     IncrementalPLS,
+    IncrementalPLSClassifierCV,
     IncrementalPLSCV,
     InfFS,
     VIPSelector,
@@ -390,7 +391,7 @@ def test_drift_unusual_rows_and_bias():
 
 def test_a_cross_validated_model_of_labels_has_an_accuracy():
     X, y = load_iris(return_X_y=True)
-    model = IncrementalPLSCV(4, target="labels").fit(X, y)
+    model = IncrementalPLSClassifierCV(4).fit(X, y)
     page = model_report(model)
     assert f"expected to tell {model.best_score_:.1%} of rows" in page.lead[1]
     model = IncrementalPLSCV(4).fit(*make_data(m=4))

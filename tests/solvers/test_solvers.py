@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from plstream.data import ArraySource
-from plstream.solvers import Rereading, solve_pls
+from plstream.rows import ArrayRows
+from plstream.solvers import MultipassGram, solve_pls
 from plstream.states import Gram
 from tests.oracles import dense_pls, regression_data, relative_error
 
 
 def solve(X, Y, n_components, kind):
     state = Gram(*np.shape(X)[1:], Y.shape[1]).update(X, Y) if kind == "gram" else None
-    gram = state or Rereading(ArraySource(X, Y, batch_size=11))
+    gram = state or MultipassGram(ArrayRows(X, Y, batch_size=11))
     moments = state or gram.moments
     return solve_pls(
         moments.cross,
@@ -90,7 +90,7 @@ def test_sparse_action_equals_dense():
     X, Y = regression_data(40, 6, 2)
     X = np.where(np.abs(X) > 4, X, 0)
     v = np.random.default_rng(0).normal(size=6)
-    dense, rows = (Rereading(ArraySource(A, Y, batch_size=9)).apply(v) for A in (X, sparse.csc_array(X)))
+    dense, rows = (MultipassGram(ArrayRows(A, Y, batch_size=9)).apply(v) for A in (X, sparse.csc_array(X)))
     np.testing.assert_allclose(rows[0], dense[0], rtol=1e-10)
     assert rows[1] == pytest.approx(dense[1], rel=1e-12)
 

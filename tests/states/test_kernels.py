@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from plstream.data import ArraySource, arrays
-from plstream.solvers import Rereading
+from plstream.rows import ArrayRows, arrays
+from plstream.solvers import MultipassGram
 from plstream.states import kernels, moments_of
 from tests.oracles import regression_data
 from tests.placement import results_by_place
@@ -18,9 +18,9 @@ def sources(monkeypatch):
     """Return a function that makes two sources of the same data, one that uses compiled loops and one that does not."""
 
     def make(X, Y, weight=None, batch_size=None, n_classes=0):
-        plain = ArraySource(X, Y, weight, batch_size=batch_size, n_classes=n_classes)
+        plain = ArrayRows(X, Y, weight, batch_size=batch_size, n_classes=n_classes)
         monkeypatch.setattr(arrays, "SMALL_BYTES", 0)
-        compiled = ArraySource(X, Y, weight, batch_size=batch_size, n_classes=n_classes)
+        compiled = ArrayRows(X, Y, weight, batch_size=batch_size, n_classes=n_classes)
         monkeypatch.undo()
         assert (plain.compiled, compiled.compiled) == (False, True)
         return plain, compiled
@@ -36,7 +36,7 @@ def test_moments(sources, dtype, n, q, weighted):
     X, Y = regression_data(n, 9, q + 1)
     X, Y = (X + 1000).astype(dtype), Y[:, :q]
     weight = np.linspace(0.5, 2, n) if weighted else None
-    (plain,), (compiled,) = sources(X, Y, weight)
+    (plain,), (compiled,) = (source.blocks() for source in sources(X, Y, weight))
     expected, state = moments_of(plain), moments_of(compiled)
     np.testing.assert_allclose(state.x_mean, expected.x_mean, rtol=1e-14)
     np.testing.assert_allclose(state.x_squares, expected.x_squares, rtol=1e-12, atol=1e-20)
@@ -51,7 +51,8 @@ def test_moments_of_classes(sources, dtype, n, weighted):
     X, _ = regression_data(n, 9)
     X = (X + 1000).astype(dtype)
     weight = np.linspace(0.5, 2, n) if weighted else None
-    (plain,), (compiled,) = sources(X, np.arange(n)[:, None] % 3, weight, n_classes=4)
+    both = sources(X, np.arange(n)[:, None] % 3, weight, n_classes=4)
+    (plain,), (compiled,) = (source.blocks() for source in both)
     expected, state = moments_of(plain), moments_of(compiled)
     np.testing.assert_allclose(state.x_mean, expected.x_mean, rtol=1e-14)
     np.testing.assert_allclose(state.x_squares, expected.x_squares, rtol=1e-12, atol=1e-20)
@@ -67,7 +68,7 @@ def test_gram_action(sources, dtype, weighted, offset):
     X = (X + offset).astype(dtype)
     weight = np.linspace(0, 2, 31) if weighted else None
     v = np.random.default_rng(0).normal(size=9)
-    plain, compiled = (Rereading(source).apply(v) for source in sources(X, Y, weight, batch_size=7))
+    plain, compiled = (MultipassGram(source).apply(v) for source in sources(X, Y, weight, batch_size=7))
     np.testing.assert_allclose(compiled[0], plain[0], rtol=1e-10)
     assert compiled[1] == pytest.approx(plain[1], rel=1e-12)
 
@@ -91,7 +92,7 @@ def test_reads_what_is_not_to_be_written(sources, tmp_path):
     X, Y = regression_data(31, 9, 2)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    (plain,), (compiled,) = sources(X, Y)[0], sources(mapped, Y)[1]
+    (plain,), (compiled,) = sources(X, Y)[0].blocks(), sources(mapped, Y)[1].blocks()
     np.testing.assert_allclose(moments_of(compiled).cross, moments_of(plain).cross, rtol=1e-12)
     assert X.flags.writeable
 
@@ -101,7 +102,7 @@ def test_bad_numbers_are_found(sources):
     X[7, 3] = np.nan
     _, compiled = sources(X, Y)
     with pytest.raises(ValueError, match=r"NaN \(first in row 7, column 3\)"):
-        Rereading(compiled)
+        MultipassGram(compiled)
 
 
 @pytest.mark.parametrize(
@@ -113,14 +114,14 @@ def test_any_form_of_array(sources, form, monkeypatch):
     X, Y = regression_data(31, 9, 2)
     X = form(np.round(X))
     v = np.random.default_rng(0).normal(size=9)
-    plain, compiled = (Rereading(source) for source in sources(X, Y))
+    plain, compiled = (MultipassGram(source) for source in sources(X, Y))
     np.testing.assert_allclose(compiled.moments.cross, plain.moments.cross, rtol=1e-10)
     np.testing.assert_allclose(compiled.apply(v)[0], plain.apply(v)[0], rtol=1e-10)
 
 
 def test_small_and_sparse_data_does_without():
     X = np.zeros((4, 3))
-    assert not ArraySource(X, X[:, :1]).compiled
+    assert not ArrayRows(X, X[:, :1]).compiled
     large = np.broadcast_to(0.0, (2**14, 2**10))
-    assert ArraySource(large, large[:, :1]).compiled
-    assert not ArraySource(sparse.csr_array((2**14, 2**10)), large[:, :1]).compiled
+    assert ArrayRows(large, large[:, :1]).compiled
+    assert not ArrayRows(sparse.csr_array((2**14, 2**10)), large[:, :1]).compiled

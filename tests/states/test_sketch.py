@@ -1,6 +1,5 @@
 """The sketch: exact for data of low rank, true to the PLS solution for the rest, whatever the stream is like."""
 
-import copy
 from itertools import chain, pairwise
 
 import numpy as np
@@ -25,7 +24,7 @@ def spectrum_data(n, m, decay, seed=0):
 
 def sketched(X, Y, size, n_components=4, *, weight=None, **params):
     stream = Buffered(Sketch(X.shape[1], Y.shape[1], size=size, n_components=n_components, **params), size)
-    return stream.update(X, Y, weight)
+    return stream.with_rows(X, Y, weight)
 
 
 def weights_of(state, n_components, *, scale=False):
@@ -99,11 +98,12 @@ def test_merge_of_parts(scale):
     X, Y = spectrum_data(4000, 300, 0.5)
     parts = [sketched(X[rows], Y[rows], 96, scale=scale) for rows in np.array_split(np.arange(4000), 8)]
     others = [part.current().pieces[0].copy() for part in parts]
+    whole = parts[0]
     for part in parts[1:]:
-        parts[0].merge(part)
+        whole = whole.merged(part)
     for part, before in zip(parts[1:], others[1:], strict=True):
         np.testing.assert_array_equal(part.current().pieces[0], before)
-    merged = parts[0].current()
+    merged = whole.current()
     assert merged.n_rows == 4000
     assert merged.n_held <= 3 * 96 + 1
     exact = Gram(300, 1).update(X, Y)
@@ -117,7 +117,7 @@ def test_merge_of_parts_in_very_different_units(unit, scale):
     X[300:] *= unit
     parts = [sketched(X[rows], Y[rows], 20, scale=scale) for rows in np.array_split(np.arange(600), 2)]
     for first, second in (parts, parts[::-1]):
-        merged = copy.deepcopy(first).merge(second).current()
+        merged = first.merged(second).current()
         assert np.isfinite(merged.errors).all()
         assert np.isfinite(merged.subspace_error).all()
         exact = weights_of(Gram(100, 1).update(X, Y), 2, scale=scale)
@@ -159,7 +159,7 @@ def test_forgetting_so_fast_that_nothing_is_left(scale, forgetting, unit, size):
     X[1000:, 4] = 2.0
     X *= unit
     state = sketched(X, Y[:, None], size, 2, scale=scale, forgetting=forgetting).current()
-    exact = Buffered(Gram(6, 1, forgetting=forgetting), size).update(X, Y[:, None]).current()
+    exact = Buffered(Gram(6, 1, forgetting=forgetting), size).with_rows(X, Y[:, None]).current()
     v = np.array([1.0, -1, 1, 1, 0, 1]) / unit
     action, square = exact.apply(v)
     np.testing.assert_allclose(state.apply(v)[0], action, rtol=1e-6, atol=1e-9 * np.abs(action).max())
@@ -174,7 +174,7 @@ def test_columns_that_have_been_quiet_for_long(size, tolerance):
     Y = X[:, :1] + X[:, 1:2] + 0.1 * rng.normal(size=(6000, 1))
     for forgetting in (0.98, 0.95):
         state = sketched(X, Y, size, 2, scale=True, forgetting=forgetting).current()
-        exact = Buffered(Gram(100, 1, forgetting=forgetting), size).update(X, Y).current()
+        exact = Buffered(Gram(100, 1, forgetting=forgetting), size).with_rows(X, Y).current()
         ours, theirs = (coefficients_of(one, 2, scale=True) for one in (state, exact))
         rows = X[-300:] - state.x_mean
         assert np.abs(rows @ (ours - theirs)).max() < tolerance
@@ -251,9 +251,9 @@ def test_float32_only_when_much_is_lost():
     X, Y = spectrum_data(500, 50, 0.25)
     lossy = sketched(X, Y, 10)
     assert lossy.state.dtype == np.float32
-    merged = sketched(low_rank, low_rank[:, :1], 10).merge(lossy).current()
+    merged = sketched(low_rank, low_rank[:, :1], 10).merged(lossy).current()
     assert {piece.dtype for piece in merged.pieces} == {np.dtype(np.float32)}
-    merged = sketched(1e6 * low_rank, low_rank[:, :1], 10).merge(lossy).current()
+    merged = sketched(1e6 * low_rank, low_rank[:, :1], 10).merged(lossy).current()
     assert {piece.dtype for piece in merged.pieces} == {np.dtype(np.float64)}
     assert merged.subspace_error.max() < 1e-6
 
@@ -287,11 +287,11 @@ def test_any_chunks_give_the_same_to_the_last_bit(cuts, m, q, size, scale, forge
     X, Y = regression_data(300, m, q, seed)
     X, Y = X.astype(dtype), Y.reshape(300, -1)
     params = {"size": size, "n_components": 2, "scale": scale, "forgetting": forgetting}
-    whole = Buffered(Sketch(m, q, **params), size).update(X, Y)
+    whole = Buffered(Sketch(m, q, **params), size).with_rows(X, Y)
     chunks = Buffered(Sketch(m, q, **params), size)
     edges = [0, *sorted(cuts), 300]
     for start, stop in pairwise(edges):
-        chunks.update(X[start:stop], Y[start:stop])
+        chunks = chunks.with_rows(X[start:stop], Y[start:stop])
         chunks.current()
     for name, value in vars(whole.current()).items():
         if isinstance(value, tuple):

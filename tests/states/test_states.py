@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from plstream.data.blocks import Block
+from plstream.rows.blocks import Block
 from plstream.states import Buffered, Gram, Moments
 from plstream.states.moments import moments_of
 from tests.oracles import regression_data
@@ -274,12 +274,12 @@ def test_memory_is_stated():
 def test_buffer_makes_chunks_irrelevant_to_the_last_bit(forgetting):
     X, Y = regression_data(100, 5, 2)
     weight = np.linspace(0, 2, 100)
-    reference = Buffered(Gram(5, 2, forgetting=forgetting), 16).update(X, Y, weight).current()
+    reference = Buffered(Gram(5, 2, forgetting=forgetting), 16).with_rows(X, Y, weight).current()
     for size in (1, 3, 16, 50, 99):
         stream = Buffered(Gram(5, 2, forgetting=forgetting), 16)
         for start in range(0, 100, size):
             rows = slice(start, start + size)
-            stream.update(X[rows], Y[rows], weight[rows])
+            stream = stream.with_rows(X[rows], Y[rows], weight[rows])
             stream.current()
         assert stream.n_rows == 99
         for name in FIELDS:
@@ -305,10 +305,10 @@ def test_read_only_state_is_copied_before_it_changes(tmp_path):
 def test_streams_that_go_on_from_one_another():
     """They share the buffer as long as only one of them takes rows in."""
     X, Y = regression_data(30, 3, 2)
-    first = Buffered(Gram(3, 2), block_rows=20).update(X[:5], Y[:5])
-    one, other = first.branch().update(X[5:10], Y[5:10]), first.branch().update(X[10:15], Y[10:15])
-    one.update(X[20:23], Y[20:23])
-    first.update(X[15:], Y[15:])
+    first = Buffered(Gram(3, 2), block_rows=20).with_rows(X[:5], Y[:5])
+    one, other = first.with_rows(X[5:10], Y[5:10]), first.with_rows(X[10:15], Y[10:15])
+    one = one.with_rows(X[20:23], Y[20:23])
+    first = first.with_rows(X[15:], Y[15:])
     for stream, rows in [
         (one, [*range(10), 20, 21, 22]),
         (other, [*range(5), *range(10, 15)]),

@@ -88,9 +88,12 @@ def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
 
 
 def validate_training_rows(
-    estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, *, reset: bool
+    estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, *, reset: bool, instead: str
 ) -> tuple[Rows, Array, Float64Array | None]:
-    """Return X, y with as many dimensions as it has, and the weights, all of the same length."""
+    """Return X, y with as many dimensions as it has, and the weights, all of the same length.
+
+    ``instead`` is the estimator that takes labels.
+    """
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass the responses as y."
@@ -99,13 +102,13 @@ def validate_training_rows(
     target: Array = check_array(y, ensure_2d=False, allow_nd=True, dtype=None, ensure_all_finite=False, input_name="y")
     if target.ndim not in {1, 2}:
         raise ValueError(f"y must have one or two dimensions, not {target.ndim}.")
-    target = require_numbers(target)
+    target = require_numbers(target, instead)
     check_consistent_length(rows, target)
     return rows, target, validate_weight(sample_weight, rows.shape[0])
 
 
-def require_numbers(y: Array) -> Array:
-    """Return y with objects as float64; raise ValueError unless it holds numbers."""
+def require_numbers(y: Array, instead: str = "IncrementalPLSClassifier") -> Array:
+    """Return y with objects as float64; raise ValueError unless it holds numbers, as it must ``instead`` of labels."""
     if y.dtype.kind in "biuf":
         return y
     try:
@@ -116,7 +119,7 @@ def require_numbers(y: Array) -> Array:
     text = next((str(value) for value in y.flat if isinstance(value, str | bytes)), None)
     if text is None:
         raise ValueError(f"y must hold numbers, not values of type {y.dtype}.")
-    raise ValueError(f"y must hold numbers, not text such as {text!r}: for labels use IncrementalPLSClassifier.")
+    raise ValueError(f"y must hold numbers, not text such as {text!r}: for labels use {instead}.")
 
 
 def validate_weight(sample_weight: Any, n_rows: int) -> Float64Array | None:

@@ -11,9 +11,9 @@ from typing import Any
 from .._core.progress import track
 from .._core.types import Array
 from ..data import DataError, Source
-from ..estimators._sources import validate_source
 from ..files import load
 from ..monitoring import DriftTracker, Monitor
+from ..rows import validate_source
 from .options import open_data
 from .output import ENDINGS, require_free, writing
 from .progress import shown

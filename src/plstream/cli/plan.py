@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from .._core.memory import in_words, require_memory
 from .._core.tiles import SMALL_BYTES
 from ..data import Source
-from ..estimators._streamed import StreamedPLS
+from ..estimators._base import PLSBase
+from ..estimators.training import Settings
 from ..online import IncrementalLDA
 from ..online.lda import BLOCK_ROWS
 from . import errors
@@ -22,7 +23,12 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
 
     Without a bound, only the model has to fit into what the machine has.
     """
-    if memory is not None and classes is None and hasattr(model, "target") and source.rereadable:
+    if (
+        memory is not None
+        and classes is None
+        and (hasattr(model, "target") or is_classifier(model))
+        and source.rereadable
+    ):
         # A model for each label.
         labels = source.labels()
         classes = labels if labels.dtype.kind in "biuUS" else None
@@ -47,18 +53,18 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
 def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> int:
     """Return the bytes that a model takes while it learns, rather too many than too few."""
     m, q = source.n_columns, max(1, source.n_targets, 0 if classes is None else len(classes))
-    if isinstance(model, StreamedPLS):
+    if isinstance(model, PLSBase):
         if one_pass:
-            return model._memory_usage(m, q)
+            return Settings.of(model).memory_usage(m, q)
         # Small data is centred as a whole; how many rows there are, a text file tells only in the end.
         total = source.bytes_at_most if source.n_rows is None else 8 * m * source.n_rows
         total = SMALL_BYTES if total is None else total
         small = total if total <= SMALL_BYTES else 0
-        return 8 * m * (8 * model.n_components + 12 * q + 20) + 2 * small
+        return int(8 * m * (8 * model.n_components + 12 * q + 20) + 2 * small)
     if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":
         # The scatter and a block of rows, their copies while they change, and what it takes to solve.
         return 8 * m * (8 * m + 4 * BLOCK_ROWS + 12 * q + 20)
-    components = getattr(model, "n_pca_components", 0) + (model.n_components or q)
+    components = int(getattr(model, "n_pca_components", 0) + (model.n_components or q))
     # Directions, loadings and sums of each column of y: before and after a change, and the solution.
     return 8 * m * (12 * q * components + 20)
 
@@ -66,7 +72,7 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
 def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, classes: Any, needed: int) -> str:
     """Return what to do instead."""
     more = f"allow --memory {-(-needed // 10**6)}MB"
-    if not (one_pass and isinstance(model, StreamedPLS)):
+    if not (one_pass and isinstance(model, PLSBase)):
         return more
     size = _largest_sketch(model, source, room, classes)
     ways = [] if size is None else [f"pass --one-pass --sketch-size {size}"]
@@ -75,7 +81,7 @@ def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, cla
     return ", or ".join([*ways, more])
 
 
-def _largest_sketch(model: StreamedPLS, source: Source, room: int, classes: Any) -> int | None:
+def _largest_sketch(model: PLSBase, source: Source, room: int, classes: Any) -> int | None:
     """Return the largest size of a sketch, of the default and halves of it, that there is room for."""
     size = 128
     while size > model.n_components:

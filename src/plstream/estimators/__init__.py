@@ -1,7 +1,7 @@
-"""Estimators: scikit-learn's interface on top of states and solvers."""
+"""Estimators: scikit-learn's interface, composed of rows, states, solutions and heads."""
 
 from .classifier import IncrementalPLSClassifier
-from .cv import IncrementalPLSCV
-from .incremental_pls import IncrementalPLS
+from .cross_validation import IncrementalPLSClassifierCV, IncrementalPLSCV
+from .regression import IncrementalPLS
 
-__all__ = ["IncrementalPLS", "IncrementalPLSCV", "IncrementalPLSClassifier"]
+__all__ = ["IncrementalPLS", "IncrementalPLSCV", "IncrementalPLSClassifier", "IncrementalPLSClassifierCV"]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from .._core.types import Float64Array
-from ..solvers import Condensed, Factors, Scaling, importance, solve_scaled
+from ..solvers import Factors, LossyGramAction, Scaling, importance, solve_scaled
 from ..states import Moments
 from ..states.moments import require_resolution
 
@@ -104,7 +104,9 @@ class Solution(FromFactors):
     """Of all rows together; not a number in models that were written before it was kept."""
 
     @classmethod
-    def of(cls, moments: Moments, gram: Condensed, n_components: int, *, scale: bool, quiet: bool = False) -> Solution:
+    def of(
+        cls, moments: Moments, gram: LossyGramAction, n_components: int, *, scale: bool, quiet: bool = False
+    ) -> Solution:
         """Solve for the data that the moments and the Gram action describe; if quiet, warn of nothing."""
         if gram.forgetting == 1.0:
             # Else small means that all other rows are forgotten.
@@ -169,7 +171,7 @@ class Solution(FromFactors):
         return self.factors.y_explained / (self.y_total or 1.0)
 
 
-def _subspace_error(gram: Condensed, n_components: int, n_found: int) -> Float64Array:
+def _subspace_error(gram: LossyGramAction, n_components: int, n_found: int) -> Float64Array:
     """Return the error of each number of components; nothing is known of those that the state does not preserve."""
     errors = np.zeros(n_components)
     errors[:n_found] = float(np.any(gram.lost))

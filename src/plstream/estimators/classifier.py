@@ -2,17 +2,172 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._classes import NOT_BALANCED, OfLabels
-from ._streamed import StreamedPLS
+from .._core.projection import centred_product
+from .._core.types import Array, Float64Array
+from ..rows import by_blocks
+from ..solvers import Journal
+from ._base import PLSBase
+from ._decision import Decision, against_the_first, by_lda, by_response, require_priors
+from ._heads import NOT_BALANCED, open_labels
+from .training import Settings, fit_rows, learn_rows, merge_models
 
 
-class IncrementalPLSClassifier(ClassifierMixin, OfLabels):
+class ClassifierMethods(ClassifierMixin):
+    """Labels and probabilities from scores, for a model with a ClassifierHead."""
+
+    decision: str = "lda"
+    priors: Any = None
+    _fitted: Any
+    _solution: Any
+    _require_fitted: Any
+    _components_to_use: Any
+    _validate_params: Any
+
+    def add_class(self, label: Any) -> Self:
+        """Register a new class.
+
+        The model is what it would be if the class had been among those of the first call.
+
+        Parameters
+        ----------
+        label : str, int, bool or float
+            Its label, of the type of the others.
+
+        Returns
+        -------
+        self : object
+        """
+        fitted = self._require_fitted()
+        stream = fitted.require_stream("add_class")
+        head, position = fitted.head.with_class(label)
+        self._fitted = fitted.after(stream.with_class(position), head)
+        return self
+
+    def predict(self, X: Any, *, n_components: int | None = None) -> Array:
+        """Return the most likely label of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
+        n_components : int, default=None
+            Use the first components only. The result is that of a model fitted with so many.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Labels.
+        """
+        classes = self.classes_
+        labels: Array = self._decide(X, n_components, "largest", then=lambda numbers: classes[numbers])
+        return labels
+
+    def decision_function(self, X: Any, *, n_components: int | None = None) -> Float64Array:
+        """Return the decision scores.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
+        n_components : int, default=None
+            Use the first components only.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            For "lda" the logarithm of the likelihood of each class, times its prior probability, but for a number that
+            is the same for all classes; for "regression" the predicted responses. For two classes, that of the second
+            less that of the first.
+        """
+        values: Float64Array = self._decide(X, n_components, "values", then=against_the_first)
+        return values
+
+    def predict_log_proba(self, X: Any, *, n_components: int | None = None) -> Float64Array:
+        """Return the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
+        n_components : int, default=None
+            Use the first components only.
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_samples, n_classes)
+            See ``predict_proba``.
+        """
+        logarithms: Float64Array = self._decide(X, n_components, "log_probabilities")
+        return logarithms
+
+    def predict_proba(self, X: Any, *, n_components: int | None = None) -> Float64Array:
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
+        n_components : int, default=None
+            Use the first components only.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            For "lda" those of normal distributions with one covariance. For "regression" the predicted responses, which
+            sum to one: negative ones count as zero, and the others are divided by their sum. These rank the classes,
+            but are not to be trusted as probabilities.
+        """
+        probabilities: Float64Array = self._decide(X, n_components, "log_probabilities", then=np.exp)
+        return probabilities
+
+    @property
+    def classes_(self) -> Array:
+        """The labels."""
+        classes: Array = self._require_fitted().head.labels.classes
+        return classes
+
+    @property
+    def class_count_(self) -> Float64Array:
+        """Sums of the weights of the rows of each class."""
+        solution = self._solution()
+        count: Float64Array = solution.y_mean * solution.weight
+        return count
+
+    @property
+    def class_prior_(self) -> Float64Array:
+        """Probabilities of the classes that decisions are made with."""
+        if self.priors is None:
+            prior: Float64Array = self._solution().y_mean
+            return prior
+        return require_priors(self.priors, len(self.classes_))
+
+    def _decide(
+        self, X: Any, n_components: int | None, what: str, then: Callable[[Any], Any] = lambda result: result
+    ) -> Any:
+        """Return what a method of the decision makes of the scores of X, and a function of that."""
+        solution, k = self._solution(), self._components_to_use(n_components)
+        projection, method = solution.projection(k), getattr(self._decision(k), what)
+        return by_blocks(self, X, lambda rows: then(method(centred_product(rows, solution.x_mean, projection))))
+
+    def _decision(self, n_components: int) -> Decision:
+        """Return how scores become classes: parameters that say so may have been set after the fit."""
+        self._validate_params()
+        if self.decision == "lda":
+            return by_lda(self._solution(), n_components, self.class_prior_)
+        if self.priors is not None:
+            raise ValueError("priors are for decision='lda': pass none with decision='regression'.")
+        return by_response(self._solution(), n_components)
+
+
+class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
     """Classes from partial least squares (PLS-DA), for streams and for data larger than memory.
 
     An :class:`IncrementalPLS` of one response for each class, which is one for the rows of the class and zero for all
@@ -34,15 +189,17 @@ class IncrementalPLSClassifier(ClassifierMixin, OfLabels):
     class_weight : dict or "balanced", default=None
         Weights of the rows of each class, by label, that are not one. "balanced" gives all classes the same weight
         together. As a stream does not tell how many rows of a class will come, ``partial_fit`` does not take
-        "balanced". What only should not count in the decision is better left to ``priors``.
+        "balanced". To change only the decision, set ``priors``.
     scale : bool, default=True
         Whether to divide each column of X, and each response, by its standard deviation. Columns are always centred.
     solver : {"auto", "multipass", "gram", "sketch"}, default="auto"
         How X is condensed, see :class:`IncrementalPLS`.
     sketch_size : int, default=None
-        Rows that "sketch" keeps. By default 128, or 24 a component if that is more.
+        Rows that "sketch" keeps. By default 128, or 24 per component if that is more.
     batch_size : int, default=None
         Rows read at a time. By default as many as take 4 to 32 MiB.
+    forgetting : float, default=1.0
+        Factor in (0, 1] by which a row weighs less for every row after it.
 
     Attributes
     ----------
@@ -67,7 +224,7 @@ class IncrementalPLSClassifier(ClassifierMixin, OfLabels):
     solver_ : str
         The solver in use.
     n_samples_seen_ : int
-        Rows that the model was made from.
+        Number of training samples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -119,14 +276,12 @@ class IncrementalPLSClassifier(ClassifierMixin, OfLabels):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **StreamedPLS._parameter_constraints,
+        **PLSBase._one_model_constraints,
         "decision": [StrOptions({"lda", "regression"})],
         "priors": ["array-like", None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
     }
-
-    target = "labels"
-    forgetting = 1.0
 
     def __init__(
         self,
@@ -139,6 +294,7 @@ class IncrementalPLSClassifier(ClassifierMixin, OfLabels):
         solver: str = "auto",
         sketch_size: int | None = None,
         batch_size: int | None = None,
+        forgetting: float = 1.0,
     ) -> None:
         self.n_components = n_components
         self.decision = decision
@@ -148,6 +304,7 @@ class IncrementalPLSClassifier(ClassifierMixin, OfLabels):
         self.solver = solver
         self.sketch_size = sketch_size
         self.batch_size = batch_size
+        self.forgetting = forgetting
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -190,9 +347,12 @@ class IncrementalPLSClassifier(ClassifierMixin, OfLabels):
         """
         if isinstance(self.class_weight, str):
             raise ValueError(NOT_BALANCED)  # noqa: TRY004
-        return self._learn(X, y, sample_weight, classes=classes)
+        learned: Self = learn_rows(
+            self, open_labels, (X, y, sample_weight), classes=classes, class_weight=self.class_weight
+        )
+        return learned
 
-    def merge(self, other: IncrementalPLSClassifier) -> Self:
+    def merge(self, other: IncrementalPLSClassifier, *, later: bool = False) -> Self:
         """Add to this model all rows that another one has seen; the other one is left as it is.
 
         Parameters
@@ -200,14 +360,15 @@ class IncrementalPLSClassifier(ClassifierMixin, OfLabels):
         other : IncrementalPLSClassifier
             A model of other rows, with the same parameters and features, made by ``partial_fit``, ``solver="gram"`` or
             ``solver="sketch"``. Either may have classes that the other has not.
+        later : bool, default=False
+            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly.
 
         Returns
         -------
         self : IncrementalPLSClassifier
         """
-        if not isinstance(other, IncrementalPLSClassifier):
-            raise TypeError(f"Only another IncrementalPLSClassifier can be merged, not {type(other).__name__}.")
-        return self._merge(other)
+        merged: Self = merge_models(self, other, IncrementalPLSClassifier, later=later)
+        return merged
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_classes: int = 2) -> int:
@@ -223,4 +384,18 @@ class IncrementalPLSClassifier(ClassifierMixin, OfLabels):
         n_bytes : int
             As of :class:`IncrementalPLS`.
         """
-        return self._memory_usage(n_features, n_classes)
+        return Settings.of(self).memory_usage(n_features, n_classes)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        classes: Any = None,
+        journal: Journal | None = None,
+    ) -> Self:
+        """Fit a model whose parameters are valid. With a journal, exact reads of a source resume where it ends."""
+        data, how = (X, y, sample_weight), {"classes": classes, "class_weight": self.class_weight}
+        fitted: Self = fit_rows(self, open_labels, data, **how, journal=journal)
+        return fitted

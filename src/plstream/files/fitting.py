@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 
 import plstream
@@ -17,7 +17,8 @@ from .._core.progress import Step, also_listening, listening, track
 from .._core.types import Array
 from .._core.validation import unchanged_on_failure
 from ..data import DataError, Source
-from ..estimators._streamed import StreamedPLS
+from ..estimators._base import PLSBase
+from ..estimators.training import Settings
 from ..selection import VIPSelector
 from ..solvers import Journal, JournalError
 from .checkpoints import Checkpoint, CheckpointError, CheckpointFolder
@@ -178,9 +179,9 @@ class _Fit:
             return
         if not hasattr(model, "partial_fit"):
             raise TypeError(f"{type(model).__name__} needs all rows in memory: pass them to its fit.")
-        if self.classes is not None and not hasattr(model, "target"):
+        if self.classes is not None and not (hasattr(model, "target") or is_classifier(model)):
             raise ValueError(f"{type(model).__name__} does not learn labels: pass no classes.")
-        in_one_read = not isinstance(model, StreamedPLS) or self.one_pass or model._in_one_read
+        in_one_read = not isinstance(model, PLSBase) or self.one_pass or Settings.of(model).in_one_read
         self.present = Checkpoint(clone(model), journal=None if in_one_read else Journal())
         if self.folder is not None:
             _require_nothing_else(model)
@@ -214,8 +215,8 @@ class _Fit:
             learnt.pop(_OUTPUT, None)
             vars(model).update(learnt)
         present.model = model
-        if isinstance(model, StreamedPLS):
-            model._require_rows(self.source.n_rows, self.source.n_columns)
+        if isinstance(model, PLSBase):
+            Settings.of(model).require_rows(self.source.n_rows, self.source.n_columns)
         row = present.n_rows - present.n_rows_before
         n_rows = None if self.source.n_rows is None else self.source.n_rows - row
         blocks = track(self.source.blocks(row), "read 1 of 1", n_rows, lambda block: len(block[0]))
@@ -230,11 +231,11 @@ class _Fit:
                 self._tell(len(X))
         if not present.n_rows:
             raise DataError(f"{self.source.name} has no rows.")
-        if isinstance(model, StreamedPLS):
-            model._require_rows(present.n_rows, self.source.n_columns)
+        if isinstance(model, PLSBase):
+            Settings.of(model).require_rows(present.n_rows, self.source.n_columns)
         model._solution()
 
-    def _reread(self, model: StreamedPLS) -> None:
+    def _reread(self, model: PLSBase) -> None:
         """Read the data several times."""
         assert self.present is not None
         journal = self.present.journal

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 import plstream
 
 from .._core.types import Array, Float64Array
-from ..estimators._classes import OfLabels
 from ..estimators._decision import Decision
+from ..estimators.classifier import ClassifierMethods
 from ..online import IncrementalLDA
 from ..online._base import OnlineMethod, Supervised
 from .files import replacing
@@ -112,7 +112,7 @@ def _add_transform(graph: _Graph, model: Any) -> None:
 
 def _add_predict(graph: _Graph, model: Any) -> None:
     solution = model._solution()
-    if isinstance(model, OfLabels) and model._of_labels:
+    if isinstance(model, ClassifierMethods):
         projection = solution.projection(None)
         _add_decision(graph, model, projection, "projection", model._decision(projection.shape[1]))
         return
@@ -123,7 +123,7 @@ def _add_predict(graph: _Graph, model: Any) -> None:
     values = graph.node("Add", graph.as_double(values), graph.exact("intercept", solution.intercept))
     classes = getattr(model, "classes_", None)
     if classes is None:
-        is_vector = model._targets.is_vector if isinstance(model, Supervised) else model._y_is_vector
+        is_vector = model._targets.is_vector if isinstance(model, Supervised) else model._fitted.head.is_vector
         if is_vector:
             values = graph.node("Squeeze", values, graph.constant("axis", np.array([1])))
         graph.output("prediction", values, np.dtype(np.float64), [None] if is_vector else [None, len(solution.y_mean)])
@@ -136,7 +136,7 @@ def _add_predict(graph: _Graph, model: Any) -> None:
 
 
 def _add_decision(
-    graph: _Graph, model: OfLabels | IncrementalLDA, projection: Float64Array, name: str, decision: Decision
+    graph: _Graph, model: ClassifierMethods | IncrementalLDA, projection: Float64Array, name: str, decision: Decision
 ) -> None:
     """Add labels and probabilities, by the decision for scores that a projection of the given name makes."""
     scores = graph.product(model._solution().x_mean, projection, name)

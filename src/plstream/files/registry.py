@@ -7,6 +7,7 @@ scores, L principal components, r the rank that is kept, w rows that wait, f fol
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,12 @@ from sklearn.frozen import FrozenEstimator
 
 from .._core import labels as _labels
 from .._core.types import Array
-from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
+from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
 from ..estimators._cross_validation import ClassCrossValidation, CrossValidation
+from ..estimators._heads import ClassifierHead, RegressionHead
 from ..estimators._solution import Solution
+from ..estimators.cross_validation import FittedFolds
+from ..estimators.training import Fitted
 from ..monitoring import DriftTracker, Monitor
 from ..monitoring.cusum import WARM_UP, Cusum
 from ..monitoring.drift import WATCHED, Batch, Measured, Snapshot
@@ -364,8 +368,6 @@ Record(
         "subspace_error": Numbers("s", anything=True),
         "weight": Number(0),
     },
-    # Files of the first version have none.
-    optional=frozenset({"weight"}),
 )
 Record(
     CrossValidation,
@@ -436,89 +438,91 @@ Record(
 _FEATURES: dict[str, Kind] = {"n_features_in_": Count(size="m"), "feature_names_in_": FeatureNames()}
 _NO_NAMES = frozenset({"feature_names_in_"})
 
-_STREAMED: dict[str, Kind] = {
-    **_FEATURES,
-    "_solve_with": Entries(n_components=Count(1, LARGEST_COMPONENTS, size="s"), scale=Truth()),
-    "_stream": Maybe(OneOf("Buffered")),
-    "_solved": Maybe(OneOf("Solution")),
-    "_n_rows": Count(),
-    "solver_": Text("multipass", "gram", "sketch"),
-}
-_STREAMED_RULES: dict[str, Rule] = {
-    "there is a stream or a solution": lambda its: its["_stream"] is not None or its["_solved"] is not None,
-    "the solver is that of the state": lambda its: its["solver_"] == _solver_of(its["_stream"]),
-    "rows are counted once": lambda its: (its["_stream"] is None) == ("_n_rows" in its),
-}
-Record(
-    IncrementalPLS,
-    _STREAMED | {"_y_is_vector": Truth(), "_n_targets": Count(1, size="q")},
-    optional=_NO_NAMES | {"_n_rows"},
-    parameters={},
-    rules=_STREAMED_RULES
-    | {
-        "a vector has one column": lambda its: not its["_y_is_vector"] or its["_n_targets"] == 1,
-        "rows that wait have all responses": lambda its: _waiting_columns(its["_stream"]) in {None, its["_n_targets"]},
-    },
-)
-Record(
-    IncrementalPLSCV,
-    _FEATURES
-    | {
-        "_y_is_vector": Truth(),
-        "_n_targets": Count(1, size="q"),
-        "_solve_with": Entries(n_components=Count(1, LARGEST_COMPONENTS, size="c"), scale=Truth()),
-        "_stream": OneOf("Folds"),
-        "_solved": Maybe(OneOf("Solution")),
-        "_validated": Maybe(OneOf("CrossValidation", "ClassCrossValidation")),
-        "_rule": Text("min", "one-se"),
-        "_dealt_by": Text(),
-        "_labels": OneOf("Labels", k="q"),
-        "solver_": Text("gram", "sketch"),
-    },
-    optional=_NO_NAMES | {"_y_is_vector", "_n_targets", "_labels"},
-    parameters={},
-    rules={
-        "the solver is that of the states": lambda its: all(
-            its["solver_"] == _solver_of(stream) for stream in its["_stream"].fields["streams"]
-        ),
-        "there are either labels or values": lambda its: (
-            ("_labels" in its, "_n_targets" in its, "_y_is_vector" in its)
-            in {(True, False, False), (False, True, True)}
-        ),
-        "rows that wait are of labels or values": lambda its: all(
-            _waiting_columns(stream) == its.get("_n_targets", 1) for stream in its["_stream"].fields["streams"]
-        ),
-        "scores are those of labels or values": lambda its: (
-            its["_validated"] is None or ("accuracy" in its["_validated"].fields) == ("_labels" in its)
-        ),
-        "every fold has errors": lambda its: (
-            its["_validated"] is None
-            or its["_validated"].fields["weight"].shape == (len(its["_stream"].fields["streams"]),)
-        ),
-        "as many components are chosen as were tried, or fewer": lambda its: (
-            its["_solved"] is None
-            or its["_solved"].fields["subspace_error"].shape[0] <= its["_solve_with"]["n_components"]
-        ),
-        "models are solved and validated together": lambda its: (its["_solved"] is None) == (its["_validated"] is None),
-        "a vector has one column": lambda its: not its.get("_y_is_vector") or its["_n_targets"] == 1,
-    },
-)
 Record(_labels.Labels, {"classes": Labels(), "kind": Text("truth values", "integers", "floats", "text")})
 Record(
-    IncrementalPLSClassifier,
-    _STREAMED | {"_labels": OneOf("Labels", k="q")},
-    optional=_NO_NAMES | {"_n_rows"},
-    parameters={},
-    rules=_STREAMED_RULES
-    | {
-        "rows that wait have classes by number": lambda its: _waiting_columns(its["_stream"]) in {None, 1},
-        "the weight of all rows is known": lambda its: its["_solved"] is None or "weight" in its["_solved"].fields,
+    RegressionHead,
+    {"n_targets": Count(1, size="q"), "is_vector": Truth()},
+    rules={"a vector has one column": lambda its: not its["is_vector"] or its["n_targets"] == 1},
+)
+Record(ClassifierHead, {"labels": OneOf("Labels", k="q")})
+
+
+def _has_head(name: str, its: dict[str, Any]) -> bool:
+    return bool(its["_fitted"].fields["head"].record.cls.__name__ == name)
+
+
+_FITTED: dict[str, Kind] = {
+    "head": OneOf("RegressionHead", "ClassifierHead"),
+    "solver": Text("multipass", "gram", "sketch"),
+    "scale": Truth(),
+    "n_rows_read": Count(),
+    "solution": Maybe(OneOf("Solution")),
+}
+Record(
+    Fitted,
+    _FITTED | {"n_components": Count(1, LARGEST_COMPONENTS, size="s"), "stream": Maybe(OneOf("Buffered"))},
+    rules={
+        "there is a stream or a solution": lambda its: its["stream"] is not None or its["solution"] is not None,
+        "the solver is that of the state": lambda its: its["solver"] == _solver_of(its["stream"]),
+        "rows are counted once": lambda its: its["stream"] is None or its["n_rows_read"] == 0,
+        "rows that wait have all responses, or classes by number": lambda its: (
+            its["stream"] is None or _waiting_columns(its["stream"]) == _columns_of(its["head"])
+        ),
     },
 )
+Record(
+    FittedFolds,
+    _FITTED
+    | {
+        "n_components": Count(1, LARGEST_COMPONENTS, size="c"),
+        "stream": OneOf("Folds"),
+        "assigned_by": Text(),
+        "rule": Text("min", "one-se"),
+        "validation": Maybe(OneOf("CrossValidation", "ClassCrossValidation")),
+    },
+    rules={
+        "the solver is that of the states": lambda its: all(
+            its["solver"] == _solver_of(stream) for stream in its["stream"].fields["streams"]
+        ),
+        "rows that wait have all responses, or classes by number": lambda its: all(
+            _waiting_columns(stream) == _columns_of(its["head"]) for stream in its["stream"].fields["streams"]
+        ),
+        "scores are those of labels or values": lambda its: (
+            its["validation"] is None or ("accuracy" in its["validation"].fields) == ("labels" in its["head"].fields)
+        ),
+        "every fold has errors": lambda its: (
+            its["validation"] is None
+            or its["validation"].fields["weight"].shape == (len(its["stream"].fields["streams"]),)
+        ),
+        "as many components are chosen as were tried, or fewer": lambda its: (
+            its["solution"] is None or its["solution"].fields["subspace_error"].shape[0] <= its["n_components"]
+        ),
+        "models are solved and validated together": lambda its: (
+            (its["solution"] is None) == (its["validation"] is None)
+        ),
+    },
+)
+for _estimator, _left, _head in (
+    (IncrementalPLS, "Fitted", "RegressionHead"),
+    (IncrementalPLSClassifier, "Fitted", "ClassifierHead"),
+    (IncrementalPLSCV, "FittedFolds", "RegressionHead"),
+    (IncrementalPLSClassifierCV, "FittedFolds", "ClassifierHead"),
+):
+    Record(
+        _estimator,
+        _FEATURES | {"_fitted": OneOf(_left)},
+        optional=_NO_NAMES,
+        parameters={},
+        rules={"y is what the method learns": partial(_has_head, _head)},
+    )
 
 
-def _waiting_columns(stream: Any) -> int | None:
-    return None if stream is None else int(stream.fields["_Y"].shape[1])
+def _waiting_columns(stream: Any) -> int:
+    return int(stream.fields["_Y"].shape[1])
+
+
+def _columns_of(head: Any) -> int:
+    return int(head.fields.get("n_targets", 1))
 
 
 def _solver_of(stream: Any) -> str:
@@ -621,7 +625,8 @@ for _selector, _more in ((InfFS, {}), (InfFSU, {}), (InfFSS, {}), (ILFS, _FACTOR
         rules={"ranks are 1, 2, ...": _is_ranking, "the first features are kept": _keeps_the_first},
     )
 
-_WITH_VIP = ("IncrementalPLS", "IncrementalPLSCV", "IncrementalPLSClassifier", "CIPLS", "OLPLS")
+_WITH_STATES = ("IncrementalPLS", "IncrementalPLSCV", "IncrementalPLSClassifier", "IncrementalPLSClassifierCV")
+_WITH_VIP = (*_WITH_STATES, "CIPLS", "OLPLS")
 Record(FrozenEstimator, {}, parameters={"estimator": OneOf(*_WITH_VIP)})
 Record(
     VIPSelector,
@@ -630,14 +635,15 @@ Record(
 )
 
 MODEL = OneOf(
-    *("IncrementalPLS", "IncrementalPLSCV", "IncrementalPLSClassifier", "CIPLS", "CCIPCA", "IPLS", "OLPLS", "SGDPLS"),
+    *_WITH_STATES,
+    *("CIPLS", "CCIPCA", "IPLS", "OLPLS", "SGDPLS"),
     "IncrementalLDA",
     *("InfFS", "InfFSU", "InfFSS", "ILFS", "VIPSelector"),
 )
 
 # Monitors and trackers of these.
 
-_MONITORED = OneOf("IncrementalPLS", "IncrementalPLSCV", "IncrementalPLSClassifier")
+_MONITORED = OneOf(*_WITH_STATES)
 
 
 def _tuple(cls: Any, fields: dict[str, Kind], rules: dict[str, Rule] | None = None) -> None:
@@ -657,7 +663,7 @@ def _n_features(model: Any) -> int | None:
 
 def _n_values(model: Any) -> int:
     """Return how many columns of values a fitted model has for y: none if that holds labels."""
-    return int(model.fields.get("_n_targets", 0))
+    return int(model.fields["_fitted"].fields["head"].fields.get("n_targets", 0))
 
 
 _tuple(Traces, {"first": Number(), "second": Number(), "third": Number(), "unit": Number(0)})

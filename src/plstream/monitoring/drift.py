@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from copy import copy
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -280,7 +281,7 @@ class DriftTracker:
     def _measured(self, known: Snapshot, X: Any, y: Any) -> Measured:
         """Return what is measured of a batch with the model as it was when its solution was this."""
         model, (solution, moments, _) = copy(self.model), known
-        model._solved = solution
+        model._fitted = replace(model._fitted, solution=solution)
         prediction = model.predict(X)
         truth = check_array(as_numpy(y, "y"), ensure_2d=False, dtype=None, input_name="y")
         check_consistent_length(prediction, truth)
@@ -418,7 +419,7 @@ class DriftTracker:
 
     def _moments_of_model(self) -> Moments | None:
         """Return the moments of the rows that the model has learnt before."""
-        stream = self.model._stream
+        stream = self.model._fitted.stream
         if stream is None:
             return None
         state = stream.current()

@@ -10,9 +10,8 @@ from scipy import linalg
 
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, Rows
-from ..estimators._collections import is_collection
 from ..estimators._solution import Solution, SolvedAttributes
-from ..estimators._sources import by_blocks
+from ..rows import by_blocks, is_collection
 from ..states import Gram, Sketch
 from .limits import Q_LIMITS, Traces, t2_limit
 from .names import feature_names
@@ -142,7 +141,7 @@ class Monitor:
         # Near the variance of all features: squares of Q must not overflow.
         self._unit = self._solution.x_total / max(self._n_rows, 1.0) or 1.0
         self._reference: Gram | None = None
-        stream = getattr(model, "_stream", None)
+        stream = model._fitted.stream
         self._normal = None if stream is None else self._from_state(stream.current())
 
     def __repr__(self) -> str:

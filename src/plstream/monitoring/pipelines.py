@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from ..data import Source
-from ..estimators._collections import is_collection
+from ..rows import is_collection
 
 
 def instead_of(model: Any) -> str:

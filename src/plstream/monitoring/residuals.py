@@ -17,7 +17,8 @@ import numpy as np
 
 from .._core.tiles import dense_tiles
 from .._core.types import Float64Array, Rows
-from ..estimators._solution import Solution, SolvedAttributes
+from ..estimators._base import PLSBase
+from ..estimators._solution import Solution
 from ..states import Gram, Moments, Sketch
 from .limits import Traces
 
@@ -42,10 +43,10 @@ def divisor_of(state: Moments) -> float:
 
 def score_variances(model: Any) -> tuple[Float64Array, float] | None:
     """Return the variances of a model's scores, and of how many rows, or None if it has no streaming state."""
-    stream = getattr(model, "_stream", None)
-    if stream is None or not isinstance(model, SolvedAttributes):
+    stream = model._fitted.stream if isinstance(model, PLSBase) else None
+    if stream is None:
         return None
-    state, solution = stream.current(), model._solution()  # type: ignore[attr-defined]
+    state, solution = stream.current(), model._solution()
     return solution.factors.score_squares[: solution.n_components] / divisor_of(state), state.effective_rows
 
 

@@ -23,8 +23,9 @@ from .._core.threads import ordered_map
 from .._core.types import Array, Float64Array, FloatArray, Rows
 from .._core.validation import located_errors, unchanged_on_failure, validate_rows
 from .._core.warnings import warn_user
-from ..data import ArraySource, Source
-from ..estimators._sources import SourceRows, by_blocks, require_target, validate_source
+from ..data import Source
+from ..rows import ArrayRows, SourceRows, TrainingRows, by_blocks, require_target
+from ..rows.sources import validate_source
 from ._centring import RunningMean, tile_rows, tiles
 from ._targets import Targets, is_labels
 
@@ -196,14 +197,14 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _learn(self, rows: Rows, numbers: Float64Array) -> None:
         """Take in validated rows, and the numbers that stand for y."""
-        self._learn_blocks(ArraySource(rows, numbers, batch_size=self._rows_between_steps(int(rows.shape[1]))))
+        self._learn_blocks(ArrayRows(rows, numbers, batch_size=self._rows_between_steps(int(rows.shape[1]))))
 
-    def _learn_blocks(self, source: ArraySource | SourceRows) -> None:
+    def _learn_blocks(self, source: TrainingRows) -> None:
         """Take in blocks, whose y is the numbers that stand for it."""
         n_columns = 0 if self._targets is None else self._targets.n_columns
         stream = (self._new_stream(source.n_columns, n_columns) if self._is_new() else self._stream).copy()
         with located_errors(source), np.errstate(over="ignore", invalid="ignore"):
-            for block in track(source, "one read", source.n_rows, lambda block: block.n_rows):
+            for block in track(source.blocks(), "one read", source.n_rows, lambda block: block.n_rows):
                 stream.learn(block.X, block.Y)
         self._stream, self._solved = stream, None
 

@@ -14,7 +14,7 @@ from .._core.aligned import Copied
 from .._core.projection import centred_product
 from .._core.types import Array, Float64Array
 from ..estimators._solution import Solved
-from ..estimators._sources import by_blocks
+from ..rows import by_blocks
 from ..solvers import Factors
 from ._base import Stream, Supervised, Tile, for_each_column
 from ._side_by_side import SideBySide, rotations

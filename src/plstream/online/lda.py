@@ -20,7 +20,7 @@ from .._core.projection import centred_product
 from .._core.types import Array, Float64Array, Rows
 from ..estimators._decision import Decision, against_the_first, log_priors, require_priors
 from ..estimators._solution import Solved
-from ..estimators._sources import by_blocks
+from ..rows import by_blocks
 from ._base import Stream, Supervised, Tile
 from ._centring import unit_of, with_positive_peaks
 

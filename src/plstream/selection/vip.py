@@ -22,8 +22,8 @@ from .._core.types import Array, Float64Array
 from ..data import Source
 from ..distributed import Remote
 from ..estimators import IncrementalPLS
-from ..estimators._collections import apply_lazily, is_collection
 from ..estimators._solution import Solved
+from ..rows.collections import apply_lazily, is_collection
 from ..solvers import column_lengths, importance
 from ._base import A_NUMBER_OR_SHARE, TIE, NumpySelector, number_to_keep, ranking_of
 

@@ -1,89 +1,27 @@
 r"""The Gram action by reading the data again: exact PLS of data of any size in c + 1 reads.
 
 For each block :math:`t = (X_b - \bar x) v`, then :math:`S v \mathrel{+}= (X_b - \bar x)^T t` while its rows are in
-cache: one read of the data a component, and nothing the size of the data is ever formed. Small data is the exception:
+cache: one read of the data per component, and nothing the size of the data is ever formed. Small data is the exception:
 it is copied once, centred, and the products are BLAS's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 
 from .._core.progress import track
-from .._core.threads import ordered_map
 from .._core.tiles import dense_tiles
 from .._core.types import Float64Array
-from ..data.blocks import Block
-from ..states.moments import ROUNDING, Moments, aged, centred_rows, moments_of
+from ..rows import Block, Part, TrainingRows
+from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
 
 # Largest mean of a sparse column, in standard deviations, that is subtracted from the products and not from the data.
 _LARGEST_SPARSE_MEAN = 1e3
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-Part = TypeVar("Part", bound="Mergeable")
-# Something of a block, and the number of rows that are done with it.
-Counted: TypeAlias = tuple[Item, int]
-
-
-class Source(Protocol):
-    """Rows that can be read again and again."""
-
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows, known before they are read again."""
-
-    @property
-    def n_columns(self) -> int:
-        """Number of features."""
-
-    @property
-    def n_targets(self) -> int:
-        """Number of responses."""
-
-    dense: bool
-    """Whether no block is sparse."""
-
-    @property
-    def compiled(self) -> bool:
-        """Whether compiled loops are to be used, as for data that is dense and large."""
-
-    under_way: int | None
-    """Blocks that may be worked on at a time, if memory is taken for them."""
-
-    def blocks(self, start: int = 0) -> Iterator[Block]:
-        """Read the rows once, in blocks, from the beginning of one of them on."""
-
-
-class Mergeable(Protocol):
-    """What is known of some rows."""
-
-    def merge(self, other: Any) -> Self:
-        """Add what is known of other rows."""
-
-    def shrink(self, factor: float) -> None:
-        """Let the rows weigh less."""
-
-
-@runtime_checkable
-class ReducingSource(Protocol):
-    """Rows that are elsewhere, where what is made of each block is merged."""
-
-    n_rows: int | None
-    """Number of rows, known after the first read."""
-
-    n_columns: int
-    n_targets: int
-    dense: bool
-    compiled: bool
-
-    def reduce(self, work: Callable[[Block], Part], forgetting: float, label: str) -> Part:
-        """Read the rows once, and return the merged results of ``work``, all that is older shrunk by ``forgetting``."""
 
 
 @dataclass
@@ -111,7 +49,7 @@ class Sums:
 
 @dataclass
 class Journal:
-    """What reads have come to, block by block. A :class:`Rereading` that is given one goes on where it ends.
+    """What reads have come to, block by block. A :class:`MultipassGram` that is given one goes on where it ends.
 
     Attributes
     ----------
@@ -138,19 +76,19 @@ class JournalError(RuntimeError):
     """A journal of other data, or of a processor or libraries that round otherwise."""
 
 
-class Rereading:
-    """The moments of a source, from a first read, and its Gram action, each time from one read more.
+class MultipassGram:
+    """The moments of rows, from a first read, and their Gram action, each time from one read more.
 
     Parameters
     ----------
-    source : Source
+    rows : TrainingRows
         Rows that can be read again.
     forgetting : float in (0, 1], default=1.0
         Factor by which a row weighs less for every row after it.
     planned_reads : int, optional
         Reads that will be made in all, for progress to tell.
     journal : Journal, optional
-        Reads of the same source that have been done, to which those done here are added. Rows must have no weights, and
+        Reads of the same rows that have been done, to which those done here are added. Rows must have no weights, and
         blocks must end at the same rows; then results are the same to the last bit.
 
     Attributes
@@ -158,15 +96,15 @@ class Rereading:
     moments : Moments
         Means, cross-covariance and sums of squares.
     n_reads : int
-        Reads of the source so far, those in the journal included.
+        Reads so far, those in the journal included.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from plstream.solvers import Rereading
-    >>> from plstream.data import ArraySource
+    >>> from plstream.rows import ArrayRows
+    >>> from plstream.solvers import MultipassGram
     >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [6.0, 2.0]])
-    >>> action, square = Rereading(ArraySource(X, X[:, :1])).apply(np.array([1.0, 0.0]))
+    >>> action, square = MultipassGram(ArrayRows(X, X[:, :1])).apply(np.array([1.0, 0.0]))
     >>> action.tolist(), square
     ([14.0, 5.0], 14.0)
     """
@@ -179,22 +117,22 @@ class Rereading:
 
     def __init__(
         self,
-        source: Source | ReducingSource,
+        rows: TrainingRows,
         *,
         forgetting: float = 1.0,
         planned_reads: int | None = None,
         journal: Journal | None = None,
     ) -> None:
-        self.source = source
+        self.rows = rows
         self.forgetting = forgetting
         self.n_reads = 0
         self.planned_reads = planned_reads
         self._held: Float64Array | None = None
         self._journal = journal
-        if source.dense and not source.compiled:
-            assert not isinstance(source, ReducingSource)
+        if rows.in_memory:
             self.n_reads = self.planned_reads = 1
-            self.moments, self._held = centred_rows(_as_one(block for block, _ in self._tracked(self._blocks(source))))
+            blocks = track(rows.aged_blocks(forgetting), self._label, rows.n_rows, lambda block: block[1])
+            self.moments, self._held = centred_rows(_as_one([block for block, _ in blocks]))
         else:
             self.moments = self._own_moments()
             for part in self._read(moments_of):
@@ -215,7 +153,7 @@ class Rereading:
 
     def _own_moments(self) -> Moments:
         """Return the moments to add to, from the journal if it has any."""
-        shape = self.source.n_columns, self.source.n_targets
+        shape = self.rows.n_columns, self.rows.n_targets
         if self._journal is None:
             return Moments(*shape)
         if self._journal.moments is None:
@@ -237,58 +175,24 @@ class Rereading:
         return sums
 
     def _read(self, work: Callable[[Block], Part]) -> Iterator[Part]:
-        """Yield what ``work`` makes of every block of one read, of those that are not in the journal yet.
-
-        Of rows that are elsewhere it is what all blocks come to together.
-        """
+        """Yield what ``work`` makes of the blocks of one read, of those that are not in the journal yet."""
         self.n_reads += 1
-        if isinstance(self.source, ReducingSource):
-            yield self.source.reduce(work, self.forgetting, self._label)
-            return
-        journal = self._journal
-        if journal is None:
-            journal = Journal(n_reads=self.n_reads - 1)
+        journal = Journal(n_reads=self.n_reads - 1) if self._journal is None else self._journal
         if self.n_reads <= journal.n_reads:
             return
-        start = journal.n_rows
-        results = ordered_map(_counted(work), self._blocks(self.source, start), self.source.under_way)
-        for result, n_rows in self._tracked(results, start):
-            yield result
-            # The result has been added by now.
+        for part, n_rows in self.rows.parts(work, self.forgetting, self._label, journal.n_rows):
+            yield part
+            # The part has been added by now.
             journal.n_rows += n_rows
             journal.tell(n_rows)
         journal.n_reads, journal.n_rows = self.n_reads, 0
-
-    def _blocks(self, source: Source, start: int = 0) -> Iterator[Counted[Block]]:
-        """Read the source once, with weights as seen from its last row."""
-        n_later = source.n_rows
-        assert n_later is not None
-        n_later -= start
-        n_rows = 0
-        for block in source.blocks(start):
-            n_later -= block.n_rows
-            n_rows += block.n_rows
-            weight = aged(block.weight, self.forgetting, block.n_rows, n_later)
-            present = block._replace(weight=weight).present()
-            if present.n_rows:
-                yield present, n_rows
-                n_rows = 0
 
     @property
     def _label(self) -> str:
         return f"read {self.n_reads}" + (f" of {self.planned_reads}" if self.planned_reads else "")
 
-    def _tracked(self, items: Iterable[Counted[Item]], start: int = 0) -> Iterator[Counted[Item]]:
-        """Let progress tell of a read."""
-        assert self.source.n_rows is not None
-        return track(items, self._label, self.source.n_rows - start, lambda item: item[1])
 
-
-def _counted(work: Callable[[Block], Result]) -> Callable[[Counted[Block]], Counted[Result]]:
-    return lambda block: (work(block[0]), block[1])
-
-
-def _as_one(blocks: Iterable[Block]) -> Block:
+def _as_one(blocks: list[Block]) -> Block:
     first, *others = blocks
     if not others:
         return first

@@ -12,14 +12,17 @@ import numpy as np
 from scipy import sparse
 
 from .._core.types import Float64Array, FloatArray, Rows
-from ..data.blocks import Block
+from ..rows import Block
 from .moments import Moments, require_range, require_size
 
 State = TypeVar("State", bound=Moments)
 
 
 class Buffered(Generic[State]):
-    """A state behind a buffer of rows.
+    """A state and the rows that wait to be absorbed by it.
+
+    It never changes: ``with_rows`` and the like return another one. So a failure leaves the caller with what it had,
+    and results can be computed from one while the next one is made.
 
     Parameters
     ----------
@@ -35,27 +38,23 @@ class Buffered(Generic[State]):
     >>> import numpy as np
     >>> from plstream.states import Buffered, Gram
     >>> X = np.arange(6.0).reshape(3, 2)
-    >>> stream = Buffered(Gram(2, 1), block_rows=2).update(X, X[:, :1])
+    >>> stream = Buffered(Gram(2, 1), block_rows=2).with_rows(X, X[:, :1])
     >>> stream.state.n_rows, stream.current().n_rows
     (2, 3)
     """
 
     def __init__(self, state: State, block_rows: int, *, of_labels: bool = False) -> None:
+        n_columns, n_targets = state.shape
         self.state = state
         self.block_rows = block_rows
         self.n_waiting = 0
-        n_columns, n_targets = state.shape
         self._peaks = (0.0, 0.0)
-        self._X: FloatArray = np.empty((block_rows, n_columns), np.float32)
-        self._Y = np.empty((block_rows, 1 if of_labels else n_targets))
-        self._weight = np.empty(block_rows)
-        # Places in the buffer that have been written to, by this stream or by any that goes on from it.
-        self._taken = [0]
+        self._buffer = _Buffer.of(block_rows, n_columns, 1 if of_labels else n_targets)
 
     @property
     def of_labels(self) -> bool:
         """Whether Y is one column of labels by number."""
-        return self._Y.shape[1] < self.state.shape[1]
+        return bool(self._buffer.Y.shape[1] < self.state.shape[1])
 
     @property
     def n_rows(self) -> int:
@@ -65,135 +64,106 @@ class Buffered(Generic[State]):
     @property
     def nbytes(self) -> int:
         """Memory that the state and the buffer take."""
-        return self.state.nbytes + self._X.nbytes + self._Y.nbytes + self._weight.nbytes
+        return self.state.nbytes + self._buffer.X.nbytes + self._buffer.Y.nbytes + self._buffer.weight.nbytes
 
-    @property
-    def bytes_to_send(self) -> int:
-        """Bytes of the state and of the rows that wait."""
-        return self.state.nbytes + sum(rows[: self.n_waiting].nbytes for rows in (self._X, self._Y, self._weight))
+    def __sizeof__(self) -> int:
+        # Dask asks, to know what it has where: of the buffer, it sends the rows that wait.
+        buffer = self._buffer
+        waiting = sum(rows[: self.n_waiting].nbytes for rows in (buffer.X, buffer.Y, buffer.weight))
+        return object.__sizeof__(self) + self.state.nbytes + waiting
 
-    def update(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
-        """Take rows in; a failure, or an interrupt, leaves everything as it was."""
+    def with_rows(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
+        """Return the stream after more rows; raise ValueError if they are not finite, or too large or too small."""
         weight = np.ones(len(Y)) if sample_weight is None else sample_weight
         peaks = self._require_range(X, Y, weight)
-        # What is absorbed changes the state in place, so that is done to a copy. Rows that only wait change nothing
-        # before they are counted.
-        absorbs = self.n_waiting + np.count_nonzero(weight) >= self.block_rows
-        stream = self.copy() if absorbs else self
+        twin = self._twin()
+        if self.n_waiting + np.count_nonzero(weight) >= self.block_rows:
+            twin.state = self.state.copy()
         start = 0
         while start < len(Y):
-            rows = slice(start, start + stream.block_rows - stream.n_waiting)
+            rows = slice(start, start + twin.block_rows - twin.n_waiting)
             block = Block(X[rows], Y[rows], weight[rows]).present()
             start = rows.stop
-            if block.n_rows == stream.block_rows and not sparse.issparse(block.X):
-                stream._absorb(stream.state, block)
+            if block.n_rows == twin.block_rows and not sparse.issparse(block.X):
+                _absorb(twin.state, block)
                 continue
-            stream._append(block)
-            if stream.n_waiting == stream.block_rows:
-                stream._absorb(stream.state, stream._waiting())
-                stream.n_waiting, stream._taken = 0, [0]
-        vars(self).update(vars(stream), _peaks=peaks if stream.n_waiting else (0.0, 0.0))
-        return self
+            twin._append(block)
+            if twin.n_waiting == twin.block_rows:
+                _absorb(twin.state, twin._waiting())
+                twin.n_waiting, twin._buffer = 0, twin._buffer.copy(0)
+        twin._peaks = peaks if twin.n_waiting else (0.0, 0.0)
+        return twin
 
-    def branch(self) -> Self:
-        """Return a stream that goes on from here. The first of both to take rows in has the rest of the buffer."""
-        # Not copy.copy, which would copy the rows that wait.
+    def merged(self, other: Buffered[State], *, later: bool = False) -> Self:
+        """Return a stream of these rows and those of another one, which came after them if ``later``."""
+        state = self._own_current()
+        if later:
+            state.forget(other.n_rows)
+        return self._around(state.merge(other.current()))
+
+    def with_class(self, at: int) -> Self:
+        """Return the stream with one class more, with the number ``at``, of which there are no rows yet."""
+        twin = self._around(self.state.copy().add_class(at))
+        waiting = self._waiting()
+        if waiting.n_rows:
+            twin._append(waiting._replace(Y=np.where(at <= waiting.Y, waiting.Y + 1, waiting.Y)))
+        twin._peaks = self._peaks
+        return twin
+
+    def with_state(self, state: State) -> Self:
+        """Return a stream with the same rows waiting for another state."""
+        twin = self._twin()
+        twin.state = state
+        return twin
+
+    def without_waiting(self) -> Self:
+        """Return a stream of the same rows, none of which waits: there is less to be sent to another process."""
+        return self._around(self._own_current())
+
+    def current(self) -> State:
+        """Return the state of all rows taken in."""
+        return self._own_current() if self.n_waiting else self.state
+
+    def _own_current(self) -> State:
+        """Return a copy of the state of all rows taken in."""
+        state = self.state.copy()
+        if self.n_waiting:
+            _absorb(state, self._waiting())
+        return state
+
+    def _around(self, state: State) -> Self:
+        """Return a stream of a state, with no rows that wait."""
+        return type(self)(state, self.block_rows, of_labels=self.of_labels)
+
+    def _twin(self) -> Self:
         twin = type(self).__new__(type(self))
         vars(twin).update(vars(self))
         return twin
 
-    def copy(self) -> Self:
-        """Return a stream of its own with the same content."""
-        twin = self.branch()
-        twin.state = self.state.copy()
-        twin._own_buffer()
-        return twin
-
-    def current(self) -> State:
-        """Return the state of all rows taken in. The stream is not disturbed."""
-        if not self.n_waiting:
-            return self.state
-        state = self.state.copy()
-        self._absorb(state, self._waiting())
-        return state
-
-    def settled(self) -> Self:
-        """Return a stream of the same rows, none of which waits: there is less to be sent."""
-        return type(self)(self._own_current(), self.block_rows, of_labels=self.of_labels)
-
-    def followed_by(self, later: Buffered[State]) -> Self:
-        """Return a stream of these rows and then those of a later one; neither is changed."""
-        state = self._own_current().forget(later.n_rows).merge(later.current())
-        return type(self)(state, self.block_rows, of_labels=self.of_labels)
-
-    def merge(self, other: Buffered[State]) -> Self:
-        """Add all rows that another stream has taken in; the other one is left as it is."""
-        merged = self._own_current().merge(other.current())
-        self.state, self.n_waiting, self._peaks = merged, 0, (0.0, 0.0)
-        return self
-
-    def add_class(self, at: int) -> Self:
-        """Let there be one class more, with the number ``at``, of which there are no rows yet."""
-        self.state.add_class(at)
-        waiting = self._Y[: self.n_waiting]
-        waiting[waiting >= at] += 1
-        return self
-
-    def _own_current(self) -> State:
-        """Return a copy of the state of all rows taken in."""
-        return self.current() if self.n_waiting else self.state.copy()
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Only the rows that wait are worth keeping.
-        waiting = {name: getattr(self, name)[: self.n_waiting].copy() for name in ("_X", "_Y", "_weight")}
-        kept = {**vars(self), **waiting}
-        del kept["_taken"]
-        return kept
-
-    def __setstate__(self, saved: dict[str, Any]) -> None:
-        of_labels = saved["_Y"].shape[1] < saved["state"].shape[1]
-        self.__init__(saved["state"], saved["block_rows"], of_labels=of_labels)  # type: ignore[misc]
-        self._append(Block(saved["_X"], saved["_Y"], saved["_weight"]))
-        self._peaks = saved["_peaks"]
-
     def _append(self, block: Block) -> None:
         X = block.X.toarray() if sparse.issparse(block.X) else block.X
-        if self._taken[0] != self.n_waiting:
-            self._own_buffer()
-        dtype = np.result_type(self._X.dtype, X.dtype)
-        if dtype != self._X.dtype:
-            self._X = self._with_waiting(self._X, dtype)
+        dtype = np.result_type(self._buffer.X.dtype, X.dtype)
+        if self._buffer.n_taken != self.n_waiting or dtype != self._buffer.X.dtype:
+            # Its free rows belong to another stream that went on from the same rows.
+            self._buffer = self._buffer.copy(self.n_waiting, dtype)
         rows = slice(self.n_waiting, self.n_waiting + block.n_rows)
         # First of all: whatever happens next, they are not free.
-        self._taken[0] = rows.stop
-        self._X[rows] = X
-        self._Y[rows] = block.Y
-        self._weight[rows] = block.weight
+        self._buffer.n_taken = rows.stop
+        self._buffer.X[rows] = X
+        self._buffer.Y[rows] = block.Y
+        self._buffer.weight[rows] = block.weight
         self.n_waiting = rows.stop
-
-    def _own_buffer(self) -> None:
-        """Let the buffer be that of no other stream."""
-        for name in ("_X", "_Y", "_weight"):
-            rows = getattr(self, name)
-            setattr(self, name, self._with_waiting(rows, rows.dtype))
-        self._taken = [self.n_waiting]
-
-    def _with_waiting(self, rows: FloatArray, dtype: Any) -> FloatArray:
-        """Return a new array with those of the rows that wait; the others have no content."""
-        copied: FloatArray = np.empty(rows.shape, dtype)
-        copied[: self.n_waiting] = rows[: self.n_waiting]
-        return copied
 
     def _waiting(self) -> Block:
         rows = slice(self.n_waiting)
-        return Block(self._X[rows], self._Y[rows], self._weight[rows])
+        return Block(self._buffer.X[rows], self._buffer.Y[rows], self._buffer.weight[rows])
 
     def _require_range(self, X: Rows, Y: Float64Array, weight: Float64Array) -> tuple[float, float]:
         """Return the largest |x| and |y| of these rows and those that wait.
 
         Raise ValueError unless the rows are finite, and the state has room for all of them.
         """
-        total = float(weight.sum()) + float(self._weight[: self.n_waiting].sum())
+        total = float(weight.sum()) + float(self._buffer.weight[: self.n_waiting].sum())
         peaks = self._peaks
         for start in range(0, len(Y), self.block_rows):
             rows = slice(start, start + self.block_rows)
@@ -201,7 +171,41 @@ class Buffered(Generic[State]):
         require_size(self.state, total, peaks)
         return peaks
 
-    @staticmethod
-    def _absorb(state: State, block: Block) -> None:
-        assert block.weight is not None
-        state.update(block.X, block.Y, None if (block.weight == 1.0).all() else block.weight)
+    def __getstate__(self) -> dict[str, Any]:
+        # Only the rows that wait are worth keeping.
+        waiting = self._waiting()
+        kept = {name: value for name, value in vars(self).items() if name != "_buffer"}
+        return kept | {"_X": waiting.X.copy(), "_Y": waiting.Y.copy(), "_weight": np.array(waiting.weight)}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        of_labels = saved["_Y"].shape[1] < saved["state"].shape[1]
+        self.__init__(saved["state"], saved["block_rows"], of_labels=of_labels)  # type: ignore[misc]
+        self._append(Block(saved["_X"], saved["_Y"], saved["_weight"]))
+        self._peaks = saved["_peaks"]
+
+
+class _Buffer:
+    """Places for rows that wait, shared by the streams that follow each other until one of them branches off."""
+
+    def __init__(self, X: FloatArray, Y: Float64Array, weight: Float64Array, n_taken: int) -> None:
+        self.X, self.Y, self.weight = X, Y, weight
+        # Places that have been written to, by any of the streams.
+        self.n_taken = n_taken
+
+    @classmethod
+    def of(cls, n_rows: int, n_columns: int, n_targets: int) -> _Buffer:
+        """Return free places."""
+        return cls(np.empty((n_rows, n_columns), np.float32), np.empty((n_rows, n_targets)), np.empty(n_rows), 0)
+
+    def copy(self, n_waiting: int, dtype: Any = None) -> _Buffer:
+        """Return a buffer of its own with the first rows; the other places have no content."""
+        X: FloatArray = np.empty(self.X.shape, dtype or self.X.dtype)
+        Y, weight = np.empty_like(self.Y), np.empty_like(self.weight)
+        for copied, rows in ((X, self.X), (Y, self.Y), (weight, self.weight)):
+            copied[:n_waiting] = rows[:n_waiting]
+        return _Buffer(X, Y, weight, n_waiting)
+
+
+def _absorb(state: Moments, block: Block) -> None:
+    assert block.weight is not None
+    state.update(block.X, block.Y, None if (block.weight == 1.0).all() else block.weight)

@@ -1,9 +1,10 @@
-"""Streams side by side, one for each fold of the rows, and the states of all rows but those of a fold."""
+"""One stream per fold of the rows, and the states of all rows but those of a fold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from sys import getsizeof as sizeof
 from typing import Any, Generic, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ class Folds(Generic[State]):
     >>> from plstream.states import Buffered, Folds, Gram
     >>> X = np.arange(6.0).reshape(3, 2)
     >>> folds = Folds(Buffered(Gram(2, 1), block_rows=2) for _ in range(2))
-    >>> folds = folds.update(X, X[:, :1], None, np.array([0, 1, 0]))
+    >>> folds = folds.with_rows(X, X[:, :1], None, np.array([0, 1, 0]))
     >>> [state.n_rows for state in folds.states()], folds.current().n_rows
     ([2, 1], 3)
     """
@@ -50,54 +51,35 @@ class Folds(Generic[State]):
         """Memory that all states and buffers take."""
         return sum(stream.nbytes for stream in self.streams)
 
-    def update(
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + sum(map(sizeof, self.streams))
+
+    def with_rows(
         self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None, folds: NDArray[np.integer[Any]]
     ) -> Self:
-        """Take rows in, each in the fold of its number; a failure, or an interrupt, leaves everything as it was."""
+        """Return the streams after more rows, each in the fold of its number."""
         streams = list(self.streams)
         for fold in np.unique(folds):
             rows = np.flatnonzero(folds == fold)
             weight = None if sample_weight is None else sample_weight[rows]
-            streams[fold] = streams[fold].branch().update(X[rows], Y[rows], weight)
-        self.streams = tuple(streams)
-        return self
+            streams[fold] = streams[fold].with_rows(X[rows], Y[rows], weight)
+        return type(self)(streams)
 
-    def merge(self, other: Folds[State]) -> Self:
-        """Add to each fold the rows of the same fold of another one, which is left as it is."""
+    def merged(self, other: Folds[State], *, later: bool = False) -> Self:
+        """Return streams with the rows of the same folds of another one, which came after them if ``later``."""
         pairs = zip(self.streams, other.streams, strict=True)
-        self.streams = tuple(mine.branch().merge(theirs) for mine, theirs in pairs)
-        return self
+        return type(self)(mine.merged(theirs, later=later) for mine, theirs in pairs)
 
-    @property
-    def bytes_to_send(self) -> int:
-        """Bytes of all states and of the rows that wait."""
-        return sum(stream.bytes_to_send for stream in self.streams)
+    def with_class(self, at: int) -> Self:
+        """Return streams with one class more, with the number ``at``, of which there are no rows yet."""
+        return type(self)(stream.with_class(at) for stream in self.streams)
 
-    def settled(self) -> Self:
-        """Return folds of the same rows, none of which waits."""
-        return type(self)(stream.settled() for stream in self.streams)
-
-    def followed_by(self, later: Folds[State]) -> Self:
-        """Return folds of these rows and then those of later ones; neither is changed."""
-        pairs = zip(self.streams, later.streams, strict=True)
-        return type(self)(mine.followed_by(theirs) for mine, theirs in pairs)
-
-    def add_class(self, at: int) -> Self:
-        """Let there be one class more, with the number ``at``, of which there are no rows yet."""
-        for stream in self.streams:
-            stream.add_class(at)
-        return self
-
-    def branch(self) -> Self:
-        """Return folds that go on from here, as the streams do."""
-        return type(self)(self.streams)
-
-    def copy(self) -> Self:
-        """Return folds of their own with the same content."""
-        return type(self)(stream.copy() for stream in self.streams)
+    def without_waiting(self) -> Self:
+        """Return streams of the same rows, none of which waits."""
+        return type(self)(stream.without_waiting() for stream in self.streams)
 
     def states(self) -> list[State]:
-        """Return the state of each fold. The streams are not disturbed."""
+        """Return the state of each fold."""
         return [stream.current() for stream in self.streams]
 
     def current(self) -> State:

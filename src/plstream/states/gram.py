@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from .._core.types import Float64Array
-from ..data.blocks import Block
+from ..rows import Block
 from .moments import Moments, centred_rows
 
 

@@ -25,7 +25,7 @@ from scipy.linalg import blas
 
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, Rows
-from ..data.blocks import Block
+from ..rows import Block
 
 # A sparse column's sum of squares about the mean is taken from that about zero if it is at least this share of it.
 _SAFE_SHARE = 1e-3
@@ -131,8 +131,7 @@ class Moments:
         n_targets = self.shape[1]
         block = Block(X, Y, sample_weight, n_classes=n_targets if Y.shape[1] < n_targets else 0).present()
         if block.n_rows:
-            aged_block = block._replace(weight=aged(block.weight, self.forgetting, block.n_rows)).present()
-            summary, rows = self._summarise(aged_block)
+            summary, rows = self._summarise(block.aged(self.forgetting))
             summary.n_rows = block.n_rows
             # Nothing here changes before the block is known to be good.
             self._require_room(summary)
@@ -353,15 +352,6 @@ def _peak(name: str, rows: Rows, at_least: float) -> float:
     if not (np.isfinite(low) and np.isfinite(high)):
         require_finite(name, rows)
     return max(-low, high, at_least)
-
-
-def aged(weight: Float64Array | None, forgetting: float, n_rows: int, n_later: int = 0) -> Float64Array | None:
-    """Return the weights that rows have when the last of them, and ``n_later`` rows more, have been seen."""
-    if forgetting >= 1.0:
-        return weight
-    age = np.arange(n_later + n_rows - 1, n_later - 1, -1, dtype=np.float64)
-    factor: Float64Array = forgetting**age
-    return factor if weight is None else weight * factor
 
 
 def _add_by_compiled_loops(state: Moments, block: Block, y: Rows) -> None:

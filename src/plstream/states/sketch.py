@@ -30,8 +30,8 @@ from scipy import linalg
 
 from .._core.threads import single_threaded_blas
 from .._core.types import Float64Array, FloatArray
-from ..data.blocks import Block
 from ..pls import Factors, solve_pls
+from ..rows import Block
 from .gram import Gram
 from .moments import ROUNDING, Moments, centred_rows
 

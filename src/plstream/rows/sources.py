@@ -1,24 +1,26 @@
-"""From a source to what estimators learn from: blocks of rows with numbers for y, read once or several times."""
+"""Rows of a source: read once, or several times, in place or from a temporary copy; and functions of any rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._core.errors import DataError
 from .._core.progress import track
 from .._core.tiles import SMALL_BYTES
 from .._core.types import Array, Float64Array, Rows
 from .._core.validation import require_numbers, validate_rows
 from .._core.warnings import warn_user
-from ..data import ArraySource, Block, DataError, Source
+from ..data import Source
 from ..data.reading import NoRoomError, TemporaryCopy
-from ..data.table import Piece
-from ._collections import CollectionRows, apply_lazily, is_collection
+from .arrays import ArrayRows
+from .blocks import Block, TrainingRows
+from .collections import apply_lazily, is_collection
 
 # Blocks that threads may be working on. A source counts on eight with those that are being read.
 _UNDER_WAY = 5
@@ -26,16 +28,16 @@ _UNDER_WAY = 5
 Numbers: TypeAlias = Callable[[Array], Float64Array]
 
 
-class SourceRows:
-    """The rows of a source as an estimator learns from them.
+class SourceRows(TrainingRows):
+    """The rows of a source as methods learn from them.
 
     Parameters
     ----------
     source : Source
     numbers : callable, optional
-        Turns y into an array of numbers with one column a response. By default there is no y.
+        Turns y into an array of numbers with one column per response. By default there is no y.
     n_classes, class_weight
-        As of :class:`ArraySource`, if y holds labels.
+        As of :class:`ArrayRows`, if y holds labels.
 
     Attributes
     ----------
@@ -43,8 +45,7 @@ class SourceRows:
         The y of the first block.
     """
 
-    dense = True
-    under_way: int | None = _UNDER_WAY
+    _under_way = _UNDER_WAY
 
     def __init__(
         self,
@@ -55,23 +56,26 @@ class SourceRows:
         class_weight: Float64Array | None = None,
     ) -> None:
         self.source = source
-        self.numbers = numbers
         self.n_rows = source.n_rows
         self.n_columns = source.n_columns
-        self.n_classes = n_classes
-        self.class_weight = class_weight
-        self._blocks: Iterator[Piece] | None = None
-        self._first: Piece | None = None
+        self.learn(numbers, n_classes, class_weight)
+        self._blocks: Iterator[tuple[Array, Array | None]] | None = None
+        self._first: tuple[Array, Array | None] | None = None
+
+    def learn(self, numbers: Numbers | None, n_classes: int = 0, class_weight: Float64Array | None = None) -> None:
+        """Set what y is turned into, which may depend on the first block."""
+        self.numbers, self.n_classes, self.class_weight = numbers, n_classes, class_weight
+        self.n_targets = n_classes or self.source.n_targets
 
     @property
-    def n_targets(self) -> int:
-        """Number of responses."""
-        return self.n_classes or self.source.n_targets
-
-    @property
-    def compiled(self) -> bool:
+    def compiled(self) -> bool:  # type: ignore[override]
         """Whether the rows are too many to be held in memory."""
         return self.n_rows is None or 8 * self.n_rows * self.n_columns > SMALL_BYTES
+
+    @property
+    def in_memory(self) -> bool:  # type: ignore[override]
+        """Whether they are not."""
+        return not self.compiled
 
     @property
     def first_y(self) -> Array | None:
@@ -80,10 +84,6 @@ class SourceRows:
             self._blocks = self.source.blocks()
             self._first = self._require_block(next(self._blocks, None))
         return self._first[1]
-
-    def __iter__(self) -> Iterator[Block]:
-        """Read the rows once."""
-        return self.blocks()
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Read the rows from one of them on."""
@@ -97,9 +97,6 @@ class SourceRows:
             n_rows += len(X)
         if not n_rows:
             self._require_block(None)
-
-    def require_finite(self) -> None:
-        """Do nothing: blocks are looked at when they are read."""
 
     def __enter__(self) -> Self:
         return self
@@ -117,13 +114,13 @@ class SourceRows:
         except ValueError as error:
             raise DataError(f"In {self.source.name}, from row {self.source.first_row + row} on: {error}") from None
 
-    def _require_block(self, block: Piece | None) -> Piece:
+    def _require_block(self, block: tuple[Array, Array | None] | None) -> tuple[Array, Array | None]:
         if block is None or not len(block[0]):
             raise DataError(f"{self.source.name} has no rows.")
         return block
 
 
-class _ArraysOfSource(ArraySource):
+class _MappedRows(ArrayRows):
     """All rows of a source as arrays, which are read when they are used."""
 
     def __init__(
@@ -142,9 +139,7 @@ class _ArraysOfSource(ArraySource):
 
 
 @contextmanager
-def rows_to_read_again(
-    source: Source, numbers: Numbers, batch_size: int | None, **labels: Any
-) -> Iterator[ArraySource | SourceRows]:
+def reread(source: Source, numbers: Numbers, batch_size: int | None, **labels: Any) -> Iterator[TrainingRows]:
     """Give the rows of a source to be read several times: in place, or from a temporary copy if that is faster.
 
     ``numbers`` and ``labels`` are as of :class:`SourceRows`.
@@ -156,13 +151,13 @@ def rows_to_read_again(
         X, y = mapped
         assert y is not None
         numbers(y[:1])
-        yield _ArraysOfSource(source, X, y.reshape(len(y), -1), numbers, batch_size, **labels)
+        yield _MappedRows(source, X, y.reshape(len(y), -1), numbers, batch_size, **labels)
         return
     with SourceRows(source, numbers, **labels) as rows:
         if source.slow and (copy := _copied(rows)) is not None:
             with copy as (X, Y):
                 # Blocks as without a copy: results do not depend on whether there was room for one.
-                yield _ArraysOfSource(source, X, Y, as_numbers, source.block_rows, **labels)
+                yield _MappedRows(source, X, Y, as_numbers, source.block_rows, **labels)
             return
         rows.n_rows = source.count()
         yield rows
@@ -181,7 +176,7 @@ def _copied(rows: SourceRows) -> TemporaryCopy | None:
     """Return a copy of the rows, or None if there is no room for it."""
     source = rows.source
     n_bytes = source.n_columns * source.dtype.itemsize * (source.n_rows or 0)
-    blocks = track(rows, "copied to a temporary file, as it is slow to read", rows.n_rows, _n_rows)
+    blocks = track(rows.blocks(), "copied to a temporary file, as it is slow to read", rows.n_rows, _n_rows)
     try:
         return TemporaryCopy(((block.X, block.Y) for block in blocks), n_bytes)
     except NoRoomError:
@@ -203,19 +198,29 @@ def require_alone(y: Any, sample_weight: Any = None) -> None:
         raise ValueError("sample_weight is not for sources: pass blocks of rows to partial_fit with their weights.")
 
 
-def validate_source(estimator: BaseEstimator, source: Source | CollectionRows, *, reset: bool) -> None:
+class Columns(Protocol):
+    """Rows whose number and names of features are known before they are read."""
+
+    n_columns: int
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features."""
+
+
+def validate_source(estimator: BaseEstimator, columns: Columns, *, reset: bool) -> None:
     """Check or set the number and the names of features, as scikit-learn does for arrays and frames."""
     model: Any = estimator
-    names = None if source.feature_names is None else np.array(source.feature_names, dtype=object)
+    names = None if columns.feature_names is None else np.array(columns.feature_names, dtype=object)
     if reset:
-        model.n_features_in_ = source.n_columns
+        model.n_features_in_ = columns.n_columns
         vars(model).pop("feature_names_in_", None)
         if names is not None:
             model.feature_names_in_ = names
         return
-    if source.n_columns != model.n_features_in_:
+    if columns.n_columns != model.n_features_in_:
         raise ValueError(
-            f"X has {source.n_columns} features, but {type(model).__name__} is expecting {model.n_features_in_} "
+            f"X has {columns.n_columns} features, but {type(model).__name__} is expecting {model.n_features_in_} "
             "features as input."
         )
     known = getattr(model, "feature_names_in_", None)
@@ -239,7 +244,7 @@ def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array
         return function(validate_rows(estimator, X, reset=False))
     validate_source(estimator, X, reset=False)
     with SourceRows(X) as rows:
-        return np.concatenate([function(block.X) for block in track(rows, "one read", rows.n_rows, _n_rows)])
+        return np.concatenate([function(block.X) for block in track(rows.blocks(), "one read", rows.n_rows, _n_rows)])
 
 
 def _n_rows(block: Block) -> int:
@@ -247,5 +252,5 @@ def _n_rows(block: Block) -> int:
 
 
 def as_numbers(y: Array) -> Float64Array:
-    """Return y in float64, one column a response; raise ValueError if it holds text."""
+    """Return y in float64, one column per response; raise ValueError if it holds strings."""
     return np.asarray(require_numbers(y), dtype=np.float64).reshape(len(y), -1)

@@ -1,4 +1,4 @@
-"""Arrays in memory or mapped from a file, dense or sparse, as a source of blocks."""
+"""Rows of arrays in memory or mapped from a file, dense or sparse."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from scipy import sparse
 
 from .._core.tiles import SMALL_BYTES, SMALLEST_BLOCK_BYTES, default_block_rows, require_finite, row_bytes
 from .._core.types import Array, Float64Array, Rows
-from .blocks import Block
+from .blocks import Block, TrainingRows
 
 
-class ArraySource:
+class ArrayRows(TrainingRows):
     """Rows of an array, in blocks, as often as they are asked for.
 
     Nothing is copied or converted as a whole: a block of a dense array is a view, so a memory map is read from its file
@@ -35,13 +35,11 @@ class ArraySource:
     Examples
     --------
     >>> import numpy as np
-    >>> from plstream.data import ArraySource
+    >>> from plstream.rows import ArrayRows
     >>> X = np.arange(10.0).reshape(5, 2)
-    >>> [len(block.Y) for block in ArraySource(X, X[:, :1], batch_size=2)]
+    >>> [len(block.Y) for block in ArrayRows(X, X[:, :1], batch_size=2).blocks()]
     [2, 2, 1]
     """
-
-    under_way: int | None = None
 
     def __init__(
         self,
@@ -58,41 +56,26 @@ class ArraySource:
         self.weight = weight
         self.n_classes = n_classes
         self.class_weight = class_weight
-        self.dense = isinstance(self.X, np.ndarray)
-        self.compiled = self.dense and 8 * self.X.size > SMALL_BYTES
+        self.n_rows = int(X.shape[0] if weight is None else np.count_nonzero(weight))
+        self.n_columns = int(X.shape[1])
+        self.n_targets = n_classes or int(Y.shape[1])
+        dense = isinstance(self.X, np.ndarray)
+        self.compiled = dense and 8 * self.X.size > SMALL_BYTES
+        self.in_memory = dense and not self.compiled
         self.batch_size = batch_size or self._default_batch_size()
 
     def _default_batch_size(self) -> int:
-        if self.dense and not self.compiled:
+        if self.in_memory:
             return int(self.X.shape[0])
         if self.weight is not None and not self.weight.all():
             # Leaving rows out makes copies of the blocks, several of which are under way at a time.
             return max(1, SMALLEST_BLOCK_BYTES // row_bytes(self.X))
         return default_block_rows(self.X)
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, those of weight zero not counted."""
-        return int(self.X.shape[0] if self.weight is None else np.count_nonzero(self.weight))
-
-    @property
-    def n_columns(self) -> int:
-        """Number of features."""
-        return int(self.X.shape[1])
-
-    @property
-    def n_targets(self) -> int:
-        """Number of responses."""
-        return self.n_classes or int(self.Y.shape[1])
-
     def require_finite(self) -> None:
         """Raise ValueError that says where the first number is that is not finite, if there is one."""
         require_finite("X", self.X, self.weight)
         require_finite("y", self.Y, self.weight)
-
-    def __iter__(self) -> Iterator[Block]:
-        """Read all rows once."""
-        return self.blocks()
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Read the rows from the beginning of a block on."""

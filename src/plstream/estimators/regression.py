@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -14,15 +12,105 @@ from sklearn.utils._param_validation import Interval
 
 from .._core.projection import centred_product
 from .._core.types import Array, Float64Array, FloatArray, Rows
-from .._core.validation import as_numpy, unchanged_on_failure, validate_training_rows
-from ..data import ArraySource, Source
-from ._collections import CollectionRows, is_collection
+from .._core.validation import as_numpy
+from ..rows import by_blocks
+from ..solvers import Journal
+from ._base import PLSBase
+from ._heads import open_values, require_targets
 from ._solution import NotKept
-from ._sources import SourceRows, as_numbers, by_blocks, require_target, rows_to_read_again, validate_source
-from ._streamed import StreamedPLS
+from .training import Settings, fit_rows, learn_rows, merge_models
 
 
-class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
+class RegressionMethods(RegressorMixin, MultiOutputMixin):
+    """Predictions and scores of responses, for a model with a RegressionHead."""
+
+    _fitted: Any
+    _solution: Any
+    _components_to_use: Any
+    _n_features_out: int
+
+    x_scores_ = NotKept("transform(X)")
+    y_scores_ = NotKept("transform_y(y)")
+
+    def predict(self, X: Any, *, n_components: int | None = None) -> FloatArray:
+        """Predict the responses of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
+        n_components : int, default=None
+            Use the first components only. The result is that of a model fitted with so many.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            With as many dimensions as the y of the fit.
+        """
+        solution, k = self._solution(), self._components_to_use(n_components)
+        coefficients, head = solution.coefficients(k).T, self._fitted.head
+
+        def responses(rows: Rows) -> FloatArray:
+            prediction = centred_product(rows, solution.x_mean, coefficients)
+            prediction += solution.y_mean
+            shaped: FloatArray = head.shaped(prediction)
+            return shaped
+
+        return by_blocks(self, X, responses)
+
+    def transform_y(self, y: Any) -> Float64Array:
+        """Return the scores of y.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            The responses.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_components)
+        """
+        solution = self._solution()
+        Y = check_array(as_numpy(y, "y"), ensure_2d=False, dtype=np.float64, input_name="y")
+        Y = Y.reshape(-1, 1) if Y.ndim == 1 else Y
+        require_targets(Y.shape[1], self._fitted.head)
+        scores: Float64Array = ((Y - solution.y_mean) / solution.y_scale) @ solution.y_rotations
+        return scores
+
+    def inverse_transform(self, X: Any, y: Any = None) -> Float64Array | tuple[Float64Array, Float64Array]:
+        """Return the rows that scores stand for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Scores of X.
+        y : array-like of shape (n_samples, n_components), default=None
+            Scores of y.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            The part of the rows that the components span.
+        y : ndarray of shape (n_samples, n_targets)
+            Only if scores of y are given.
+        """
+        solution = self._solution()
+        rows: Float64Array = self._check_scores(X, "X") @ solution.x_loadings.T * solution.x_scale + solution.x_mean
+        if y is None:
+            return rows
+        return rows, self._check_scores(y, "y") @ solution.y_loadings.T * solution.y_scale + solution.y_mean
+
+    def _check_scores(self, scores: Any, name: str) -> Array:
+        checked: Array = check_array(as_numpy(scores, name), dtype=(np.float64, np.float32), input_name=name)
+        n_columns, n_components = checked.shape[1], self._n_features_out
+        if n_columns != n_components:
+            raise ValueError(
+                f"Scores of {name} have {n_columns} column(s), but the model has {n_components} components."
+            )
+        return checked
+
+
+class IncrementalPLS(RegressionMethods, PLSBase):
     """Partial least squares regression for streams and for data larger than memory.
 
     A drop-in for :class:`sklearn.cross_decomposition.PLSRegression`: the same model, attributes and predictions. Its
@@ -129,12 +217,9 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **StreamedPLS._parameter_constraints,
+        **PLSBase._one_model_constraints,
         "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
     }
-
-    x_scores_ = NotKept("transform(X)")
-    y_scores_ = NotKept("transform_y(y)")
 
     def __init__(
         self,
@@ -191,9 +276,10 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         -------
         self : IncrementalPLS
         """
-        return self._learn(X, y, sample_weight)
+        learned: Self = learn_rows(self, open_values, (X, y, sample_weight))
+        return learned
 
-    def merge(self, other: IncrementalPLS) -> Self:
+    def merge(self, other: IncrementalPLS, *, later: bool = False) -> Self:
         """Add to this model all rows that another one has seen; the other one is left as it is.
 
         Parameters
@@ -201,17 +287,16 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         other : IncrementalPLS
             A model of other rows, with the same parameters and features, made by ``partial_fit``, ``solver="gram"`` or
             ``solver="sketch"``.
+        later : bool, default=False
+            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly. By
+            default both sets of rows are equally old.
 
         Returns
         -------
         self : IncrementalPLS
         """
-        if not isinstance(other, IncrementalPLS):
-            raise TypeError(f"Only another IncrementalPLS can be merged, not {type(other).__name__}.")
-        mine, theirs = self._streams_to_merge(other)
-        with unchanged_on_failure(self):
-            self._go_on_with(mine.branch().merge(theirs))
-        return self
+        merged: Self = merge_models(self, other, IncrementalPLS, later=later)
+        return merged
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
@@ -236,123 +321,9 @@ class IncrementalPLS(RegressorMixin, MultiOutputMixin, StreamedPLS):
         >>> IncrementalPLS(solver="sketch").memory_usage(100_000) // 10**6
         1472
         """
-        return self._memory_usage(n_features, n_targets)
+        return Settings.of(self).memory_usage(n_features, n_targets)
 
-    def predict(self, X: Any, *, n_components: int | None = None) -> FloatArray:
-        """Predict the responses of X.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
-            The rows. With a Dask array or dataframe the result is a Dask array.
-        n_components : int, default=None
-            Use the first components only. The result is that of a model fitted with so many.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            With as many dimensions as the y of the fit.
-        """
-        solution, k = self._solution(), self._components_to_use(n_components)
-        coefficients, is_vector = solution.coefficients(k).T, self._y_is_vector
-
-        def responses(rows: Rows) -> FloatArray:
-            prediction = centred_product(rows, solution.x_mean, coefficients)
-            prediction += solution.y_mean
-            return prediction[:, 0] if is_vector else prediction
-
-        return by_blocks(self, X, responses)
-
-    def transform_y(self, y: Any) -> Float64Array:
-        """Return the scores of y.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            The responses.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_components)
-        """
-        solution = self._solution()
-        Y = _as_columns(check_array(as_numpy(y, "y"), ensure_2d=False, dtype=np.float64, input_name="y"))
-        _require_targets(Y.shape[1], len(solution.y_mean))
-        scores: Float64Array = ((Y - solution.y_mean) / solution.y_scale) @ solution.y_rotations
-        return scores
-
-    def inverse_transform(self, X: Any, y: Any = None) -> Float64Array | tuple[Float64Array, Float64Array]:
-        """Return the rows that scores stand for.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Scores of X.
-        y : array-like of shape (n_samples, n_components), default=None
-            Scores of y.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            The part of the rows that the components span.
-        y : ndarray of shape (n_samples, n_targets)
-            Only if scores of y are given.
-        """
-        solution = self._solution()
-        rows = self._check_scores(X, "X") @ solution.x_loadings.T * solution.x_scale + solution.x_mean
-        if y is None:
-            return rows
-        return rows, self._check_scores(y, "y") @ solution.y_loadings.T * solution.y_scale + solution.y_mean
-
-    @contextmanager
-    def _rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, in_one_read: bool) -> Iterator[Any]:
-        if isinstance(X, Source):
-            require_target(X, type(self).__name__, y, sample_weight)
-            self._set_columns(X, reset=reset)
-            read = SourceRows(X, as_numbers) if in_one_read else rows_to_read_again(X, as_numbers, self.batch_size)
-            with read as source_rows:
-                yield source_rows
-            return
-        if is_collection(X):
-            with CollectionRows(self, X, y, sample_weight) as remote:
-                self._set_columns(remote, reset=reset)
-                yield remote
-            return
-        rows, target, weight = validate_training_rows(self, X, y, sample_weight, reset=reset)
-        Y = _as_columns(target)
-        self._set_targets(Y.shape[1], is_vector=target.ndim == 1, reset=reset)
-        yield ArraySource(rows, Y, weight, batch_size=self.batch_size)
-
-    def _set_columns(self, source: Source | CollectionRows, *, reset: bool) -> None:
-        validate_source(self, source, reset=reset)
-        self._set_targets(source.n_targets, is_vector=source.target_is_vector, reset=reset)
-
-    def _set_targets(self, n_targets: int, *, is_vector: bool, reset: bool) -> None:
-        if reset:
-            self._y_is_vector, self._n_targets = is_vector, n_targets
-        _require_targets(n_targets, self._n_targets)
-
-    def _kind(self) -> dict[str, Any]:
-        return {
-            **super()._kind(),
-            "the number of targets": self._n_targets,
-            "the number of dimensions of y": 1 if self._y_is_vector else 2,
-        }
-
-    def _check_scores(self, scores: Any, name: str) -> Array:
-        checked: Array = check_array(as_numpy(scores, name), dtype=(np.float64, np.float32), input_name=name)
-        n_columns, n_components = checked.shape[1], self._n_features_out
-        if n_columns != n_components:
-            raise ValueError(
-                f"Scores of {name} have {n_columns} column(s), but the model has {n_components} components."
-            )
-        return checked
-
-
-def _as_columns(y: Array) -> Array:
-    return y.reshape(-1, 1) if y.ndim == 1 else y
-
-
-def _require_targets(n_targets: int, expected: int) -> None:
-    if n_targets != expected:
-        raise ValueError(f"y has {n_targets} target(s), but the model has {expected}.")
+    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, journal: Journal | None = None) -> Self:
+        """Fit a model whose parameters are valid. With a journal, exact reads of a source resume where it ends."""
+        fitted: Self = fit_rows(self, open_values, (X, y, sample_weight), journal=journal)
+        return fitted

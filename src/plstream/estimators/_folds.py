@@ -43,8 +43,8 @@ _ATTOSECONDS = {
 
 
 @dataclass(frozen=True)
-class Dealing:
-    """How rows are dealt to folds.
+class FoldAssignment:
+    """How rows are assigned to folds.
 
     Attributes
     ----------
@@ -64,15 +64,23 @@ class Dealing:
     given: FoldNumbers | None = None
 
     @classmethod
-    def of(cls, n_folds: int, block_length: int, groups: Any, folds: Any) -> Self:
-        """Decide by groups or folds if there are any."""
+    def by_columns(cls, n_folds: int, block_length: int, groups: Any, folds: Any) -> Self:
+        """Decide by groups or folds if there are any; which these are is not looked at."""
         if groups is not None and folds is not None:
             raise ValueError("groups and folds both say which rows are in a fold: pass one of them.")
-        if groups is not None:
-            return cls(n_folds, "groups", given=folds_of_groups(groups, n_folds))
-        if folds is not None:
-            return cls(n_folds, "folds", given=_require_folds(as_vector(folds, "folds"), n_folds))
+        if groups is not None or folds is not None:
+            return cls(n_folds, "folds" if groups is None else "groups")
         return cls(n_folds, "rows" if block_length == 1 else f"blocks of {block_length} rows", block_length)
+
+    @classmethod
+    def of(cls, n_folds: int, block_length: int, groups: Any, folds: Any) -> Self:
+        """Decide by groups or folds if there are any."""
+        assignment = cls.by_columns(n_folds, block_length, groups, folds)
+        if groups is not None:
+            return replace(assignment, given=folds_of_groups(groups, n_folds))
+        if folds is not None:
+            return replace(assignment, given=_require_folds(as_vector(folds, "folds"), n_folds))
+        return assignment
 
     def present(self, X: Rows, weight: Float64Array | None) -> Self:
         """Return the same for the rows that have a weight."""
@@ -95,7 +103,7 @@ def folds_of_rows(first: int, n_rows: int, n_folds: int, block_length: int = 1) 
 
     Examples
     --------
-    >>> from plstream.estimators._dealing import folds_of_rows
+    >>> from plstream.estimators._folds import folds_of_rows
     >>> folds_of_rows(0, 9, 3).tolist()
     [2, 0, 1, 0, 2, 1, 2, 0, 1]
     """
@@ -115,7 +123,7 @@ def folds_of_groups(groups: Any, n_folds: int) -> FoldNumbers:
 
     Examples
     --------
-    >>> from plstream.estimators._dealing import folds_of_groups
+    >>> from plstream.estimators._folds import folds_of_groups
     >>> folds_of_groups([7, 7.0, "7", b"7", "lot 7"], 100).tolist()
     [87, 87, 87, 87, 33]
     """

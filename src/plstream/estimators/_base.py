@@ -1,0 +1,104 @@
+"""What all PLS estimators have: the fitted attributes, and scores."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._core.projection import centred_product
+from .._core.types import FloatArray, Rows
+from ..rows import by_blocks
+from ._solution import Solution, SolvedAttributes
+
+
+class PLSBase(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A PLS model, fitted or not: what it has learnt is its attribute ``_fitted``."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "scale": ["boolean"],
+        "sketch_size": [Interval(Integral, 2, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+    }
+    _one_model_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"auto", "multipass", "gram", "sketch"})],
+    }
+
+    _fitted: Any
+
+    def transform(self, X: Any, y: Any = None, *, n_components: int | None = None) -> FloatArray:
+        """Return the scores of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. With a Dask array or dataframe the result is a Dask array.
+        y : None
+            Not supported, unlike in scikit-learn's ``PLSRegression``: this method returns one array.
+        n_components : int, default=None
+            Use the first components only.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_components)
+            float32 if X is, else float64.
+        """
+        if y is not None:
+            of_y = ", transform_y(y) those of y" if hasattr(self, "transform_y") else ""
+            raise ValueError(f"transform takes no y: transform(X) returns the scores of X{of_y}.")
+        solution, k = self._solution(), self._components_to_use(n_components)
+        projection = solution.projection(k)
+
+        def scores(rows: Rows) -> FloatArray:
+            dtype = np.float32 if rows.dtype == np.float32 else np.float64
+            return centred_product(rows, solution.x_mean, projection, dtype)
+
+        return by_blocks(self, X, scores)
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Number of training samples."""
+        return int(self._require_fitted().n_rows)
+
+    @property
+    def solver_(self) -> str:
+        """The solver in use."""
+        return str(self._require_fitted().solver)
+
+    def _require_fitted(self) -> Any:
+        check_is_fitted(self)
+        return self._fitted
+
+    def _solution(self) -> Solution:
+        """Return the solution for the rows so far."""
+        solution: Solution = self._require_fitted().solved()
+        return solution
+
+    def _components_to_use(self, n_components: Any, most: int | None = None) -> int:
+        most = self._n_features_out if most is None else most
+        if n_components is None:
+            return self._n_features_out
+        if not (isinstance(n_components, Integral) and n_components in range(1, most + 1)):
+            given = n_components if isinstance(n_components, Real | str) else f"a {type(n_components).__name__}"
+            raise ValueError(f"n_components must be a whole number from 1 to the model's {most}, not {given}.")
+        return int(n_components)
+
+    @property
+    def _n_features_out(self) -> int:
+        # Not n_components, which may have been set anew since the fit.
+        return int(self._solution().x_weights.shape[1])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,344 @@
+"""Training: from rows to what a fit leaves, by reading them several times or into a streaming state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from .._core.progress import track
+from .._core.threads import single_threaded_blas
+from .._core.types import Float64Array
+from .._core.validation import NoWeightError, located_errors, unchanged_on_failure
+from .._core.warnings import warn_user
+from ..rows import CollectionRows, TrainingRows
+from ..solvers import Journal, MultipassGram
+from ..states import Buffered, Gram, Sketch
+from ._heads import Head, OpenedRows
+from ._solution import Solution
+
+# Rows that the Gram matrix absorbs at a time: enough that adding to it costs little beside the product itself.
+GRAM_BLOCK_ROWS = 1024
+# With more features the sketch is faster, and the square matrix grows out of hand.
+_LARGEST_GRAM = 2048
+# Rows of a sketch: the larger of the two.
+_SKETCH_SIZE = 128
+_SKETCH_SIZE_PER_COMPONENT = 24
+# Estimated sine of the angle to the exact solution, above which there is a warning.
+_LARGEST_SUBSPACE_ERROR = 0.3
+
+Stream: TypeAlias = Buffered[Gram | Sketch]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of an estimator that decide how its state is made and solved."""
+
+    n_components: int
+    scale: bool
+    solver: str
+    sketch_size: int | None
+    forgetting: float
+    parameter: str
+    """The name of the parameter for the number of components."""
+
+    @classmethod
+    def of(cls, model: Any) -> Settings:
+        """Return those that are set now."""
+        parameter = "n_components" if hasattr(model, "n_components") else "max_components"
+        forgetting = getattr(model, "forgetting", 1.0)
+        return cls(getattr(model, parameter), model.scale, model.solver, model.sketch_size, forgetting, parameter)
+
+    @property
+    def in_one_read(self) -> bool:
+        """Whether ``fit`` reads the data only once."""
+        return self.solver in {"gram", "sketch"} or self._of_folds
+
+    @property
+    def _of_folds(self) -> bool:
+        return self.parameter == "max_components"
+
+    def streaming_solver(self, n_columns: int) -> str:
+        """Return the solver for rows that are read once."""
+        if self.solver in {"gram", "sketch"}:
+            return self.solver
+        return "gram" if n_columns <= _LARGEST_GRAM else "sketch"
+
+    def new_stream(self, rows: TrainingRows) -> Stream:
+        """Return an empty state for rows like these."""
+        state: Gram | Sketch
+        shape, of_labels = (rows.n_columns, rows.n_targets), rows.n_classes > 0
+        if self.streaming_solver(rows.n_columns) == "gram":
+            state = Gram(*shape, forgetting=self.forgetting)
+            return Buffered(state, GRAM_BLOCK_ROWS, of_labels=of_labels)
+        size = self._sketch_rows()
+        state = Sketch(*shape, size=size, forgetting=self.forgetting, n_components=self.n_components, scale=self.scale)
+        return Buffered(state, size, of_labels=of_labels)
+
+    def continued(self, stream: Stream) -> Stream:
+        """Return a stream as it is, or one that preserves another solution: parameters may have been set anew."""
+        state = stream.state
+        if state.forgetting != self.forgetting:
+            raise ValueError(f"forgetting cannot change in mid-stream: set it back to {state.forgetting}.")
+        if not isinstance(state, Sketch):
+            return stream
+        if self.sketch_size not in {None, state.size}:
+            raise ValueError(f"sketch_size cannot change in mid-stream: set it back to {state.size}.")
+        if self.n_components >= state.size:
+            raise ValueError(f"{self.parameter}={self.n_components} is too many for a sketch of {state.size} rows.")
+        if state.preserves(n_components=self.n_components, scale=self.scale):
+            return stream
+        return stream.with_state(state.copy().preserve(n_components=self.n_components, scale=self.scale))
+
+    def stream_bytes(self, n_features: int, n_targets: int, n_folds: int = 1, n_merged: int = 0) -> int:
+        """Return the bytes that several streams take, with their states when they are solved, and others beside."""
+        n_states = 2 * n_folds + n_merged
+        if self.streaming_solver(n_features) == "gram":
+            # The matrix and the waiting rows are copied while they change, and the rows are centred.
+            block_rows, small = GRAM_BLOCK_ROWS, 0
+            n_rows = n_states * n_features + (n_folds + 3) * block_rows
+        else:
+            # Three times the rows left by a compression, and as many directions, before and after a change of units,
+            # and four blocks.
+            block_rows = self._sketch_rows()
+            n_rows = (4 * n_states + n_folds + 5) * block_rows
+            small = 6 * (3 * block_rows) ** 2
+        vectors = 4 * self.n_components + (6 * n_targets + 10) * n_states
+        responses = (n_folds + 5) * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2
+        return 8 * (n_features * (n_rows + vectors) + responses + small)
+
+    def memory_usage(self, n_features: int, n_targets: int) -> int:
+        """Return the bytes that ``partial_fit`` and solving take, at most, whatever the number of rows."""
+        if self.solver == "multipass":
+            raise ValueError("solver='multipass' keeps no streaming state: use solver='auto', 'gram' or 'sketch'.")
+        return self.stream_bytes(n_features, n_targets)
+
+    def require_rows(self, n_rows: int | None, n_columns: int) -> None:
+        """Raise ValueError unless data of this size has as many components."""
+        if n_rows == 0:
+            raise NoWeightError
+        bound = n_columns if n_rows is None else min(n_rows, n_columns)
+        # Errors of more components than there are repeat the last one.
+        if self.n_components > bound and not self._of_folds:
+            features = f"n_features={n_columns}"
+            # The first words are scikit-learn's, for code that looks for them.
+            raise ValueError(
+                f"`n_components` upper bound is {bound}. Got {self.n_components} instead. Reduce `n_components`. "
+                f"The bound is {features if n_rows is None else f'the smaller of n_samples={n_rows} and {features}'}."
+            )
+
+    def _sketch_rows(self) -> int:
+        if self.sketch_size is None:
+            return max(_SKETCH_SIZE, _SKETCH_SIZE_PER_COMPONENT * self.n_components)
+        if self.sketch_size <= self.n_components:
+            raise ValueError(f"sketch_size={self.sketch_size} must be more than {self.parameter}={self.n_components}.")
+        return self.sketch_size
+
+
+@dataclass
+class Fitted:
+    """What a fit has left. It is replaced as a whole, so that results never mix two of them.
+
+    Attributes
+    ----------
+    head : RegressionHead or ClassifierHead
+        What y is.
+    solver : str
+        The solver in use: "multipass", "gram" or "sketch".
+    n_components, scale
+        What to solve with.
+    stream : Buffered, Folds or None
+        The streaming state; None after reads of the data again.
+    n_rows_read : int
+        Number of training samples, if there is no stream.
+    solution : Solution or None
+        Computed when it is first asked for.
+    """
+
+    head: Head
+    solver: str
+    n_components: int
+    scale: bool
+    stream: Any
+    n_rows_read: int = 0
+    solution: Solution | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training samples."""
+        return int(self.n_rows_read if self.stream is None else self.stream.n_rows)
+
+    def require_stream(self, method: str) -> Any:
+        """Return the streaming state; raise ValueError if there is none for a method that needs it."""
+        if self.stream is None:
+            raise ValueError(
+                f"{method} needs a streaming state, and fit with solver='multipass' keeps none: "
+                "fit with solver='gram' or 'sketch', or use partial_fit from the start."
+            )
+        return self.stream
+
+    def solved(self) -> Solution:
+        """Return the solution for the rows so far, solving for it if that has not been done."""
+        if self.solution is None:
+            state = self.stream.current()
+            solution = Solution.of(state, state, self.n_components, scale=self.scale)
+            warn_of_small_sketch(state, solution)
+            self.solution = solution
+        return self.solution
+
+    def after(self, stream: Any, head: Head | None = None) -> Self:
+        """Return what is left with another stream, and perhaps more classes."""
+        return replace(self, stream=stream, head=head or self.head, solution=None)
+
+    def alike(self, model: Any) -> dict[str, Any]:
+        """Return what models must have in common to be merged."""
+        state = self.require_stream("merge").state
+        return {
+            "the class": type(model).__name__,
+            "n_components": self.n_components,
+            "scale": self.scale,
+            "solver_": self.solver,
+            "forgetting": state.forgetting,
+            "sketch_size": getattr(state, "size", None),
+            "n_features_in_": model.n_features_in_,
+            **self.head.alike,
+        }
+
+
+def fit_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], **how: Any) -> Any:
+    """Fit a model to rows, forgetting what it was before.
+
+    Parameters
+    ----------
+    model : estimator
+        It is as it was if anything fails.
+    opened : callable
+        ``open_values`` or ``open_labels``.
+    data : tuple
+        X, y and weights as the caller has them.
+    **how
+        What else ``opened`` takes; and ``journal``, with which exact reads of a source resume where it ends.
+    """
+    journal: Journal | None = how.pop("journal", None)
+    settings = Settings.of(model)
+    with unchanged_on_failure(model):
+        vars(model).pop("_fitted", None)
+        again = not settings.in_one_read
+        with opened(model, *data, None, again=again, batch_size=model.batch_size, **how) as (rows, head):
+            settings.require_rows(rows.n_rows, rows.n_columns)
+            with located_errors(rows):
+                fitted = _reread(rows, head, settings, journal) if again else _absorbed(rows, head, settings)
+            settings.require_rows(fitted.n_rows, rows.n_columns)
+        fitted.solved()
+        model._fitted = fitted
+    return model
+
+
+def _reread(rows: TrainingRows, head: Head, settings: Settings, journal: Journal | None) -> Fitted:
+    """Return what exact reads of the rows leave."""
+    # Between the reads of large data, BLAS's idle threads would spin on the cores that the next read needs.
+    with single_threaded_blas() if rows.compiled else nullcontext():
+        planned = settings.n_components + 1
+        gram = MultipassGram(rows, forgetting=settings.forgetting, planned_reads=planned, journal=journal)
+        # Of rows that are elsewhere, the number is not known earlier.
+        settings.require_rows(rows.n_rows, rows.n_columns)
+        solution = Solution.of(gram.moments, gram, settings.n_components, scale=settings.scale)
+    n_rows = rows.n_rows or 0
+    return Fitted(head, "multipass", settings.n_components, settings.scale, None, n_rows, solution)
+
+
+def _absorbed(rows: TrainingRows, head: Head, settings: Settings, before: Fitted | None = None) -> Fitted:
+    """Return what one read leaves, after rows before if there were any."""
+    stream = settings.new_stream(rows) if before is None else settings.continued(before.stream)
+    if isinstance(rows, CollectionRows):
+        n_bytes = settings.stream_bytes(rows.n_columns, rows.n_targets)
+        empty = settings.new_stream(rows)
+        learnt = rows.absorbed(empty, _absorb_block, state_bytes=n_bytes, by_number=False)
+        stream = learnt if before is None else stream.merged(learnt, later=True)
+    else:
+        stream = absorb(stream, rows)
+    solver = settings.streaming_solver(rows.n_columns) if before is None else before.solver
+    return Fitted(head, solver, settings.n_components, settings.scale, stream)
+
+
+def absorb(stream: Any, rows: TrainingRows) -> Any:
+    """Return a stream with all rows."""
+    for block in track(rows.blocks(), "read 1 of 1", rows.n_rows, lambda block: block.n_rows):
+        stream = stream.with_rows(block.X, block.Y, block.weight)
+    return stream
+
+
+def _absorb_block(stream: Any, rows: TrainingRows, _first_row: int, _columns: dict[str, Any]) -> Any:
+    return absorb(stream, rows)
+
+
+def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], **how: Any) -> Any:
+    """Add rows to a model. If that fails it is as it was, and if none of them has a weight.
+
+    ``opened``, ``data`` and ``how`` are as of :func:`fit_rows`.
+    """
+    before: Fitted | None = vars(model).get("_fitted")
+    if before is None and model.solver == "multipass":
+        raise ValueError(
+            "solver='multipass' reads the data several times: for partial_fit use solver='gram' or 'sketch'."
+        )
+    if before is not None:
+        before.require_stream("partial_fit")
+    model._validate_params()
+    settings = Settings.of(model)
+    with remembered_classes(model, how), unchanged_on_failure(model):
+        head = None if before is None else before.head
+        with opened(model, *data, head, batch_size=model.batch_size, **how) as (rows, head):
+            if before is None and rows.n_rows == 0:
+                raise NoWeightError
+            with located_errors(rows):
+                fitted = _absorbed(rows, head, settings, before)
+        model._fitted = fitted
+    return model
+
+
+def merge_models(model: Any, other: Any, kind: Any, *, later: bool) -> Any:
+    """Add to a model all rows of another one of the same kind; either may have classes that the other has not."""
+    if not isinstance(other, kind):
+        raise TypeError(f"Only another {kind.__name__} can be merged, not {type(other).__name__}.")
+    mine, theirs = model._require_fitted(), other._require_fitted()
+    here, there = mine.alike(model), theirs.alike(other)
+    for name, value in here.items():
+        if value != there[name]:
+            raise ValueError(f"Only models that are alike can be merged: {name} is {value} here, {there[name]} there.")
+    if list(getattr(model, "feature_names_in_", [])) != list(getattr(other, "feature_names_in_", [])):
+        raise ValueError("Only models with the same feature names in the same order can be merged.")
+    head = mine.head.united(theirs.head)
+    own, added = (fitted.head.extended(head, fitted.stream) for fitted in (mine, theirs))
+    model._fitted = mine.after(own.merged(added, later=later), head)
+    return model
+
+
+@contextmanager
+def remembered_classes(model: Any, how: dict[str, Any]) -> Iterator[None]:
+    """Do nothing if no row has a weight, but remember the classes that were given: later calls need not repeat them."""
+    is_new = "_fitted" not in vars(model)
+    to_come = vars(model).pop("_classes_to_come", None)
+    if is_new and how.get("classes", 0) is None:
+        how["classes"] = to_come
+    try:
+        yield
+    except NoWeightError:
+        if is_new and how.get("classes") is not None:
+            model._classes_to_come = how["classes"]
+
+
+def warn_of_small_sketch(state: Gram | Sketch, solution: Solution) -> None:
+    """Warn if a sketch is too small for the components it is solved for."""
+    errors: Float64Array = solution.subspace_error
+    too_large = errors > _LARGEST_SUBSPACE_ERROR
+    if isinstance(state, Sketch) and too_large.any():
+        good = int(np.argmax(too_large))
+        warn_user(
+            f"sketch_size={state.size} is small for this data: only the first {good} of {len(errors)} components are "
+            "likely to be close to those of an exact fit (see subspace_error_). Use a larger sketch_size, or fewer "
+            "components."
+        )

@@ -1,0 +1,24 @@
+"""Rows in blocks, as methods learn from them: of arrays, of sources, and of Dask collections.
+
+All three are :class:`TrainingRows`, with two abilities: to be read, block by block, and to be reduced where they are.
+"""
+
+from .arrays import ArrayRows
+from .blocks import Block, Part, TrainingRows
+from .collections import CollectionRows, is_collection
+from .sources import SourceRows, by_blocks, require_alone, require_target, reread, validate_source
+
+__all__ = [
+    "ArrayRows",
+    "Block",
+    "CollectionRows",
+    "Part",
+    "SourceRows",
+    "TrainingRows",
+    "by_blocks",
+    "is_collection",
+    "require_alone",
+    "require_target",
+    "reread",
+    "validate_source",
+]

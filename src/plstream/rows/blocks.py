@@ -1,0 +1,138 @@
+"""Blocks of rows, and what methods need of rows that come in blocks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.progress import track
+from .._core.threads import ordered_map
+from .._core.types import Float64Array, Rows
+
+
+class Block(NamedTuple):
+    """Some rows: X as the caller has it, Y in float64 with one column per response, and weights or None.
+
+    Of labels, Y is one column with the numbers of the classes. It stands for one response per class, which is one for
+    the rows of the class and zero for all others, but that is never written out.
+    """
+
+    X: Rows
+    Y: Float64Array
+    weight: Float64Array | None
+    compiled: bool = False
+    """Whether to use compiled loops: X is dense, and part of something large."""
+    n_classes: int = 0
+    """Number of classes, if Y is of labels."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_targets(self) -> int:
+        """Number of responses."""
+        return self.n_classes or int(self.Y.shape[1])
+
+    @property
+    def classes(self) -> NDArray[np.intp]:
+        """The classes of the rows, by number."""
+        return self.Y[:, 0].astype(np.intp)
+
+    def present(self) -> Block:
+        """Return the block without its rows of weight zero: such a row counts as absent."""
+        if self.weight is None or (self.weight > 0).all():
+            return self
+        rows = np.flatnonzero(self.weight > 0)
+        return self._replace(X=self.X[rows], Y=self.Y[rows], weight=self.weight[rows])
+
+    def weighted(self, class_weight: Float64Array | None) -> Block:
+        """Return the block with weights times those of the classes."""
+        if class_weight is None:
+            return self
+        weight = class_weight[self.classes]
+        return self._replace(weight=weight if self.weight is None else self.weight * weight)
+
+    def aged(self, forgetting: float, n_later: int = 0) -> Block:
+        """Return the block with the weights it has when its last row, and ``n_later`` rows more, have been seen."""
+        if forgetting >= 1.0:
+            return self.present()
+        age = np.arange(n_later + self.n_rows - 1, n_later - 1, -1, dtype=np.float64)
+        factor: Float64Array = forgetting**age
+        return self._replace(weight=factor if self.weight is None else self.weight * factor).present()
+
+
+class Mergeable(Protocol):
+    """What is known of some rows."""
+
+    def merge(self, other: Any) -> Self:
+        """Add what is known of other rows."""
+
+    def shrink(self, factor: float) -> None:
+        """Let the rows weigh less."""
+
+
+Part = TypeVar("Part", bound=Mergeable)
+
+
+class TrainingRows(ABC):
+    """Rows with numbers for y, to be learnt from once or several times.
+
+    Attributes
+    ----------
+    n_rows : int or None
+        Number of rows, those of weight zero not counted; None if it is known only after a read.
+    n_columns, n_targets : int
+        Number of features and of responses.
+    n_classes : int
+        Number of classes, if y is of labels, else 0.
+    compiled : bool
+        Whether the rows are dense and too many to be held in memory: then compiled loops are used.
+    in_memory : bool
+        Whether the rows are dense, and few enough to be copied as a whole.
+    """
+
+    n_rows: int | None
+    n_columns: int
+    n_targets: int
+    n_classes: int = 0
+    compiled: bool = False
+    in_memory: bool = False
+    # Blocks that may be worked on at a time, if memory is taken for them.
+    _under_way: int | None = None
+
+    @abstractmethod
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """Read the rows once, in blocks, from the beginning of one of them on."""
+
+    def parts(
+        self, work: Callable[[Block], Part], forgetting: float, label: str, start: int = 0
+    ) -> Iterator[tuple[Part, int]]:
+        """Read the rows once, and yield what ``work`` makes of them, in order, with the number of rows that are done.
+
+        Weights are as seen from the last row of all. Rows that are elsewhere yield one part, that of all of them.
+        """
+        assert self.n_rows is not None
+        blocks = self.aged_blocks(forgetting, start)
+        results = ordered_map(lambda block: (work(block[0]), block[1]), blocks, self._under_way)
+        return track(results, label, self.n_rows - start, lambda part: part[1])
+
+    def require_finite(self) -> None:  # noqa: B027
+        """Raise ValueError that says where the first number is that is not finite, if blocks do not know."""
+
+    def aged_blocks(self, forgetting: float, start: int = 0) -> Iterator[tuple[Block, int]]:
+        """Yield the blocks that have rows, and the number of rows read for each."""
+        assert self.n_rows is not None
+        n_later, n_read = self.n_rows - start, 0
+        for block in self.blocks(start):
+            n_later -= block.n_rows
+            n_read += block.n_rows
+            present = block.aged(forgetting, n_later)
+            if present.n_rows:
+                yield present, n_read
+                n_read = 0

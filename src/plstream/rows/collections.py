@@ -1,0 +1,321 @@
+"""Rows of a Dask collection: they stay where they are, and what is made of every block there is merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _num_samples
+
+from .._core.labels import as_labels
+from .._core.tiles import SMALL_BYTES
+from .._core.types import Array, Rows
+from .._core.validation import NoWeightError, located_errors, validate_rows
+from ..data import Source
+from ..distributed import LoadedBlock, Remote, collection_of, is_collection, lazily, rows_of
+from .blocks import Block, Part, TrainingRows
+
+__all__ = ["CollectionRows", "apply_lazily", "is_collection"]
+
+_NO_ROWS = "X has no rows, or none with a positive weight: pass at least one."
+_SMALLER = "use smaller chunks or fewer threads a worker"
+
+Stream = TypeVar("Stream", bound="MergedStream")
+
+
+class MergedStream(Protocol):
+    """What rows in one read are taken in by."""
+
+    def merged(self, other: Any, *, later: bool = False) -> Self:
+        """Return a stream of these rows and those of another one."""
+
+    def without_waiting(self) -> Self:
+        """Return a stream of the same rows, none of which waits."""
+
+
+class Reader(Protocol):
+    """Makes training rows of X, y and weights, in this process or in that of a worker."""
+
+    def rows(self, features: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> AbstractContextManager[TrainingRows]:
+        """Return the rows, checked for the columns of ``features``, to be read once."""
+
+
+class CollectionRows(TrainingRows):
+    """The rows of a Dask collection.
+
+    Each read is one computation. What comes to this process is what all blocks come to together.
+
+    Parameters
+    ----------
+    X, y, sample_weight : Dask collections
+        See :class:`plstream.distributed.Collection`.
+    **columns : Dask collections
+        What else there is of each row, such as its group.
+
+    Attributes
+    ----------
+    reader : Reader
+        Makes numbers of what is in the blocks, on the workers. To be set before the first read.
+    """
+
+    reader: Reader
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None, **columns: Any) -> None:
+        self.collection: Remote = collection_of(X, y, sample_weight=sample_weight, **columns)
+        self.n_columns, self.feature_names, self.n_targets, self.target_is_vector = self.collection.layout
+        self.name = self.collection.name
+        self.n_rows: int | None = None
+        self.features = _Features.of(self.n_columns, self.feature_names)
+
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """Raise TypeError: the rows do not come here."""
+        raise TypeError("The rows of a Dask collection are read by its workers: pass the blocks one after another.")
+
+    def parts(
+        self, work: Callable[[Block], Part], forgetting: float, label: str, start: int = 0
+    ) -> Iterator[tuple[Part, int]]:
+        """Yield the merged parts of all blocks, from one read."""
+        blocks = self.collection.blocks
+        vector = 8 * self.n_columns
+        # Small blocks are centred in a copy, and of large ones as much is worked on at a time.
+        blocks.require_room(2 * SMALL_BYTES + 8 * vector, vector * (self.n_targets + 6), _SMALLER)
+        blocks.hold_if_few(self.n_rows if blocks.n_rows is None else sum(blocks.n_rows))
+        reading = _Reading(self.collection.names, self.features, self.reader, work, forgetting)
+        counted = blocks.reduce(reading, _MergedParts(forgetting), label)
+        if counted is None:
+            raise ValueError(_NO_ROWS)
+        self.n_rows = counted[1]
+        yield counted
+
+    def absorbed(
+        self,
+        empty: Stream,
+        absorb: Callable[[Stream, TrainingRows, int, dict[str, Any]], Stream],
+        *,
+        state_bytes: int,
+        by_number: bool,
+    ) -> Stream:
+        """Return a stream of all rows, in one read.
+
+        Parameters
+        ----------
+        empty : object
+            A stream without rows.
+        absorb : callable
+            Returns a stream with the rows of a block, given the number of the first of them and the other columns.
+        state_bytes : int
+            Bytes that a stream takes, with all that is held for a moment only.
+        by_number : bool
+            Whether ``absorb`` needs to know the number of the first row of a block, which may take a read to find out.
+        """
+        blocks = self.collection.blocks
+        blocks.require_room(state_bytes, state_bytes // 3, f"{_SMALLER}, or solver='sketch'")
+        first_rows = self._first_rows() if by_number else None
+        absorbing = _Absorbing(self.collection.names, self.features, self.reader, empty, absorb, first_rows)
+        stream: Stream | None = blocks.reduce(absorbing, _merged_streams, "read 1 of 1")
+        if stream is None:
+            raise self._no_rows()
+        return stream
+
+    def label_counts(self) -> tuple[Array, Array]:
+        """Return all labels, and the weight of the rows of each, from a read without X."""
+        targets = self.collection.targets
+        counts = targets.reduce(_LabelCounts(self.collection.names), _added_counts, "labels")
+        if counts is None:
+            raise self._no_rows()
+        return counts  # type: ignore[no-any-return]
+
+    def first_y(self) -> Array:
+        """Return the y of the first row."""
+        return self.collection.targets.first(_first_y)  # type: ignore[no-any-return]
+
+    def _first_rows(self) -> Array:
+        """Return how many rows with a weight come before each block, from a read of their own if that is not known."""
+        names, n_rows = self.collection.names, self.collection.blocks.n_rows
+        if n_rows is None or "sample_weight" in names:
+            counts = self.collection.targets.reduce(_RowCounts(names), dict.__or__, "rows counted") or {}
+            n_rows = [counts.get(number, 0) for number in range(max(counts, default=0) + 1)]
+        return np.cumsum([0, *n_rows])
+
+    def _no_rows(self) -> ValueError:
+        return (NoWeightError if "sample_weight" in self.collection.names else ValueError)(_NO_ROWS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        # At once, and not when an error that refers to them is forgotten.
+        self.collection.blocks.let_go()
+
+
+def apply_lazily(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Any:
+    """Return ``function`` of the rows of a Dask collection, to be computed when it is needed."""
+    if isinstance(X, Remote):
+        raise TypeError("OnWorkers is for fit and partial_fit: pass the source itself.")
+    known: Any = estimator
+    m = known.n_features_in_
+    if hasattr(X, "_meta_nonempty"):
+        rows = validate_rows(estimator, X._meta_nonempty, reset=False)
+    else:
+        width = m if isinstance(X, list | tuple) else X.shape[-1]
+        validate_rows(_Features.of(m, None), np.zeros((1, int(width))), reset=False)
+        rows = np.zeros((1, m), getattr(X, "dtype", np.float64))
+    names = getattr(known, "feature_names_in_", None)
+    sample = function(rows)
+    return lazily(X, _Applied(_Features.of(m, names), function, sample[:0]).rows, sample)
+
+
+class _Features(BaseEstimator):
+    """What of a model it takes to check the columns of X."""
+
+    @classmethod
+    def of(cls, n_features: int, names: Any) -> _Features:
+        """Return the columns of a model."""
+        features = cls()
+        features.n_features_in_ = n_features
+        if names is not None:
+            features.feature_names_in_ = np.asarray(names, dtype=object)
+        return features
+
+
+@dataclass(frozen=True)
+class _Applied:
+    """Applies a function to checked rows; handles empty blocks."""
+
+    features: _Features
+    function: Callable[[Rows], Array]
+    nothing: Array
+
+    def rows(self, X: Any) -> Array:
+        """Return the function of rows."""
+        return self.function(validate_rows(self.features, X, reset=False)) if _num_samples(X) else self.nothing
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """What blocks, of X, y and named columns, come to."""
+
+    names: Sequence[str]
+
+    def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
+        total = None
+        for block in blocks:
+            X, y, *others = rows_of(block)
+            columns = dict(zip(self.names, others, strict=True))
+            if self._n_present(X, y, columns):
+                total = self._add(total, block.number, X, y, columns)
+            # Before the next one is made.
+            del block, X, y, others, columns
+        return total
+
+    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+        """Return the total with a block that has rows."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _n_present(X: Any, y: Any, columns: dict[str, Any]) -> int:
+        """Return the number of rows that have a weight; raise ValueError unless all columns have one entry per row."""
+        n = X.count() if isinstance(X, Source) else _num_samples(X)
+        for name, column in (("y", y), *columns.items()):
+            if np.ndim(column) and _num_samples(column) != n:
+                raise ValueError(f"X has {n} rows and {name} has {_num_samples(column)}: cut both at the same rows.")
+        weight = columns.get("sample_weight")
+        return n if weight is None else int(np.count_nonzero(np.broadcast_to(np.asarray(weight), n)))
+
+
+@dataclass(frozen=True)
+class _Reading(_Fold):
+    """Adds up what the work on each block comes to, and counts rows; the weights are as seen from the last of them."""
+
+    features: _Features
+    reader: Reader
+    work: Callable[[Block], Any]
+    forgetting: float
+
+    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+        merge = _MergedParts(self.forgetting)
+        weight = columns.get("sample_weight")
+        with self.reader.rows(self.features, X, y, weight) as rows, located_errors(rows):
+            for block in rows.blocks():
+                part = self.work(block.aged(self.forgetting)), block.n_rows
+                total = part if total is None else merge(total, part)
+        return total
+
+
+@dataclass(frozen=True)
+class _Absorbing(_Fold):
+    """Lets a stream take in the rows of blocks."""
+
+    features: _Features
+    reader: Reader
+    empty: Any
+    absorb: Callable[[Any, TrainingRows, int, dict[str, Any]], Any]
+    first_rows: Array | None
+
+    def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
+        stream = super().__call__(blocks)
+        # A state travels, and rows do not.
+        return None if stream is None else stream.without_waiting()
+
+    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+        stream = self.empty if total is None else total
+        first_row = 0 if self.first_rows is None else int(self.first_rows[number])
+        weight = columns.pop("sample_weight", None)
+        with self.reader.rows(self.features, X, y, weight) as rows, located_errors(rows):
+            return self.absorb(stream, rows, first_row, columns)
+
+
+@dataclass(frozen=True)
+class _LabelCounts(_Fold):
+    """Finds all labels, and the weight of the rows of each."""
+
+    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+        if isinstance(X, Source):
+            counted = X.label_counts()
+        else:
+            labels, where = np.unique(as_labels(y, "A classifier", warn=False), return_inverse=True)
+            weight = np.broadcast_to(columns.get("sample_weight", 1.0), len(where))
+            counted = labels, np.bincount(where, weight)
+        return counted if total is None else _added_counts(total, counted)
+
+
+def _added_counts(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    labels, where = np.unique(np.concatenate([first[0], second[0]]), return_inverse=True)
+    return labels, np.bincount(where, np.concatenate([first[1], second[1]]))
+
+
+@dataclass(frozen=True)
+class _RowCounts(_Fold):
+    """Counts the rows of each block that have a weight."""
+
+    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+        return {**(total or {}), number: self._n_present(X, y, columns)}
+
+
+@dataclass(frozen=True)
+class _MergedParts:
+    """Merges parts with their counts of rows: with every row after it, what is known of a row weighs less."""
+
+    forgetting: float
+
+    def __call__(self, first: tuple[Part, int], second: tuple[Part, int]) -> tuple[Part, int]:
+        part = deepcopy(first[0])
+        if self.forgetting < 1.0:
+            part.shrink(self.forgetting ** second[1])
+        part.merge(second[0])
+        return part, first[1] + second[1]
+
+
+def _merged_streams(first: Any, second: Any) -> Any:
+    return first.merged(second, later=True)
+
+
+def _first_y(block: LoadedBlock) -> Array:
+    X, y = rows_of(block)[:2]
+    target: Array = np.asarray(next(X.blocks())[1] if isinstance(X, Source) else y)
+    return target[:1]
