@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plstream import CIPLS, IncrementalPLS, load, open_source, save
-from plstream._core.errors import needed
+from plstream._core.errors import import_optional
 from plstream._core.urls import local_path, redacted, shown
 from plstream._core.warnings import warn_user
 from plstream.data import DataError
@@ -148,7 +148,7 @@ CALLS = {
     "weights": lambda url: read_weights(url, ["a"]),
     "data sets": load_tasks,
     "results": lambda url: Results(url, 0, Settings()),
-    "package": lambda url: needed("no_such_package", f"Reading {shown(url)}"),
+    "package": lambda url: import_optional("no_such_package", f"Reading {shown(url)}"),
 }
 
 

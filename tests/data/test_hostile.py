@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plstream import IncrementalPLS, open_source
-from plstream._core.errors import needed
+from plstream._core.errors import import_optional
 
 from .hostile import CASES, X
 
@@ -83,4 +83,4 @@ def test_kinds_of_data():
 def test_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match=r"Reading d.h5 needs the package h5py: pip install plstream\[io\]"):
-        needed("h5py", "Reading d.h5")
+        import_optional("h5py", "Reading d.h5")

@@ -38,7 +38,7 @@ def shortened(text: str | bytes) -> str:
 
 
 @contextmanager
-def damage_told(where: str, problem: str = "is damaged or cut off") -> Iterator[None]:
+def wrap_library_errors(where: str, problem: str = "is damaged or cut off") -> Iterator[None]:
     """Raise DataError for whatever a library raises inside: what bytes lead to which error, only the library knows."""
     try:
         yield
@@ -51,10 +51,10 @@ def damage_told(where: str, problem: str = "is damaged or cut off") -> Iterator[
         raise DataError(f"{where} {problem}: {lines[0][:_LONGEST_REASON].rstrip('.')}.") from None
 
 
-def each(items: Iterator[Item], where: str) -> Iterator[Item]:
+def wrap_iteration(items: Iterator[Item], where: str) -> Iterator[Item]:
     """Yield the items of a library's iterator, whose errors are of the data."""
     while True:
-        with damage_told(where):
+        with wrap_library_errors(where):
             found = next(items, None)
         if found is None:
             return
@@ -63,7 +63,7 @@ def each(items: Iterator[Item], where: str) -> Iterator[Item]:
         del found
 
 
-def needed(module: str, what: str, extra: str = "io") -> Any:
+def import_optional(module: str, what: str, extra: str = "io") -> Any:
     """Import a module that only some work needs, and that comes with an extra of this package."""
     try:
         return import_module(module)

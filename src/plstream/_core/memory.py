@@ -25,12 +25,12 @@ def require_memory(needed: int, purpose: str) -> None:
     available = available_bytes()
     if available is not None and needed > available:
         raise MemoryError(
-            f"{purpose} needs about {in_words(needed)} of memory, and there are {in_words(available)}: "
+            f"{purpose} needs about {format_bytes(needed)} of memory, and there are {format_bytes(available)}: "
             "use less data, or a machine with more."
         )
 
 
-def in_words(n_bytes: int) -> str:
+def format_bytes(n_bytes: int) -> str:
     """Return a number of bytes with its unit."""
     return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 10**9 else f"{n_bytes / 1e6:,.1f} MB"
 

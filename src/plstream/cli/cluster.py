@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
 
-from .._core.errors import needed
+from .._core.errors import import_optional
 from ..data import Source
 from .errors import tell
 from .methods import Method, reads_again
@@ -37,7 +37,7 @@ def require_for_cluster(method: Method, source: Source, **unused: Any) -> None:
 @contextmanager
 def workers_of(address: str) -> Iterator[None]:
     """Let Dask use the workers of a scheduler, or of a cluster of processes for the time being."""
-    distributed = needed("distributed", "A fit on a cluster", "distributed")
+    distributed = import_optional("distributed", "A fit on a cluster", "distributed")
     local = _LOCAL.fullmatch(address)
     if local is None:
         if not _ADDRESS.fullmatch(address):

@@ -100,7 +100,7 @@ def _of_data(
     exclude: list[str] | None,
     **options: Any,
 ) -> dict[str, Any]:
-    from .._core.memory import in_words
+    from .._core.memory import format_bytes
     from ..data.columns import listed
     from .progress import shown
 
@@ -112,7 +112,7 @@ def _of_data(
         "data": source.name,
         "rows": f"{n_rows:,}",
         "features": f"{source.n_columns:,} of {source.dtype}",
-        "in memory": in_words(n_rows * source.n_columns * source.dtype.itemsize),
+        "in memory": format_bytes(n_rows * source.n_columns * source.dtype.itemsize),
     }
     if source.feature_names is not None:
         facts["names"] = listed(source.feature_names)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
-from .._core.errors import needed
+from .._core.errors import import_optional
 from .._core.types import Array
 from .._core.urls import local_path
 from ..files import replacing
@@ -117,7 +117,8 @@ class ParquetWriter:
     """A table of columns, with a row group for each block."""
 
     def __init__(self, file: BinaryIO, names: list[str]) -> None:
-        self._arrow, self._parquet = needed("pyarrow", "Parquet"), needed("pyarrow.parquet", "Parquet")
+        self._arrow = import_optional("pyarrow", "Parquet")
+        self._parquet = import_optional("pyarrow.parquet", "Parquet")
         self._file, self._names = file, names
         self._writer: Any = None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.base import clone, is_classifier
 
-from .._core.memory import in_words, require_memory
+from .._core.memory import format_bytes, require_memory
 from .._core.tiles import SMALL_BYTES
 from ..data import Source
 from ..estimators._base import PLSBase
@@ -40,13 +40,13 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
     if state + least > memory:
         advice = _what_would_do(model, source, memory - least, one_pass=one_pass, classes=classes, needed=state + least)
         raise ValueError(
-            f"{in_words(memory)} of memory are not enough, for the model takes {in_words(state)} and rows at least "
-            f"{in_words(least)}: {advice}."
+            f"{format_bytes(memory)} of memory are not enough, for the model takes {format_bytes(state)} and rows at "
+            f"least {format_bytes(least)}: {advice}."
         )
     source.limit(memory - state)
     errors.tell(
-        f"memory: {in_words(state)} for the model and {in_words(source.bytes_under_way)} for blocks of "
-        f"{source.block_rows:,} rows, at most, of {in_words(memory)}"
+        f"memory: {format_bytes(state)} for the model and {format_bytes(source.bytes_under_way)} for blocks of "
+        f"{source.block_rows:,} rows, at most, of {format_bytes(memory)}"
     )
 
 

@@ -159,12 +159,12 @@ def _known_methods(names: list[str], experiments: list[Experiment]) -> list[str]
 
 def _show_plan(parts: list[Part], jobs: int) -> None:
     """Say what will be run, how long that takes and how much memory, and what is less than was asked for."""
-    from .._core.memory import in_words
+    from .._core.memory import format_bytes
     from ..experiments.plan import in_time, planned_seconds
 
     for part in parts:
         size = f"{len(part.methods)} methods, {part.n_splits} split(s)"
-        cost = f"about {in_time(planned_seconds([part], jobs))}, {in_words(part.largest_memory)} a cell"
+        cost = f"about {in_time(planned_seconds([part], jobs))}, {format_bytes(part.largest_memory)} a cell"
         typer.echo(f"{part.experiment.name}, {part.task.name}: {size}; {cost}")
         if part.note:
             typer.echo(f"  only {part.note}")

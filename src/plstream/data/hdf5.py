@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._core.errors import DataError, damage_told, each, needed, usable_dtype
+from .._core.errors import DataError, import_optional, usable_dtype, wrap_iteration, wrap_library_errors
 from .._core.types import Array
 from .columns import listed
 from .numpy_files import mapped_array
@@ -35,9 +35,9 @@ class Hdf5Table(Matrix):
     def rows(self, start: int, step: int) -> Iterator[Array]:
         """Yield rows, read from the file."""
         with opened(self.path) as file:
-            with damage_told(self.where):
+            with wrap_library_errors(self.where):
                 dataset = file[self.key].asstr() if self._is_text else file[self.key]
-            yield from each(self.slices(dataset, start, step), self.where)
+            yield from wrap_iteration(self.slices(dataset, start, step), self.where)
 
 
 class Hdf5Mapped(Mapped):
@@ -53,19 +53,19 @@ class Hdf5Mapped(Mapped):
 
 def open_hdf5(path: Path, key: str | None) -> Table:
     """Open a dataset: the one named, or else the only one."""
-    with opened(path) as file, damage_told(str(path)):
+    with opened(path) as file, wrap_library_errors(str(path)):
         keys = dataset_keys(file)
         if key is None and len(keys) == 1:
             key = keys[0]
         key = None if key is None else key.strip("/")
-        if key is not None and isinstance(file.get(key), needed("h5py", f"Reading {path}").Dataset):
+        if key is not None and isinstance(file.get(key), import_optional("h5py", f"Reading {path}").Dataset):
             keys.append(key)
         if key is None or key not in keys:
             asked = "Say which dataset of" if key is None else f"There is no dataset {key!r} in"
             raise DataError(f"{asked} {path}: it has {listed(keys) or 'none'}.")
         dataset, where = file[key], f"{path}:{key}"
         require_shape(where, dataset.shape or (0,))
-        is_text = needed("h5py", f"Reading {path}").check_string_dtype(dataset.dtype) is not None
+        is_text = import_optional("h5py", f"Reading {path}").check_string_dtype(dataset.dtype) is not None
         if not is_text:
             usable_dtype(dataset.dtype, where)
         in_one_piece = dataset.chunks is None and not (is_text or dataset.external or dataset.is_virtual)
@@ -78,8 +78,8 @@ def open_hdf5(path: Path, key: str | None) -> Table:
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
     """Open an HDF5 file."""
-    h5py = needed("h5py", f"Reading {path}")
-    with damage_told(str(path), "is not an HDF5 file, or damaged"):
+    h5py = import_optional("h5py", f"Reading {path}")
+    with wrap_library_errors(str(path), "is not an HDF5 file, or damaged"):
         file = h5py.File(path, "r", rdcc_nbytes=_CACHE_BYTES)
     with file:
         yield file
@@ -87,7 +87,7 @@ def opened(path: Path) -> Iterator[Any]:
 
 def dataset_keys(group: Any) -> list[str]:
     """Return the names of all datasets, with those of their groups."""
-    h5py = needed("h5py", "HDF5")
+    h5py = import_optional("h5py", "HDF5")
     keys: list[str] = []
     group.visititems(lambda name, item: keys.append(name) if isinstance(item, h5py.Dataset) else None)
     return keys

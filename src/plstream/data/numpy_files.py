@@ -16,7 +16,7 @@ from typing import IO, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
-from .._core.errors import DataError, beginning, damage_told, usable_dtype
+from .._core.errors import DataError, beginning, usable_dtype, wrap_library_errors
 from .._core.types import Array
 from .columns import listed
 from .table import Mapped, Matrix, Table, require_shape
@@ -68,7 +68,7 @@ class Header(NamedTuple):
 def read_header(file: IO[bytes], where: str) -> Header:
     """Read the header of an array, and leave the file where its numbers begin."""
     begin = file.tell()
-    with damage_told(where, "is not a NumPy array"):
+    with wrap_library_errors(where, "is not a NumPy array"):
         # Version 3 differs only in the names of fields.
         read = _HEADERS.get(npy.read_magic(file), npy.read_array_header_2_0)
         shape, fortran_order, dtype = read(file)
@@ -85,7 +85,7 @@ class NpzMember(Matrix):
     def __init__(self, path: Path, member: str, size: int) -> None:
         where = f"{path}:{member}"
         self.path, self.member = path, member
-        with damage_told(where), zipfile.ZipFile(path) as archive, archive.open(f"{member}.npy") as file:
+        with wrap_library_errors(where), zipfile.ZipFile(path) as archive, archive.open(f"{member}.npy") as file:
             self.header = read_header(file, where)
         self.header.require(where, size)
         if self.header.fortran_order and len(self.header.shape) == 2:
@@ -101,7 +101,7 @@ class NpzMember(Matrix):
         row_bytes = self.header.dtype.itemsize * self.n_columns
         step = max(1, min(step, _PIECE_BYTES // row_bytes))
         with ExitStack() as opened:
-            with damage_told(self.where):
+            with wrap_library_errors(self.where):
                 archive = opened.enter_context(zipfile.ZipFile(self.path))
                 file = opened.enter_context(archive.open(f"{self.member}.npy"))
             self._skip(file, self.header.offset + min(start, self.n_rows) * row_bytes)
@@ -116,7 +116,7 @@ class NpzMember(Matrix):
             n -= len(self._read(file, min(n, self.room // 4, _PIECE_BYTES)))
 
     def _read(self, file: IO[bytes], n: int) -> bytes:
-        with damage_told(self.where, "is damaged"):
+        with wrap_library_errors(self.where, "is damaged"):
             data = file.read(n)
         if len(data) < n:
             raise DataError(f"{self.where} is cut off.")
@@ -136,7 +136,7 @@ def mapped_array(
 
 def members(path: Path) -> dict[str, zipfile.ZipInfo]:
     """Return the arrays in a .npz file by name."""
-    with damage_told(str(path), "is not a .npz file, or damaged"), zipfile.ZipFile(path) as archive:
+    with wrap_library_errors(str(path), "is not a .npz file, or damaged"), zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
     return {info.filename.removesuffix(".npy"): info for info in infos if info.filename.endswith(".npy")}
 
@@ -155,7 +155,7 @@ def open_npz(path: Path, key: str | None) -> Table:
         raise DataError(f"{path}:{key} is encrypted: save it without a password.")
     if info.compress_type != zipfile.ZIP_STORED:
         return NpzMember(path, key, info.file_size)
-    with damage_told(str(path)), path.open("rb") as file:
+    with wrap_library_errors(str(path)), path.open("rb") as file:
         file.seek(info.header_offset)
         local = file.read(_LOCAL_HEADER_BYTES)
     if len(local) < _LOCAL_HEADER_BYTES or local[:4] != b"PK\x03\x04":

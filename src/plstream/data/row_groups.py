@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.errors import DataError, damage_told, each, needed
+from .._core.errors import DataError, import_optional, wrap_iteration, wrap_library_errors
 from .._core.types import Array
 from .reading import GrowingArray, NoRoomError, temporary_array
 from .table import Piece
@@ -136,9 +136,9 @@ class ParquetTable(GroupedTable):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.where = str(path)
-        self._parquet = needed("pyarrow.parquet", f"Reading {path}")
+        self._parquet = import_optional("pyarrow.parquet", f"Reading {path}")
         self._metadata: Any = None
-        with damage_told(self.where), self._open() as file:
+        with wrap_library_errors(self.where), self._open() as file:
             schema, self._metadata = file.schema_arrow, file.metadata
             counts = [self._metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
         super().__init__(str(path), schema)
@@ -162,10 +162,10 @@ class ParquetTable(GroupedTable):
 
     def group(self, number: int, names: list[str], step: int) -> Iterator[Any]:
         """Yield the batches of a row group."""
-        with damage_told(self.where):
+        with wrap_library_errors(self.where):
             file = self._open()
         with file:
-            yield from each(file.iter_batches(step, row_groups=[number], columns=names), self.where)
+            yield from wrap_iteration(file.iter_batches(step, row_groups=[number], columns=names), self.where)
 
     def _open(self) -> Any:
         # Without pre_buffer=False all of a row group is read before the first of its rows. And what a file says of its
@@ -181,13 +181,13 @@ class IpcFileTable(GroupedTable):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.where = str(path)
-        self._pa = needed("pyarrow", f"Reading {path}")
-        with damage_told(self.where), self._pa.memory_map(str(path)) as file:
+        self._pa = import_optional("pyarrow", f"Reading {path}")
+        with wrap_library_errors(self.where), self._pa.memory_map(str(path)) as file:
             schema = self._pa.ipc.open_file(file).schema
         super().__init__(str(path), schema)
         # Lists are handed out as they are in the file.
         self.slow = self._list is None
-        with damage_told(self.where), self._open(self._cheapest()) as reader:
+        with wrap_library_errors(self.where), self._open(self._cheapest()) as reader:
             counts = [reader.get_batch(number).num_rows for number in range(reader.num_record_batches)]
         self._ends = np.cumsum(counts).tolist()
         self.n_rows = self._ends[-1] if counts else 0
@@ -202,7 +202,7 @@ class IpcFileTable(GroupedTable):
 
     def group(self, number: int, names: list[str], step: int) -> Iterator[Any]:
         """Yield a record batch."""
-        with damage_told(self.where), self._open(names if self._is_compressed else None) as reader:
+        with wrap_library_errors(self.where), self._open(names if self._is_compressed else None) as reader:
             batch = reader.get_batch(number)
         yield batch
 

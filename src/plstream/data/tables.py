@@ -17,7 +17,7 @@ from typing import IO, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.errors import DataError, beginning, damage_told, each, needed, shortened
+from .._core.errors import DataError, beginning, import_optional, shortened, wrap_iteration, wrap_library_errors
 from .._core.types import Array
 from .columns import listed
 from .table import Piece, Table, rows_of
@@ -39,8 +39,8 @@ class ArrowTable(Table):
     """Record batches, however they come."""
 
     def __init__(self, where: str, schema: Any) -> None:
-        self._types = needed("pyarrow", f"Reading {where}").types
-        with damage_told(where):
+        self._types = import_optional("pyarrow", f"Reading {where}").types
+        with wrap_library_errors(where):
             # Names need not be text.
             names = schema.names
         twice = [name for name in names if names.count(name) > 1] if _has_twins(names) else []
@@ -104,10 +104,10 @@ class ArrowTable(Table):
         dtype = self.dtype_of(features) if len(features) else np.dtype(np.float64)
         for begin, batch in batches:
             # Before it is, nothing in it is known to be within its bounds.
-            with damage_told(self.where):
+            with wrap_library_errors(self.where):
                 batch.validate(full=True)
             for first in range(max(0, start - begin), batch.num_rows, step):
-                with damage_told(self.where):
+                with wrap_library_errors(self.where):
                     piece = self._piece(batch.slice(first, step), features, targets, dtype, begin + first)
                 yield piece
                 del piece
@@ -200,13 +200,13 @@ class IpcStreamTable(ArrowTable):
 
     def __init__(self, file: Path | IO[bytes], where: str) -> None:
         self.where = where
-        self._pa = needed("pyarrow", f"Reading {where}")
+        self._pa = import_optional("pyarrow", f"Reading {where}")
         self.rereadable = isinstance(file, Path) and not file.is_fifo()
         self.path = file if isinstance(file, Path) and self.rereadable else None
         self._is_own = isinstance(file, Path) and not self.rereadable
         self._file: Any = file.open("rb") if isinstance(file, Path) and self._is_own else file
         try:
-            with damage_told(self.where):
+            with wrap_library_errors(self.where):
                 reader = self._open()
         except DataError as error:
             if _FILE_NOT_STREAM in str(error):
@@ -226,7 +226,7 @@ class IpcStreamTable(ArrowTable):
     def batches(self, names: list[str], start: int, step: int) -> Iterator[tuple[int, Any]]:
         """Yield all batches that are not before the row."""
         end = 0
-        with damage_told(self.where):
+        with wrap_library_errors(self.where):
             found = self._pieces_of(self._open()) if self._unread is None else self._unread
         for batch in found if self._first is None else chain([self._first], found):
             end += batch.num_rows
@@ -236,7 +236,7 @@ class IpcStreamTable(ArrowTable):
             del batch
 
     def _pieces_of(self, reader: Any) -> Iterator[Any]:
-        yield from each(iter(reader), self.where)
+        yield from wrap_iteration(iter(reader), self.where)
         if self._is_own:
             self._file.close()
 

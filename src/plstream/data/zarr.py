@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._core.errors import DataError, damage_told, each, needed
+from .._core.errors import DataError, import_optional, wrap_iteration, wrap_library_errors
 from .._core.types import Array
 from .columns import listed
 from .files import file_identity
@@ -28,7 +28,7 @@ class ZarrTable(Matrix):
 
     def __init__(self, path: Path, key: str | None) -> None:
         self.path = path
-        with opened(path) as root, damage_told(str(path)):
+        with opened(path) as root, wrap_library_errors(str(path)):
             array, where = _array_in(root, path, key)
             # Text is of Python objects in version 2, and of a type of its own in version 3.
             is_text = array.dtype.kind == "T" or (array.dtype.kind == "O" and array.ndim == 1)
@@ -50,9 +50,9 @@ class ZarrTable(Matrix):
     def rows(self, start: int, step: int) -> Iterator[Array]:
         """Yield rows, read from the store."""
         with opened(self.path) as root:
-            with damage_told(self.where):
+            with wrap_library_errors(self.where):
                 array, _ = _array_in(root, self.path, self.key)
-            yield from each(self.slices(array, start, step), self.where)
+            yield from wrap_iteration(self.slices(array, start, step), self.where)
 
 
 def is_store(path: Path) -> bool:
@@ -63,9 +63,9 @@ def is_store(path: Path) -> bool:
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
     """Open the array or the group at the top of a store."""
-    zarr = needed("zarr", f"Reading {path}")
+    zarr = import_optional("zarr", f"Reading {path}")
     is_zip = path.is_file()
-    with damage_told(str(path), "is not a Zarr store, or damaged"):
+    with wrap_library_errors(str(path), "is not a Zarr store, or damaged"):
         store: Any = zarr.storage.ZipStore(str(path), mode="r") if is_zip else str(path)
         root = zarr.open(store, mode="r")
     try:

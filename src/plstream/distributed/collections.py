@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from .._core.errors import needed
+from .._core.errors import import_optional
 from .._core.warnings import warn_user
 from .graph import Graph, Key, LoadedBlock, is_future
 from .remote import RemoteBlocks
@@ -51,7 +51,7 @@ def is_frame(X: Any) -> bool:
 
 def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
     """Return the optimised tasks of collections or of delayed blocks, and the keys of the blocks of each."""
-    dask = needed("dask", "A Dask collection", "distributed")
+    dask = import_optional("dask", "A Dask collection", "distributed")
     collections = tuple(collection.optimize() if is_frame(collection) else collection for collection in collections)
     keys = [list(dask.core.flatten(_keys(collection))) for collection in collections]
     arrays = [i for i, collection in enumerate(collections) if not (are_delayed(collection) or is_frame(collection))]
@@ -208,7 +208,7 @@ def _like(column: Any, X: Any, n_rows: list[int] | None, name: str) -> Any:
             f"{name} is no Dask collection, and how many rows the blocks of X have is not known: pass {name} in the "
             "same blocks, or call X.compute_chunk_sizes() first."
         )
-    da = needed("dask.array", "A Dask collection", "distributed")
+    da = import_optional("dask.array", "A Dask collection", "distributed")
     values = np.asarray(column)
     _require_rows(len(values), n_rows, name)
     return da.from_array(values, chunks=(tuple(n_rows), *((n,) for n in values.shape[1:])))

@@ -7,7 +7,7 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from .._core.errors import needed
+from .._core.errors import import_optional
 from ..data import DataError, Source
 from .collections import Layout, Remote
 from .graph import Rows
@@ -53,7 +53,7 @@ class OnWorkers(Remote):
             raise DataError(f"{source.name} is not a file, which workers could open: pass a Dask array or files.")
         if not source.n_targets:
             raise ValueError(f"{source.name} has no target: open it with target=.")
-        needed("dask", "A fit on workers", "distributed")
+        import_optional("dask", "A fit on workers", "distributed")
         self.source = source
         self.name = source.name
         self.names = ()

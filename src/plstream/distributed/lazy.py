@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.errors import needed
+from .._core.errors import import_optional
 from .._core.types import Array
 from .collections import are_delayed, in_whole_rows, is_frame
 
@@ -19,7 +19,7 @@ def lazily(X: Any, function: Callable[[Any], Array], sample: Array) -> Any:
     """
     X = in_whole_rows(X)
     if are_delayed(X):
-        delayed = needed("dask", "A list of delayed blocks", "distributed").delayed
+        delayed = import_optional("dask", "A list of delayed blocks", "distributed").delayed
         return [delayed(function)(block) for block in X]
     meta = np.empty((0, *sample.shape[1:]), sample.dtype)
     if is_frame(X):

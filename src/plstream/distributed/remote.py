@@ -7,7 +7,7 @@ from math import ceil, log2
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from .._core.memory import in_words
+from .._core.memory import format_bytes
 from .graph import (
     Graph,
     Held,
@@ -107,9 +107,9 @@ class RemoteBlocks:
         self._needed = threads * (2 * self._largest_block + work) + waiting * state
         if usable is not None and self._needed > usable:
             raise MemoryError(
-                f"A worker with {threads} thread(s) needs about {in_words(self._needed)}: for each of them two chunks "
-                f"of up to {in_words(self._largest_block)} and {in_words(work)} to work on one, and {waiting} states "
-                f"of {in_words(state)}; it may take {in_words(usable)}: {advice}."
+                f"A worker with {threads} thread(s) needs about {format_bytes(self._needed)}: for each of them two "
+                f"chunks of up to {format_bytes(self._largest_block)} and {format_bytes(work)} to work on one, and "
+                f"{waiting} states of {format_bytes(state)}; it may take {format_bytes(usable)}: {advice}."
             )
 
     def hold_if_few(self, n_rows: int | None) -> None:

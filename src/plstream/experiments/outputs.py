@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._core.errors import needed
+from .._core.errors import import_optional
 from .._core.progress import track
 from ..files.files import replacing
 from .figures import Picture, pictures_of
@@ -50,7 +50,7 @@ def write_outputs(results: dict[str, Any], folder: str | os.PathLike[str]) -> Ou
     pictures: list[Picture] = []
     missing = ""
     try:
-        needed("matplotlib", "Drawing figures", "plot")
+        import_optional("matplotlib", "Drawing figures", "plot")
     except ImportError as error:
         missing = str(error)
     else:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._core.memory import available_bytes, in_words
+from .._core.memory import available_bytes, format_bytes
 from .._core.progress import track
 from .._core.threads import single_threaded_blas
 from .catalogue import TIME, Experiment
@@ -222,8 +222,8 @@ def _part(
     for method in wanted:
         if room is not None and memory[method] > room:
             skipped[method] = (
-                f"not run, because it needs about {in_words(memory[method])} of memory, and there are {in_words(room)} "
-                "for each cell of those at a time"
+                f"not run, because it needs about {format_bytes(memory[method])} of memory, and there are "
+                f"{format_bytes(room)} for each cell of those at a time"
             )
     wanted = tuple(method for method in wanted if method not in skipped)
     n_splits = 1 if experiment.one_split else min(folds or len(task.splits), len(task.splits))

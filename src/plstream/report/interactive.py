@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.errors import needed
+from .._core.errors import import_optional
 
 # Enough for a drawing. More digits would make pages several times as large.
 _DIGITS = 6
@@ -73,7 +73,7 @@ def scripts() -> tuple[str, ...]:
     ImportError
         If Plotly is not installed.
     """
-    library = needed("plotly.offline", "A page with interactive figures", "report").get_plotlyjs()
+    library = import_optional("plotly.offline", "A page with interactive figures", "report").get_plotlyjs()
     own = files(__package__).joinpath("drawing.js").read_text(encoding="utf-8")
     # As browsers read it, for they compare hashes.
     return tuple(text.replace("\r\n", "\n").replace("</script", "<\\/script") for text in (library, own))

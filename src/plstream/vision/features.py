@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.errors import DataError
-from .._core.memory import in_words
+from .._core.memory import format_bytes
 from .._core.progress import track
 from .._core.threads import ordered_map
 from .._core.types import Array
@@ -205,5 +205,5 @@ def _check(path: Path, dtype: str, **counts: int | None) -> None:
 def _require_room(path: Path, n_bytes: int) -> None:
     free = shutil.disk_usage(path.resolve().parent).free
     if n_bytes > free:
-        reason = f"It will have {in_words(n_bytes)} more, and the disk has room for {in_words(free)}"
+        reason = f"It will have {format_bytes(n_bytes)} more, and the disk has room for {format_bytes(free)}"
         raise OSError(errno.ENOSPC, reason, str(path))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .._core.errors import DataError, needed
+from .._core.errors import DataError, import_optional
 from ..data.columns import listed
 from ..data.files import require_readable
 
@@ -22,7 +22,7 @@ def graph_up_to(path: str | os.PathLike[str], layer: str | None) -> tuple[bytes,
     layer : str or None
         The name of an output, or of any other tensor. None is the only output.
     """
-    onnx = needed("onnx", f"Reading {path}", "vision")
+    onnx = import_optional("onnx", f"Reading {path}", "vision")
     require_readable(Path(path))
     try:
         model = onnx.load(path)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.errors import DataError, needed
+from .._core.errors import DataError, import_optional
 from .finding import Content
 
 RESAMPLING = ("lanczos", "bicubic", "bilinear", "box")
@@ -52,7 +52,7 @@ class Preprocessing:
 
     def __call__(self, content: Content, where: str) -> NDArray[np.float32]:
         """Return the numbers of an image, as (3, height, width)."""
-        Image = needed("PIL.Image", "Reading images", "vision")
+        Image = import_optional("PIL.Image", "Reading images", "vision")
         height, width = self.size
         small = read_image(content, where).resize((width, height), getattr(Image.Resampling, self.resample.upper()))
         mean, std = np.array(self.mean), np.array(self.std)
@@ -73,7 +73,7 @@ def read_image(content: Content, where: str) -> Any:
     where : str
         The name of the image, for messages.
     """
-    Image, ImageOps = (needed(name, "Reading images", "vision") for name in ("PIL.Image", "PIL.ImageOps"))
+    Image, ImageOps = (import_optional(name, "Reading images", "vision") for name in ("PIL.Image", "PIL.ImageOps"))
     if isinstance(content, DataError):
         raise content
     try:
@@ -100,7 +100,7 @@ def _require_pixels(image: Any, where: str) -> None:
 
 
 def _in_rgb(image: Any, where: str) -> Any:
-    Image = needed("PIL.Image", "Reading images", "vision")
+    Image = import_optional("PIL.Image", "Reading images", "vision")
     if image.mode.startswith("I"):
         # Conversion by Pillow would clip at 255.
         return Image.fromarray(_in_8_bits(np.asarray(image), where)).convert("RGB")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.errors import needed
+from .._core.errors import import_optional
 from .._core.threads import blas_threads
 from .._core.types import Array
 from ..data.source import DEFAULT_MEMORY
@@ -56,7 +56,7 @@ class Network:
         if pool not in POOLING:
             raise ValueError(f"pool={pool!r} is not one of {', '.join(POOLING)}.")
         self.name, self.layer, self.pool = name, layer, pool
-        self._runtime = needed("onnxruntime", "Computing features", "vision")
+        self._runtime = import_optional("onnxruntime", "Computing features", "vision")
         self._session = self._opened(graph, threads)
         self._hash = sha256(graph).hexdigest()
         self._dtype, self._fixed_batch, self._channels_last, self.size = self._input(size)

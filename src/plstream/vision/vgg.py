@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.errors import DataError, needed
+from .._core.errors import DataError, import_optional
 from .._core.types import Array
 from .weights import read_weights
 
@@ -60,7 +60,7 @@ def vgg16(weights: str | os.PathLike[str] | Mapping[str, Array], layer: str = "c
     >>> from plstream.vision import vgg16
     >>> graph = vgg16("vgg16.safetensors", layer="pool5")  # doctest: +SKIP
     """
-    onnx = needed("onnx", "Building VGG16", "vision")
+    onnx = import_optional("onnx", "Building VGG16", "vision")
     if layer not in _NUMBERS:
         raise ValueError(f"layer={layer!r} is not one of {', '.join(VGG16_LAYERS)}.")
     layers = VGG16_LAYERS[: VGG16_LAYERS.index(layer) + 1]
