@@ -15,8 +15,8 @@ from plstream._core.errors import import_optional
 from plstream._core.urls import local_path, redacted, shown
 from plstream._core.warnings import warn_user
 from plstream.data import DataError
+from plstream.data.objects import open_array
 from plstream.data.source import Source
-from plstream.data.stream import MemoryTable
 from plstream.experiments.datasets import load_tasks
 from plstream.experiments.results import Results, read
 from plstream.experiments.settings import Settings
@@ -179,8 +179,7 @@ def test_a_folder_may_be_named_like_a_scheme(tmp_path, monkeypatch):
 @pytest.mark.parametrize("url", URLS)
 def test_sources_and_what_is_made_of_them(url):
     """As they are when data is read from such a place."""
-    table = MemoryTable(X, where=shown(url))
-    source = Source(table, np.arange(3), np.arange(0))
+    source = Source(open_array(X, where=shown(url)), np.arange(3), np.arange(0))
     assert SECRET not in repr(source)
     assert SECRET not in source.name
     assert SECRET not in str(DataError(f"{source.name} is damaged: no host for {shown(url)}"))

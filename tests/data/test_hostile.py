@@ -40,7 +40,7 @@ def test_fewer_rows_than_a_file_says_it_has(tmp_path):
     source = open_source(tmp_path / "d.parquet")
     assert [len(block) for block, _ in source.blocks(9)] == []
     for n_rows in (3, 5):
-        source._table.n_rows = n_rows
+        source._reader.n_rows = n_rows
         with pytest.raises(ValueError, match=rf"d.parquet is damaged: it says that it has {n_rows} rows, and has 4\."):
             list(source.blocks())
 

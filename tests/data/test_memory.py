@@ -40,7 +40,7 @@ import ctypes, gc, json, os, sys, time
 from collections import deque
 from pathlib import Path
 from plstream import open_source
-from plstream.data import delimited, hdf5, ndjson, numpy_files, row_groups, zarr
+from plstream.data import arrow_files, delimited, hdf5, ndjson, numpy_files, zarr
 
 def status():
     lines = (line.split() for line in Path('/proc/self/status').read_text().splitlines())

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from plstream import open_source
-from plstream.data import DataError, row_groups
+from plstream.data import DataError
+from plstream.data.arrow import ArrowReader
 from plstream.data.reading import GrowingArray, NoRoomError
 
 pa = pytest.importorskip("pyarrow")
@@ -35,14 +36,14 @@ def write(path, table, group_rows):
 @pytest.fixture
 def turns(monkeypatch):
     """Let groups be too large, and count those that go through a temporary file."""
-    monkeypatch.setattr(row_groups.GroupedTable, "_held_at_most", 500)
-    numbers, turn = [], row_groups.GroupedTable._turn
+    monkeypatch.setattr(ArrowReader, "_held_at_most", 500)
+    numbers, turn = [], ArrowReader._turn
 
     def counting(self, turned, number, *arguments):
         numbers.append(number)
         return turn(self, turned, number, *arguments)
 
-    monkeypatch.setattr(row_groups.GroupedTable, "_turn", counting)
+    monkeypatch.setattr(ArrowReader, "_turn", counting)
     return numbers
 
 

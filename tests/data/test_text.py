@@ -101,8 +101,8 @@ def test_text_is_never_mistaken_for_something_else(tmp_path_factory, names):
 )
 def test_header(lines, names, tmp_path):
     (tmp_path / "d.csv").write_text("\n".join(lines))
-    table = open_source(tmp_path / "d.csv", columns=0)._table
-    assert table.names == (None if names is None else tuple(names))
+    reader = open_source(tmp_path / "d.csv", columns=0)._reader
+    assert reader.names == (None if names is None else tuple(names))
 
 
 def test_header_can_be_given(tmp_path):
@@ -138,12 +138,9 @@ QUOTED = ['1,"a"', '2,"b\nc"', '3,"d""\ne"', "4,f", "", "  ", '5,"\n\n"']
 @settings(max_examples=60, deadline=None)
 def test_records_are_the_same_however_little_room_there_is(lines, room):
     content = "1,x\n" * 6 + "\n".join(lines)
-    table = delimited.CsvTable(io.BytesIO(content.encode()), "the text", header=False)
-    # The first records have been read to see what they hold.
-    table._unread = None
-    table._file.seek(0)
-    table.room = room
-    found = [table._fields(record) for group in table._groups() for record in group]
+    reader = delimited.CsvReader(io.BytesIO(content.encode()), "the text", header=False)
+    reader.room = room
+    found = [reader._fields(record) for group in reader._groups() for record in group]
     assert found == [row for row in csv.reader(io.StringIO(content)) if "".join(row).strip()]
 
 
@@ -200,7 +197,7 @@ def test_wide_records_are_parsed_as_they_come(tmp_path, monkeypatch):
     rows = np.arange(400 * 500).reshape(400, 500)
     np.savetxt(tmp_path / "d.csv", rows, fmt="%d", delimiter=",")
     source = open_source(tmp_path / "d.csv", columns=[7, 3])
-    largest = max(len(X) for X, _ in source._table.pieces(np.array([7, 3]), np.empty(0, np.intp), 0, 1 << 16))
+    largest = max(len(X) for X, _ in source._reader.pieces(np.array([7, 3]), np.empty(0, np.intp), 0, 1 << 16))
     assert largest < 100
     np.testing.assert_array_equal(read(source), rows[:, [7, 3]])
 

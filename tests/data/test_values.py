@@ -83,10 +83,10 @@ def test_chunks_that_there_is_no_room_for_are_read_in_parts(tmp_path):
     rows = np.random.default_rng(0).normal(size=(3000, 40))
     with h5py.File(tmp_path / "d.h5", "w") as file:
         file.create_dataset("X", data=rows, chunks=(1000, 10), compression="gzip")
-    table = open_source(tmp_path / "d.h5")._table
-    table.room = 1 << 18
+    reader = open_source(tmp_path / "d.h5")._reader
+    reader.room = 1 << 18
     nothing = np.empty(0, np.intp)
-    pieces = [X for X, _ in table.pieces(np.arange(40), nothing, 0, 1000)]
+    pieces = [X for X, _ in reader.pieces(np.arange(40), nothing, 0, 1000)]
     assert max(X.nbytes for X in pieces) <= 1 << 16
     np.testing.assert_array_equal(np.concatenate(pieces), rows)
 
@@ -115,7 +115,7 @@ def test_whole_chunks_are_read_once(tmp_path):
         file["link"] = h5py.SoftLink("/X")
         file["nothing"] = h5py.Empty("f8")
     source = open_source(tmp_path / "d.h5", key="X", batch_size=7)
-    assert [len(rows) for rows in source._table.rows(0, 7)] == [100, 100]
+    assert [len(rows) for rows in source._reader.rows(0, 7)] == [100, 100]
     np.testing.assert_array_equal(rows_and_labels(source)[0], rows)
     np.testing.assert_array_equal(rows_and_labels(open_source(f"{tmp_path / 'd.h5'}:link"))[0], rows)
     with pytest.raises(DataError, match="no rows"):

@@ -2,6 +2,7 @@
 
 from .._core.errors import DataError
 from .opening import open_source, text_columns
+from .reader import XY
 from .source import Source
 
-__all__ = ["DataError", "Source", "open_source", "text_columns"]
+__all__ = ["XY", "DataError", "Source", "open_source", "text_columns"]

@@ -6,15 +6,14 @@ import csv
 import io
 import re
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.errors import DataError, shortened
 from .._core.types import Array
-from .table import Piece, pick, rows_of
-from .text import Record, TextTable
+from .reader import XY, Columns, OpenOptions, Reader, pick, side_by_side
+from .text import Record, TextReader
 
 # Whole numbers below this one are exact in float64.
 _LARGEST_EXACT = 2**53
@@ -29,7 +28,17 @@ _KINDS = ["", "i", "f", "U"]
 _MISSING = {"", "na", "n/a", "null", "none", "?", "-"}
 
 
-class CsvTable(TextTable):
+def open_csv(file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader:
+    """Open CSV, with a comma between fields unless the caller says otherwise."""
+    return CsvReader(file, where, delimiter=options.delimiter or ",", header=options.header).open()
+
+
+def open_tsv(file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader:
+    """Open TSV, with a tab between fields unless the caller says otherwise."""
+    return CsvReader(file, where, delimiter=options.delimiter or "\t", header=options.header).open()
+
+
+class CsvReader(TextReader):
     """Lines of fields with a delimiter between them, some of them perhaps quoted.
 
     Parameters
@@ -43,25 +52,26 @@ class CsvTable(TextTable):
         second line has a number.
     """
 
-    format: ClassVar[str] = "csv"
-
     def __init__(self, file: Path | IO[bytes], where: str, *, delimiter: str = ",", header: bool | None = None) -> None:
-        self.delimiter = delimiter
+        super().__init__(file, where)
+        self.delimiter, self.header = delimiter, header
         # A field that begins with a quotation mark, and whether it ends with one; elsewhere they have no meaning.
         begin = b"(?<![^\n" + re.escape(delimiter.encode()) + b'])"'
         self._quoted = re.compile(begin + b'(?:[^"]++|"")*+("|\\Z)')
-        super().__init__(file, where)
+        self._arrow = _arrow_csv()
+        # What the columns hold.
+        self.kinds: list[str] = []
+
+    def _find_columns(self) -> None:
         first = [self._fields(record) for record in self._sample[:2]]
-        if header is None:
-            header = _looks_like_header(first)
+        header = _looks_like_header(first) if self.header is None else self.header
         self._header_records = int(header)
         if header:
             self.names = tuple(name.strip() for name in first[0])
         if len(self._sample) == self._header_records:
-            raise DataError(f"{where} has no rows, only a header.")
+            raise DataError(f"{self.where} has no rows, only a header.")
         self.n_columns = len(first[0])
         self.kinds = self._kinds()
-        self._arrow = _arrow_csv()
 
     def _kinds(self) -> list[str]:
         """Return what the columns hold, by the first records, of which only one is taken apart at a time."""
@@ -72,7 +82,7 @@ class CsvTable(TextTable):
                 kinds = [max(pair, key=_KINDS.index) for pair in zip(kinds, map(_kind, fields), strict=True)]
         return [kind or "f" for kind in kinds]
 
-    def dtype_of(self, columns: NDArray[np.intp], *, text: bool = False) -> np.dtype[Any]:
+    def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
         """Return float64: that is what text is read as."""
         kinds = {self.kinds[column] for column in columns}
         if text and kinds == {"U"}:
@@ -82,7 +92,7 @@ class CsvTable(TextTable):
             raise self._what_is_wrong(self._sample[self._header_records :], text_columns, 0)
         return np.dtype(np.float64)
 
-    def parse(self, records: list[Record], features: NDArray[np.intp], targets: NDArray[np.intp], row: int) -> Piece:
+    def parse(self, records: list[Record], features: Columns, targets: Columns, row: int) -> XY:
         """Parse by Arrow or else by NumPy; if neither can, find out what is wrong."""
         numbers = [int(column) for column in (*features, *targets) if self.kinds[column] != "U"]
         texts = [int(column) for column in targets if self.kinds[column] == "U"]
@@ -110,7 +120,7 @@ class CsvTable(TextTable):
             return 8 * len(text) + 160 * records + 128 * fields
         return 4 * len(text) + 80 * records + 20 * fields + _ARROW_COLUMN_BYTES * self.n_columns
 
-    def _numeric_targets(self, values: Array, targets: NDArray[np.intp], row: int) -> Array:
+    def _numeric_targets(self, values: Array, targets: Columns, row: int) -> Array:
         """Return integers if the first rows have such, and all of these are."""
         y = np.ascontiguousarray(pick(values, np.arange(len(targets)), as_target=True))
         if any(self.kinds[column] != "i" for column in targets) or not (y == np.round(y)).all():
@@ -150,7 +160,7 @@ class CsvTable(TextTable):
             return None
         columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
         split = len(numbers)
-        values = rows_of(columns[:split], np.dtype(np.float64)) if split else np.empty((table.num_rows, 0))
+        values = side_by_side(columns[:split], np.dtype(np.float64)) if split else np.empty((table.num_rows, 0))
         return values, [np.char.strip(column.astype(str)) for column in columns[split:]]
 
     def _by_numpy(

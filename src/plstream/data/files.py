@@ -1,8 +1,9 @@
-"""Files: what kind they are, what identifies them, and bytes from them, decompressed, as they come."""
+"""Files: their order, what kind they are, what identifies them, and bytes from them, decompressed, as they come."""
 
 from __future__ import annotations
 
 import gzip
+import re
 import stat
 import zlib
 from collections.abc import Iterator
@@ -20,10 +21,23 @@ _SAMPLES = 32
 _SAMPLE_BYTES = 1 << 12
 
 
+def natural_order(path: Path) -> list[Any]:
+    """Return a key that puts part 2 before part 10."""
+    return [*(int(text) if text.isdecimal() else text for text in re.split(r"(\d+)", str(path))), str(path)]
+
+
 def file_identity(path: Path) -> tuple[str, int, int, str]:
-    """Return the name, the size, the time of the last change and a hash of some parts, the first and last included."""
+    """Return the name, the size, the time of the last change and a hash of some parts, the first and last included.
+
+    Of a folder, the hash is one of the names, sizes and times of all files in it.
+    """
     status = path.stat()
     digest = sha256()
+    if path.is_dir():
+        files = [(file, file.stat()) for file in sorted(path.rglob("*")) if file.is_file()]
+        known = [(str(file.relative_to(path)), found.st_size, found.st_mtime_ns) for file, found in files]
+        digest.update(repr(known).encode())
+        return path.name, len(files), 0, digest.hexdigest()
     with path.open("rb") as file:
         last = max(0, status.st_size - _SAMPLE_BYTES)
         for number in range(_SAMPLES):

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.errors import DataError, shortened
 from .._core.types import Array
 from .columns import listed
-from .table import Piece
-from .text import Record, TextTable
+from .reader import XY, Columns, OpenOptions, Reader, are_neighbours
+from .text import Record, TextReader
 
 
-class NdjsonTable(TextTable):
+def open_ndjson(file: Path | IO[bytes], where: str, _options: OpenOptions) -> Reader:
+    """Open NDJSON."""
+    return NdjsonReader(file, where).open()
+
+
+class NdjsonReader(TextReader):
     """A JSON value a line: an array of numbers, or an object of named numbers, or of one array and named targets."""
 
-    format: ClassVar[str] = "ndjson"
+    # The name of the array of an object, if that has one, and the first record.
+    _key: str | None = None
+    _first: Any = None
 
-    def __init__(self, file: Path | IO[bytes], where: str) -> None:
-        super().__init__(file, where)
-        first = self._load([self._sample[0]], 0)[0]
-        self._key: str | None = None
+    def _find_columns(self) -> None:
+        where, first = self.where, self._load([self._sample[0]], 0)[0]
         if isinstance(first, list):
             self.n_columns = len(first)
         elif isinstance(first, dict):
@@ -42,7 +46,7 @@ class NdjsonTable(TextTable):
             raise DataError(f"{where} has no columns.")
         self._first = first
 
-    def dtype_of(self, columns: NDArray[np.intp], *, text: bool = False) -> np.dtype[Any]:
+    def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
         """Return float64: that is what numbers are read as."""
         values = [self._value(self._first, int(column), 0) for column in columns]
         if text and values and all(isinstance(value, str) for value in values):
@@ -52,7 +56,7 @@ class NdjsonTable(TextTable):
                 raise self._not_a_number(0, int(column), value)
         return np.dtype(np.float64)
 
-    def parse(self, records: list[Record], features: NDArray[np.intp], targets: NDArray[np.intp], row: int) -> Piece:
+    def parse(self, records: list[Record], features: Columns, targets: Columns, row: int) -> XY:
         """Parse all records at once."""
         values = self._load(records, row)
         X = self._numbers(values, features, row)
@@ -83,8 +87,8 @@ class NdjsonTable(TextTable):
                 raise DataError(f"In {self.where}, row {at}, there is no JSON value: {shortened(record)}.") from None
         return values
 
-    def _numbers(self, values: list[Any], features: NDArray[np.intp], row: int) -> Array:
-        everything = len(features) == self.n_columns and (np.diff(features) == 1).all()
+    def _numbers(self, values: list[Any], features: Columns, row: int) -> Array:
+        everything = len(features) == self.n_columns and are_neighbours(features)
         try:
             if self.names is not None:
                 chosen = [self.names[column] for column in features]
@@ -101,7 +105,7 @@ class NdjsonTable(TextTable):
             pass
         return self._numbers_one_by_one(values, features, row)
 
-    def _numbers_one_by_one(self, values: list[Any], features: NDArray[np.intp], row: int) -> Array:
+    def _numbers_one_by_one(self, values: list[Any], features: Columns, row: int) -> Array:
         rows = [
             [self._number(self._value(value, int(column), at), at, int(column)) for column in features]
             for at, value in enumerate(values, row)

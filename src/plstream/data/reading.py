@@ -18,7 +18,7 @@ import numpy as np
 from .._core.progress import still_waiting
 from .._core.tiles import LARGEST_BLOCK_BYTES
 from .._core.types import Array
-from .table import Piece
+from .reader import XY
 
 Item = TypeVar("Item")
 
@@ -37,7 +37,7 @@ def read_ahead(make: Callable[[], Iterator[Item]]) -> Iterator[Item]:
     An error in the thread is raised here, with its traceback. Closing the generator stops the thread, which closes the
     iterator.
     """
-    reader = _Reader(make)
+    reader = _ReadingThread(make)
     reader.start()
     try:
         while (entry := reader.next_entry()) is not None:
@@ -50,7 +50,7 @@ def read_ahead(make: Callable[[], Iterator[Item]]) -> Iterator[Item]:
         reader.stop()
 
 
-class _Reader(threading.Thread, Generic[Item]):
+class _ReadingThread(threading.Thread, Generic[Item]):
     """A thread that puts items into a queue. As a daemon it does not keep the interpreter from ending."""
 
     def __init__(self, make: Callable[[], Iterator[Item]]) -> None:
@@ -88,12 +88,12 @@ class _Reader(threading.Thread, Generic[Item]):
         self.join(PATIENCE_SECONDS)
 
 
-def regrouped(pieces: Iterable[Piece], start: int, rows: int, *, live: bool = False) -> Iterator[Piece]:
+def regrouped(pieces: Iterable[XY], start: int, rows: int, *, live: bool = False) -> Iterator[XY]:
     """Cut and join pieces that begin at row ``start`` to blocks that end where a multiple of ``rows`` does.
 
     Those of a ``live`` stream may end sooner, so as not to wait for what is yet to come.
     """
-    block = _Block(rows - start % rows)
+    block = _BlockBuffer(rows - start % rows)
     yielded_at = time.monotonic()
     for X, y in pieces:
         begin = 0
@@ -104,19 +104,19 @@ def regrouped(pieces: Iterable[Piece], start: int, rows: int, *, live: bool = Fa
                 yield block.rows()
             else:
                 yield X, y
-            block, begin, yielded_at = _Block(rows), end, time.monotonic()
+            block, begin, yielded_at = _BlockBuffer(rows), end, time.monotonic()
         if begin < len(X):
             block.add(X[begin:], None if y is None else y[begin:])
         # It is not needed while the next one is read.
         del X, y
         if live and block.n_rows and time.monotonic() - yielded_at > PATIENCE_SECONDS:
             yield block.rows()
-            block, yielded_at = _Block(rows), time.monotonic()
+            block, yielded_at = _BlockBuffer(rows), time.monotonic()
     if block.n_rows:
         yield block.rows()
 
 
-class _Block:
+class _BlockBuffer:
     """A block that pieces are copied into as they come: to join them in the end would take twice the memory."""
 
     def __init__(self, size: int) -> None:
@@ -136,7 +136,7 @@ class _Block:
         self._y = None if y is None else self._added(self._y, y)
         self.n_rows += len(X)
 
-    def rows(self) -> Piece:
+    def rows(self) -> XY:
         """Return the rows so far."""
         assert self._X is not None
         return self._X[: self.n_rows], None if self._y is None else self._y[: self.n_rows]

@@ -13,15 +13,14 @@ from contextlib import AbstractContextManager, nullcontext
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.errors import DataError
 from .files import GZIP, plain_bytes
+from .reader import XY, Columns, Reader
 from .reading import PATIENCE_SECONDS
-from .table import Piece, Table
 
 # Text that is read at a time, at most and at least.
 _READ_BYTES = 4 << 20
@@ -42,8 +41,8 @@ Record = Any
 """The bytes of a line, or the fields of a record that has quotation marks."""
 
 
-class TextTable(Table):
-    """Records of text, one after another.
+class TextReader(Reader):
+    """Records of text, one after another. Before anything else, it is opened.
 
     Parameters
     ----------
@@ -53,22 +52,50 @@ class TextTable(Table):
         What to call it in a message.
     """
 
+    # Records before the first row.
+    _header_records = 0
+
     def __init__(self, file: Path | IO[bytes], where: str) -> None:
         super().__init__(where, 0)
         self._file = file
         self.rereadable = isinstance(file, Path) and not file.is_fifo()
         self.path = file if isinstance(file, Path) and self.rereadable else None
         self._unread: Iterator[list[Record]] | None = None
-        sample = self._open_sample()
-        if not sample:
-            raise DataError(f"{where} has no rows.")
-        self._sample = sample
+        self._sample: list[Record] = []
+
+    def open(self) -> Self:
+        """Read the first records, which tell what the columns are; those of a pipe are kept to be read again."""
+        groups = self._records()
+        seen: list[list[Record]] = []
+        # A pipe may not have more for now.
+        n_bytes, enough = 0, _SAMPLE_RECORDS if self.rereadable else _FIRST_RECORDS
+        for records in groups:
+            seen.append(records)
+            self._sample += records
+            n_bytes += sum(len(self._as_bytes(record)) for record in records)
+            if len(self._sample) >= (enough if n_bytes < _SAMPLE_BYTES else _FIRST_RECORDS):
+                break
+        if self.rereadable:
+            groups.close()  # type: ignore[attr-defined]
+        else:
+            self._unread = chain(seen, groups)
+        if not self._sample:
+            raise DataError(f"{self.where} has no rows.")
+        del self._sample[_SAMPLE_RECORDS:]
+        first = [self._as_bytes(record) for record in self._sample[:_FIRST_RECORDS]]
+        self.beginning = sha256(b"\n".join(first)).hexdigest()[:16]
+        self._find_columns()
+        return self
 
     @abstractmethod
-    def parse(self, records: list[Record], features: NDArray[np.intp], targets: NDArray[np.intp], row: int) -> Piece:
+    def _find_columns(self) -> None:
+        """Set what the first records tell of the columns."""
+
+    @abstractmethod
+    def parse(self, records: list[Record], features: Columns, targets: Columns, row: int) -> XY:
         """Return the numbers of some records, the first of which is in the given row."""
 
-    def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
+    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
         """Yield rows, parsed as they are read; none, while a pipe is silent."""
         step, row = max(_LEAST_RECORDS, step), 0
         for records in self._groups():
@@ -86,36 +113,11 @@ class TextTable(Table):
             self.n_rows = sum(map(len, self._groups()))
         return self.n_rows
 
-    def _open_sample(self) -> list[Record]:
-        """Return the first records; those of a pipe are kept to be read again."""
-        groups = self._records()
-        sample: list[Record] = []
-        seen: list[list[Record]] = []
-        # A pipe may not have more for now.
-        n_bytes, enough = 0, _SAMPLE_RECORDS if self.rereadable else _FIRST_RECORDS
-        for records in groups:
-            seen.append(records)
-            sample += records
-            n_bytes += sum(len(self._as_bytes(record)) for record in records)
-            if len(sample) >= (enough if n_bytes < _SAMPLE_BYTES else _FIRST_RECORDS):
-                break
-        if self.rereadable:
-            groups.close()  # type: ignore[attr-defined]
-        else:
-            self._unread = chain(seen, groups)
-        return sample[:_SAMPLE_RECORDS]
-
     @property
     def bytes_at_most(self) -> int | None:
         """A number takes two bytes at least, with what is after it."""
         is_plain = self.path is not None and self.path.suffix.lower() != ".gz"
         return 4 * self.path.stat().st_size if self.path is not None and is_plain else None
-
-    @property
-    def beginning(self) -> str:
-        """A short text that changes with the first records."""
-        first = [self._as_bytes(record) for record in self._sample[:_FIRST_RECORDS]]
-        return sha256(b"\n".join(first)).hexdigest()[:16]
 
     def _as_bytes(self, record: Record) -> bytes:
         """Return a record as it is in the text."""
@@ -129,8 +131,6 @@ class TextTable(Table):
             yield records[skip:] if skip else records
             skip = max(0, skip - len(records))
             del records
-
-    _header_records = 0
 
     def _records(self) -> Iterator[list[Record]]:
         opened: AbstractContextManager[IO[bytes]]

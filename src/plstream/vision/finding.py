@@ -18,8 +18,7 @@ from typing import Any, TypeAlias
 
 from .._core.errors import DataError
 from .._core.urls import shown
-from ..data.files import exists, file_identity, require_readable
-from ..data.parts import natural_order
+from ..data.files import exists, file_identity, natural_order, require_readable
 
 IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 _TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")

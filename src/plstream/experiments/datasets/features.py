@@ -14,9 +14,11 @@ from ..._core.errors import DataError, usable_dtype
 from ..._core.memory import require_memory
 from ..._core.progress import track
 from ..._core.types import Array
+from ...data.array_reader import ArrayReader
 from ...data.columns import listed
-from ...data.numpy_files import NpyTable, members, open_npz
-from ...data.table import Mapped, Matrix
+from ...data.formats import open_file
+from ...data.numpy_files import members
+from ...data.reader import NO_COLUMNS, OpenOptions
 
 SUFFIXES = (".npy", ".npz")
 _BESIDE = ("y", "fold", "test", "pairs", "same")
@@ -113,17 +115,17 @@ def feature_files(folder: Path) -> list[Path]:
 
 def read_array(path: Path, key: str | None = None) -> Array:
     """Return an array of a .npy or .npz file, mapped if it is not compressed; nothing is ever unpickled."""
-    table = open_npz(path, key) if path.suffix == ".npz" else NpyTable(path)
-    if isinstance(table, Mapped):
-        return table.array
-    assert isinstance(table, Matrix)
-    assert table.n_rows is not None
-    shape = table.n_rows, table.n_columns
-    dtype = table.dtype_of(np.empty(0, np.intp), text=True)
-    require_memory(shape[0] * shape[1] * dtype.itemsize, f"{table.where}, {shape[0]:,} rows of {shape[1]:,} columns,")
+    reader = open_file(path, OpenOptions(key=key))
+    assert isinstance(reader, ArrayReader)
+    if reader.array is not None:
+        return reader.array
+    assert reader.n_rows is not None
+    shape = reader.n_rows, reader.n_columns
+    dtype = reader.dtype_of(NO_COLUMNS, text=True)
+    require_memory(shape[0] * shape[1] * dtype.itemsize, f"{reader.where}, {shape[0]:,} rows of {shape[1]:,} columns,")
     array = np.empty(shape, dtype)
-    _fill(array, table.rows(0, table.n_rows), path.name)
-    return array[:, 0] if table.is_vector else array
+    _fill(array, reader.rows(0, max(1, _BLOCK_BYTES // array[:1].nbytes)), path.name)
+    return array[:, 0] if reader.is_vector else array
 
 
 def read_lines(path: Path) -> list[str]:

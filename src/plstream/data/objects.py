@@ -5,48 +5,49 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from .._core.errors import DataError, usable_dtype
 from .._core.types import Array
-from .table import Mapped, Piece, Table, pick, require_shape, rows_of
+from .array_reader import ArrayReader, reader_of_array, require_shape
+from .reader import XY, Columns, Reader, pick, side_by_side
 
 _HASHED_BYTES = 1 << 22
 # Rows by which a stream that begins anew is known.
 _FIRST_ROWS = 5
 
 
-class MemoryTable(Mapped):
-    """An array in memory, or one that is mapped already."""
+def open_object(data: Any) -> Reader:
+    """Open an array, a frame, a table of Arrow or an iterable of blocks."""
+    if is_frame(data):
+        return FrameReader(data)
+    if type(data).__module__.startswith("pyarrow"):
+        from .arrow_files import open_arrow_table
 
-    format: ClassVar[str] = "array"
-
-    def __init__(self, array: Any, where: str = "the array") -> None:
-        if sparse.issparse(array):
-            raise TypeError("Sparse matrices are in memory: pass them to fit and partial_fit as they are.")
-        array = np.asanyarray(array)
-        if array.dtype.kind == "O":
-            array = _of_objects(array, where)
-        super().__init__(where, array)
-
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """Their number, type and a hash."""
-        digest = sha256()
-        step = max(1, _HASHED_BYTES // max(1, self.array[:1].nbytes))
-        for start in range(0, len(self.array), step):
-            digest.update(np.ascontiguousarray(self.array[start : start + step]).tobytes())
-        return self.n_rows, self.array.dtype.str, digest.hexdigest()
+        return open_arrow_table(data)
+    if hasattr(data, "shape") or hasattr(data, "__array__"):
+        return open_array(data)
+    if isinstance(data, list | tuple) and not (data and _is_block(data[0])):
+        return open_array(np.asarray(data))
+    if isinstance(data, Iterable) and not isinstance(data, bytes | dict):
+        return open_blocks(data)
+    raise TypeError(f"Data is a path, an array, a frame, a file or an iterable of blocks, not {type(data).__name__}.")
 
 
-class FrameTable(Table):
+def open_array(array: Any, where: str = "the array") -> ArrayReader:
+    """Return a reader of an array in memory, or of one that is mapped already."""
+    if sparse.issparse(array):
+        raise TypeError("Sparse matrices are in memory: pass them to fit and partial_fit as they are.")
+    array = np.asanyarray(array)
+    return reader_of_array(_of_objects(array, where) if array.dtype.kind == "O" else array, where)
+
+
+class FrameReader(Reader):
     """A data frame of pandas or polars."""
 
-    format: ClassVar[str] = "frame"
     slow = False
 
     def __init__(self, frame: Any) -> None:
@@ -54,7 +55,7 @@ class FrameTable(Table):
         super().__init__("the frame", int(frame.shape[1]))
         self.frame = frame
         self.n_rows = int(frame.shape[0])
-        self.names = names_of(frame)
+        self.names = _names_of(frame)
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -69,7 +70,7 @@ class FrameTable(Table):
                 digest.update(array.tobytes())
         return self.n_rows, sorted(types), digest.hexdigest()
 
-    def dtype_of(self, columns: NDArray[np.intp], *, text: bool = False) -> np.dtype[Any]:
+    def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
         """Return the dtype that holds all the columns."""
         dtypes = set()
         for column, values in zip(columns, self._arrays(columns, 0, 1), strict=True):
@@ -79,7 +80,7 @@ class FrameTable(Table):
             dtypes.add(usable_dtype(values.dtype, where, text=text))
         return np.result_type(*dtypes)
 
-    def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
+    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
         """Yield rows, copied from their columns."""
         assert self.n_rows is not None
         dtype = self.dtype_of(features) if len(features) else np.dtype(np.float64)
@@ -87,21 +88,19 @@ class FrameTable(Table):
             stop = min(start - start % step + step, self.n_rows)
             arrays = self._arrays(features, start, stop)
             self._require_no_gaps(arrays, features, dtype, start)
-            X = rows_of(arrays, dtype) if len(features) else np.empty((stop - start, 0))
+            X = side_by_side(arrays, dtype) if len(features) else np.empty((stop - start, 0))
             columns = self._arrays(targets, start, stop)
             y = np.column_stack(columns) if len(columns) > 1 else next(iter(columns), None)
             start = stop
             yield X, y
 
-    def _require_no_gaps(
-        self, arrays: list[Array], columns: NDArray[np.intp], dtype: np.dtype[Any], start: int
-    ) -> None:
+    def _require_no_gaps(self, arrays: list[Array], columns: Columns, dtype: np.dtype[Any], start: int) -> None:
         """Raise DataError for a missing value, which makes floats of whole numbers: they would not stay missing."""
         for array, column in zip(arrays, columns, strict=True):
             if array.dtype.kind == "f" and dtype.kind != "f" and (missing := np.isnan(array)).any():
                 raise self.bad_value(start + int(np.argmax(missing)), int(column), None)
 
-    def _arrays(self, columns: NDArray[np.intp], start: int, stop: int) -> list[Array]:
+    def _arrays(self, columns: Columns, start: int, stop: int) -> list[Array]:
         rows = self.frame.iloc[start:stop] if hasattr(self.frame, "iloc") else self.frame[start:stop]
         arrays = [
             np.asarray(rows.iloc[:, column] if hasattr(rows, "iloc") else rows[:, int(column)]) for column in columns
@@ -114,34 +113,39 @@ class FrameTable(Table):
         ]
 
 
-class BlockStream(Table):
-    """Blocks from an iterable: X, or pairs of X and y."""
+def open_blocks(blocks: Iterable[Any]) -> BlocksReader:
+    """Open an iterable of blocks, which are X or pairs of X and y, by a look at the first one."""
+    iterator = iter(blocks)
+    first = next(iterator, None)
+    if first is None:
+        raise DataError("The iterable has no blocks.")
+    # What gives a new iterator every time can be read again.
+    rereadable = iterator is not blocks
+    return BlocksReader(blocks if rereadable else chain([first], iterator), first, rereadable=rereadable)
 
-    format: ClassVar[str] = "blocks"
+
+class BlocksReader(Reader):
+    """Blocks of an iterable, all of them like the first one."""
+
     slow = False
 
-    def __init__(self, blocks: Iterable[Any]) -> None:
-        iterator = iter(blocks)
-        # What gives a new iterator every time can be read again.
-        self.rereadable = iterator is not blocks
-        first = next(iterator, None)
-        if first is None:
-            raise DataError("The iterable has no blocks.")
+    def __init__(self, blocks: Iterable[Any], first: Any, *, rereadable: bool) -> None:
         X, y, self.names = _block(first, 0)
         super().__init__("the blocks", X.shape[1])
+        self.rereadable = rereadable
+        self.beginning = sha256(X[:_FIRST_ROWS].tobytes()).hexdigest()[:16]
+        self._blocks = blocks
         self._dtype = X.dtype
         self.paired = y is not None
         if y is not None:
             self.is_vector = y.ndim == 1
             self.others = ("y",) if self.is_vector else tuple(f"y{column}" for column in range(y.shape[1]))
-        self._blocks = blocks if self.rereadable else chain([first], iterator)
-        self._first = X[:_FIRST_ROWS].tobytes()
 
-    def dtype_of(self, columns: NDArray[np.intp], *, text: bool = False) -> np.dtype[Any]:
+    def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
         """Return the dtype of the first block."""
         return usable_dtype(self._dtype, self.where, text=text)
 
-    def pieces(self, features: NDArray[np.intp], targets: NDArray[np.intp], start: int, step: int) -> Iterator[Piece]:
+    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
         """Yield the blocks from the row on."""
         end, dtype = 0, usable_dtype(self._dtype, self.where)
         for number, item in enumerate(self._blocks):
@@ -156,12 +160,7 @@ class BlockStream(Table):
                 rows = slice(first, first + step)
                 yield pick(X[rows], features), self._targets(X[rows], None if y is None else y[rows], targets)
 
-    @property
-    def beginning(self) -> str | None:
-        """A short text that changes with the first rows."""
-        return sha256(self._first).hexdigest()[:16]
-
-    def _targets(self, X: Array, y: Array | None, targets: NDArray[np.intp]) -> Array | None:
+    def _targets(self, X: Array, y: Array | None, targets: Columns) -> Array | None:
         if not len(targets):
             return None
         if y is None:
@@ -190,25 +189,25 @@ def is_frame(data: Any) -> bool:
     )
 
 
-def names_of(frame: Any) -> tuple[str, ...] | None:
+def _names_of(frame: Any) -> tuple[str, ...] | None:
     """Return the names of the columns of a frame if all are text."""
     names = tuple(frame.columns)
     return names if all(isinstance(name, str) for name in names) else None
 
 
-def is_block(item: Any) -> bool:
+def _is_block(item: Any) -> bool:
     """Return whether it is X, or a pair of X and y, rather than a row of numbers."""
     X = item[0] if isinstance(item, tuple) and len(item) == 2 else item
     return is_frame(X) or getattr(X, "ndim", 0) == 2
 
 
 def _block(item: Any, number: int) -> tuple[Array, Array | None, tuple[str, ...] | None]:
-    if not is_block(item):
+    if not _is_block(item):
         raise TypeError(f"Block {number} is neither an array of two dimensions nor a pair of such with y.")
     data, target = item if isinstance(item, tuple) else (item, None)
     if sparse.issparse(data):
         raise TypeError(f"Block {number} is sparse: pass such blocks to partial_fit.")
-    names = names_of(data) if is_frame(data) else None
+    names = _names_of(data) if is_frame(data) else None
     X, y = np.asarray(data), None if target is None else np.asarray(target)
     where = f"Block {number}"
     if len(X.shape) != 2 or not X.shape[1]:

@@ -1,0 +1,177 @@
+"""Arrays: in memory, mapped from a file, or read in slices by the library of a format."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._core.errors import DataError, usable_dtype, wrap_iteration
+from .._core.types import Array
+from .reader import NO_COLUMNS, XY, Columns, Reader, pick
+
+# Rows that are taken from a file at a time, at most.
+_PIECE_BYTES = 16 << 20
+# About what a string takes as a Python object.
+_STRING_BYTES = 64
+_HASHED_BYTES = 1 << 22
+
+
+class ArrayReader(Reader):
+    """A reader whose columns are those of one array, wherever that is.
+
+    Parameters
+    ----------
+    where : str
+    shape : tuple of int
+        That of the array, of one or two dimensions.
+    dtype : numpy.dtype
+        Numbers, or text.
+    opened : callable
+        Opens the array for one read: a context manager of something whose slices are rows.
+    chunks : tuple of int, optional
+        The shape of the chunks that the array is stored in.
+    chunks_at_a_time : int, default=1
+        Chunks that the library decompresses at a time.
+    array : ndarray, optional
+        The array itself, if its rows are in memory, or read when they are used. Blocks are then views of it.
+    path : Path, optional
+    slow : bool, default=True
+    """
+
+    def __init__(
+        self,
+        where: str,
+        shape: Sequence[int],
+        dtype: np.dtype[Any],
+        opened: Callable[[], AbstractContextManager[Any]],
+        *,
+        chunks: Sequence[int] | None = None,
+        chunks_at_a_time: int = 1,
+        array: Array | None = None,
+        path: Path | None = None,
+        slow: bool = True,
+    ) -> None:
+        require_shape(where, shape)
+        self.is_vector = len(shape) == 1
+        super().__init__(where, 1 if self.is_vector else int(shape[1]))
+        self.n_rows = int(shape[0])
+        self.array, self.path, self.slow = array, path, slow
+        self.in_blocks = array is not None
+        self._dtype = usable_dtype(dtype, where, text=True)
+        self._opened = opened
+        self._chunks = tuple(chunks or (1, 1))
+        self._chunks_at_a_time = chunks_at_a_time
+
+    def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
+        """Return the dtype of the array."""
+        return usable_dtype(self._dtype, self.where, text=text)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What identifies the file; of an array in memory shape, type and a hash."""
+        if self.array is None or self.path is not None:
+            return super().identity
+        digest = sha256()
+        step = max(1, _HASHED_BYTES // max(1, self.array[:1].nbytes))
+        for start in range(0, len(self.array), step):
+            digest.update(np.ascontiguousarray(self.array[start : start + step]).tobytes())
+        return self.n_rows, self.array.dtype.str, digest.hexdigest()
+
+    def mapped(self) -> Array | None:
+        """Return the array, unless it has to be converted."""
+        if self.array is None or self.array.dtype != self._dtype:
+            return None
+        return self.array.reshape(len(self.array), -1)
+
+    @property
+    def _row_bytes(self) -> int:
+        return (self._dtype.itemsize or _STRING_BYTES) * self.n_columns
+
+    def whole_bytes(self, features: Columns, targets: Columns) -> int:
+        """Return the size of chunks side by side, and of those that are under way, compressed and not."""
+        side_by_side = self._chunks[0] * self._row_bytes
+        chunk_bytes = math.prod(self._chunks) * (self._dtype.itemsize or _STRING_BYTES)
+        return side_by_side + 2 * min(self._chunks_at_a_time * chunk_bytes, max(side_by_side, chunk_bytes))
+
+    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+        """Yield rows; views of an array, with ends at multiples of the step."""
+        at_a_time = step
+        if self.array is None:
+            # A piece may be there four times: compressed, decompressed, in order, and with the columns chosen.
+            at_a_time = max(1, min(step, min(self.room // 4, _PIECE_BYTES) // self._row_bytes))
+        for part in self.rows(start, at_a_time):
+            rows = part.astype(self._dtype, copy=False).reshape(len(part), self.n_columns)
+            del part
+            for first in range(0, len(rows), step):
+                some = rows[first : first + step]
+                X, y = pick(some, features), self._target(some, targets) if len(targets) else None
+                if self.array is None and len(some) == step:
+                    # What is a block by itself would keep all that it is a view of.
+                    X, y = _own(X, rows), y if y is None else _own(y, rows)
+                yield X, y
+                del some, X, y
+            del rows
+
+    def rows(self, start: int, step: int) -> Iterator[Array]:
+        """Yield rows of all columns from ``start`` on; whole chunks, which are decompressed as a whole."""
+        if self.whole_bytes(NO_COLUMNS, NO_COLUMNS) <= self.room:
+            step = max(1, step // self._chunks[0]) * self._chunks[0]
+        with self._opened() as array:
+            yield from wrap_iteration(self._slices(array, start, step), self.where)
+
+    def _slices(self, array: Any, start: int, step: int) -> Iterator[Array]:
+        assert self.n_rows is not None
+        while start < self.n_rows:
+            stop = min(start - start % step + step, self.n_rows)
+            yield np.asarray(array[start:stop])
+            start = stop
+
+    def _target(self, rows: Array, targets: Columns) -> Array:
+        y = pick(rows, targets, as_target=True)
+        if y.dtype.kind != "S":
+            return y
+        try:
+            text: Array = np.char.decode(y, "utf-8")
+        except UnicodeDecodeError:
+            raise DataError(f"{self.where} holds labels that are not text in UTF-8.") from None
+        return text
+
+
+def reader_of_array(array: Array, where: str, path: Path | None = None) -> ArrayReader:
+    """Return a reader of an array in memory, or of one that is mapped from a file."""
+    opened = partial(nullcontext, array)
+    return ArrayReader(where, array.shape, array.dtype, opened, array=array, path=path, slow=False)
+
+
+def mapped_reader(
+    path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int, where: str, *, fortran_order: bool = False
+) -> ArrayReader:
+    """Return a reader of an array that lies in one piece in a file, if it is all there."""
+    order: Any = "F" if fortran_order else "C"
+    try:
+        array = np.memmap(path, dtype, "r", offset, shape, order)
+    except (ValueError, OverflowError, OSError):
+        raise DataError(f"{where} is cut off: its {math.prod(shape) * dtype.itemsize:,} bytes are not there.") from None
+    return reader_of_array(array, where, path)
+
+
+def require_shape(where: str, shape: Sequence[int]) -> None:
+    """Raise DataError unless the shape is that of rows of columns."""
+    if len(shape) not in {1, 2}:
+        raise DataError(f"{where} has {len(shape)} dimension(s): rows of columns have two.")
+    if shape[0] == 0:
+        raise DataError(f"{where} has no rows.")
+    if len(shape) == 2 and shape[1] == 0:
+        raise DataError(f"{where} has no columns.")
+
+
+def _own(part: Array, whole: Array) -> Array:
+    """Return rows or columns that keep no others in memory."""
+    return part if part.nbytes == whole.nbytes else part.copy()

@@ -1,0 +1,299 @@
+"""Arrow's columns as rows: what Parquet, Arrow files, Feather, Arrow streams and Arrow tables have in common.
+
+Features are columns of numbers, or the entries of one column of lists of a fixed size, which is read without taking
+columns apart and so several times faster.
+
+A column of a group of rows is compressed as one, so to read rows of all columns is to hold a piece of every column.
+With a thousand columns and a million rows in a group, as most writers make them, that would be gigabytes. Such a group
+is read a few columns at a time into a temporary file first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._core.errors import DataError, beginning, import_optional, shortened, wrap_library_errors
+from .._core.types import Array
+from .columns import listed
+from .reader import NO_COLUMNS, XY, Columns, Reader, are_neighbours, side_by_side
+from .reading import GrowingArray, NoRoomError, temporary_array
+
+# Rows that are taken apart at a time, at most: they stay in the cache from one step to the next.
+_PIECE_BYTES = 2 << 20
+# How often a piece is there at most: as lists are decoded, as Arrow has it and as rows.
+_COPIES = 4
+_HASHED_ROWS = 1 << 12
+# The numbers of rows that pandas keeps beside them.
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+
+
+def _nothing_held(_number: int, _name: str) -> int:
+    return 0
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """Where record batches come from: groups of rows, one after another.
+
+    Attributes
+    ----------
+    ends : sequence of int
+        For every group the row after its last one.
+    batches : callable
+        Yields the record batches of a group by its number, with the named columns at least, and of about as many rows
+        as it is told, if it can choose.
+    held_bytes : callable
+        Returns about how much memory a column of a group takes while its rows are read.
+    """
+
+    ends: Sequence[int]
+    batches: Callable[[int, list[str], int], Iterator[Any]]
+    held_bytes: Callable[[int, str], int] = _nothing_held
+
+
+class ArrowReader(Reader):
+    """Columns of Arrow.
+
+    Parameters
+    ----------
+    where : str
+    schema : pyarrow.Schema
+    groups : RowGroups
+        The rows.
+    n_rows : int, optional
+    path : Path, optional
+    rereadable : bool, default=True
+    """
+
+    def __init__(
+        self,
+        where: str,
+        schema: Any,
+        groups: RowGroups,
+        *,
+        n_rows: int | None = None,
+        path: Path | None = None,
+        rereadable: bool = True,
+    ) -> None:
+        self._types = import_optional("pyarrow", f"Reading {where}").types
+        with wrap_library_errors(where):
+            # Names need not be text.
+            names = schema.names
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError(f"{where} has several columns named {shortened(twice)}: give each a name of its own.")
+        lists = [field for field in schema if self._types.is_fixed_size_list(field.type)]
+        if len(lists) > 1:
+            raise DataError(f"{where} has several columns of lists, {listed(field.name for field in lists)}: keep one.")
+        self._fields = {field.name: field.type for field in schema}
+        self._list = lists[0].name if lists else None
+        scalars = tuple(name for name in names if name != self._list and not _PANDAS_INDEX.fullmatch(name))
+        super().__init__(where, lists[0].type.list_size if lists else len(scalars))
+        if not self.n_columns:
+            raise DataError(f"{where} has no columns.")
+        if lists:
+            self.others = scalars
+        else:
+            self.names = scalars
+        if n_rows == 0:
+            raise DataError(f"{where} has no rows.")
+        self.n_rows, self.path, self.rereadable = n_rows, path, rereadable
+        self._groups = groups
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What identifies the file; of a table in memory number of rows, types of columns and a hash."""
+        if self.path is not None or not self.rereadable:
+            return super().identity
+        digest = sha256()
+        for batch in self._groups.batches(0, list(self._fields), _HASHED_ROWS):
+            for column in batch.columns:
+                digest.update(repr(column.to_pylist()).encode())
+        return self.n_rows, str(self._fields), digest.hexdigest()
+
+    def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
+        """Return the dtype that holds all the columns."""
+        if self._list is not None and len(columns) and columns.max() < self.n_columns:
+            return self._dtype(self._list, self._fields[self._list].value_type, text=False)
+        names = {self._name(int(column)) for column in columns}
+        dtypes = {self._dtype(name, self._fields[name], text=text) for name in names}
+        if len({dtype.kind in "SU" for dtype in dtypes}) > 1:
+            raise DataError(f"Targets in {self.where} are text and numbers: choose either.")
+        return np.result_type(*dtypes)
+
+    def whole_bytes(self, features: Columns, targets: Columns) -> int:
+        """Return what the columns of a group take, by the first one."""
+        held = self._held_bytes(0, self._names(features, targets))
+        return held + min(held, self._pieces_bytes)
+
+    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+        """Yield rows, group by group."""
+        row_bytes = self.dtype_of(features).itemsize * len(features) if len(features) else 1
+        step = max(1, min(step, self._pieces_bytes // _COPIES // row_bytes))
+        names = self._names(features, targets)
+        for number, end in enumerate(self._groups.ends):
+            if end <= start:
+                continue
+            is_large = self._held_bytes(number, names) > self._held_at_most
+            if is_large and len(features) > 1 and self._list is None:
+                with temporary_array() as turned, suppress(NoRoomError):
+                    self._turn(turned, number, features, start, step)
+                    yield from self._turned(turned.array(), number, features, targets, start, step)
+                    continue
+            yield from self._rows_of(number, features, targets, start, step)
+
+    @property
+    def _pieces_bytes(self) -> int:
+        """Bytes that a piece takes in all its forms, which leave half of the room to columns."""
+        return min(_COPIES * _PIECE_BYTES, self.room // 2)
+
+    @property
+    def _held_at_most(self) -> int:
+        """What the columns of a group may take while its rows are read."""
+        return self.room - self._pieces_bytes
+
+    def _held_bytes(self, number: int, names: list[str]) -> int:
+        return sum(self._groups.held_bytes(number, name) for name in names)
+
+    def _turn(self, turned: GrowingArray, number: int, features: Columns, start: int, step: int) -> None:
+        """Write the features of a group to a file: all rows of the first few columns, all rows of the next few, ..."""
+        dtype = self.dtype_of(features)
+        for part in self._parts(number, features):
+            for X, _ in self._rows_of(number, features[part], NO_COLUMNS, start, step):
+                turned.append(X.astype(dtype, copy=False).ravel())
+
+    def _turned(
+        self, turned: Array, number: int, features: Columns, targets: Columns, start: int, step: int
+    ) -> Iterator[XY]:
+        """Yield the rows of a group from that file."""
+        n_rows = self._groups.ends[number] - max(start, self._begin(number))
+        parts = [
+            turned[n_rows * part.start : n_rows * part.stop].reshape(n_rows, -1)
+            for part in self._parts(number, features)
+        ]
+        row = 0
+        for X, y in self._rows_of(number, NO_COLUMNS, targets, start, step):
+            yield np.concatenate([part[row : row + len(X)] for part in parts], axis=1), y
+            row += len(X)
+
+    def _parts(self, number: int, features: Columns) -> Iterator[slice]:
+        """Yield stretches of the features that can be read together."""
+        first, held = 0, 0
+        for at, column in enumerate(features):
+            more = self._groups.held_bytes(number, self._name(int(column)))
+            if at > first and held + more > self._held_at_most:
+                yield slice(first, at)
+                first, held = at, 0
+            held += more
+        yield slice(first, len(features))
+
+    def _begin(self, number: int) -> int:
+        return self._groups.ends[number - 1] if number else 0
+
+    def _rows_of(self, number: int, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+        """Yield the rows of a group, batch by batch."""
+        dtype = self.dtype_of(features) if len(features) else np.dtype(np.float64)
+        begin = self._begin(number)
+        for batch in self._groups.batches(number, self._names(features, targets), step):
+            skipped = max(0, start - begin)
+            if skipped < batch.num_rows:
+                # Before it is, nothing in it is known to be within its bounds.
+                with wrap_library_errors(self.where):
+                    batch.validate(full=True)
+            for first in range(skipped, batch.num_rows, step):
+                with wrap_library_errors(self.where):
+                    piece = self._piece(batch.slice(first, step), features, targets, dtype, begin + first)
+                yield piece
+                del piece
+            begin += batch.num_rows
+            # Neither is needed while the next one is read.
+            del batch
+
+    def _piece(self, batch: Any, features: Columns, targets: Columns, dtype: np.dtype[Any], row: int) -> XY:
+        if not len(features):
+            X: Array = np.empty((batch.num_rows, 0), dtype)
+        elif self._list is not None:
+            X = self._entries(batch, row)
+            X = X if len(features) == self.n_columns and are_neighbours(features) else X[:, features]
+        else:
+            X = self._rows(batch, features, dtype, row)
+        columns = [self._column(batch, int(column), row) for column in targets]
+        if len(columns) > 1:
+            return X, np.column_stack(columns)
+        return X, columns[0] if columns else None
+
+    def _rows(self, batch: Any, features: Columns, dtype: np.dtype[Any], row: int) -> Array:
+        """Return columns side by side; by Arrow if all are of one type, which leaves the interpreter to others."""
+        names = [self._name(int(column)) for column in features]
+        kinds = {self._fields[name] for name in names}
+        if len(kinds) > 1 or not all(self._types.is_integer(kind) or self._types.is_floating(kind) for kind in kinds):
+            return side_by_side([self._column(batch, int(column), row) for column in features], dtype)
+        chosen = batch.select(names)
+        for values, column in zip(chosen.columns, features, strict=True):
+            self._require_no_nulls(values, row, int(column))
+        rows: Array = chosen.to_tensor().to_numpy()
+        return rows
+
+    def _entries(self, batch: Any, row: int) -> Array:
+        """Return the entries of the lists, one list a row."""
+        lists = batch.column(self._list)
+        self._require_no_nulls(lists, row, 0)
+        entries = lists.flatten()
+        if entries.null_count:
+            at = _first_null(entries)
+            raise self.bad_value(row + at // self.n_columns, at % self.n_columns, None)
+        numbers: Array = entries.to_numpy(zero_copy_only=False)
+        return numbers.reshape(len(lists), self.n_columns)
+
+    def _column(self, batch: Any, column: int, row: int) -> Array:
+        values = batch.column(self._name(column))
+        if self._types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        self._require_no_nulls(values, row, column)
+        array: Array = values.to_numpy(zero_copy_only=False)
+        return array.astype(str) if array.dtype.kind == "O" else array
+
+    def _require_no_nulls(self, values: Any, row: int, column: int) -> None:
+        if values.null_count:
+            raise self.bad_value(row + _first_null(values), column, None)
+
+    def _names(self, features: Columns, targets: Columns) -> list[str]:
+        """Return the names of columns; if there are none, that of one to count rows by."""
+        names = dict.fromkeys(self._name(int(column)) for column in (*features, *targets))
+        return list(names) or [next(iter(self.others), None) or self._name(0)]
+
+    def _name(self, column: int) -> str:
+        if column >= self.n_columns:
+            return self.others[column - self.n_columns]
+        return self._list or (self.names or ())[column]
+
+    def _dtype(self, name: str, kind: Any, *, text: bool) -> np.dtype[Any]:
+        types, column = self._types, f"Column {shortened(name)} of {self.where}"
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+            dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+            return dtype
+        # Views are of pyarrow 16 and later.
+        is_view = getattr(types, "is_string_view", lambda _: False)
+        if types.is_string(kind) or types.is_large_string(kind) or is_view(kind):
+            if text:
+                return np.dtype(str)
+            raise DataError(f"{column} holds text, not numbers: leave it out by columns= or exclude=.")
+        if types.is_list(kind) or types.is_large_list(kind):
+            raise DataError(f"{column} holds lists of any size: write lists of a fixed size.")
+        raise DataError(
+            f"{column} holds values of type {beginning(str(kind))}, not numbers: leave it out by columns= or exclude=."
+        )
+
+
+def _first_null(values: Any) -> int:
+    return int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))

@@ -1,0 +1,162 @@
+"""Where Arrow's columns come from: Parquet, Arrow files (Feather is the same), Arrow streams, and tables in memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from hashlib import sha256
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from .._core.errors import DataError, import_optional, wrap_iteration, wrap_library_errors
+from .arrow import ArrowReader, RowGroups
+from .reader import OpenOptions
+
+# A page of a column with its dictionary, at most, unless a writer was told otherwise.
+_PAGE_BYTES = 2 << 20
+# What is said of the first letters of a file, ARRO, as a number of bytes.
+_FILE_NOT_STREAM = "1330795073 metadata bytes"
+# Rows by which a stream that begins anew is known.
+_FIRST_ROWS = 5
+
+
+def open_parquet(path: Path, where: str, _options: OpenOptions) -> ArrowReader:
+    """Open a Parquet file."""
+    parquet = import_optional("pyarrow.parquet", f"Reading {path}")
+    # Without pre_buffer=False all of a row group is read before the first of its rows.
+    opened = partial(parquet.ParquetFile, path, memory_map=True, pre_buffer=False)
+    with wrap_library_errors(where), opened() as file:
+        schema, metadata = file.schema_arrow, file.metadata
+        counts = [metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+        paths = [metadata.schema.column(position).path for position in range(metadata.num_columns)]
+    # Entries of lists are named after what they are in, as in x.list.element.
+    positions = {path.partition(".list.")[0]: position for position, path in enumerate(paths)}
+
+    def batches(number: int, names: list[str], step: int) -> Iterator[Any]:
+        with wrap_library_errors(where):
+            # What a file says of its groups takes long to parse if there are many: once is enough.
+            file = opened(metadata=metadata)
+        with file:
+            yield from wrap_iteration(file.iter_batches(step, row_groups=[number], columns=names), where)
+
+    def held_bytes(number: int, name: str) -> int:
+        """Return the size of a page with its dictionary, or that of the column if it is smaller."""
+        if name not in positions:
+            return _PAGE_BYTES
+        return min(_PAGE_BYTES, int(metadata.row_group(number).column(positions[name]).total_uncompressed_size))
+
+    groups = RowGroups(np.cumsum(counts, dtype=int).tolist(), batches, held_bytes)
+    return ArrowReader(where, schema, groups, n_rows=metadata.num_rows, path=path)
+
+
+def open_arrow(file: Path | IO[bytes], where: str, _options: OpenOptions) -> ArrowReader:
+    """Open an Arrow file in either of its two forms, or a pipe that has a stream."""
+    if not isinstance(file, Path):
+        return _open_pipe(file, where)
+    if file.is_fifo():
+        return _open_pipe(file.open("rb"), where, close=True)
+    with file.open("rb") as begin:
+        is_file = begin.read(6) == b"ARROW1"
+    return _open_file(file, where) if is_file else _open_stream(file, where)
+
+
+def open_arrow_table(table: Any) -> ArrowReader:
+    """Open a table of Arrow in memory."""
+    reader = ArrowReader("the table", table.schema, RowGroups([table.num_rows], partial(_table_batches, table)))
+    if not table.num_rows:
+        raise DataError("The table has no rows.")
+    reader.n_rows, reader.slow = table.num_rows, False
+    return reader
+
+
+def _table_batches(table: Any, _number: int, names: list[str], step: int) -> Iterator[Any]:
+    return iter(table.select(names).to_batches(step))
+
+
+def _open_file(path: Path, where: str) -> ArrowReader:
+    pa = import_optional("pyarrow", f"Reading {path}")
+    with wrap_library_errors(where), pa.memory_map(str(path)) as file:
+        schema = pa.ipc.open_file(file).schema
+        lists = [pa.types.is_fixed_size_list(field.type) for field in schema]
+        value_bytes = {field.name: _value_bytes(field.type) for field in schema}
+
+    @contextmanager
+    def opened(columns: list[int] | None) -> Iterator[Any]:
+        """Open the file for some columns, which are copied from it, or for all, which are mapped."""
+        with pa.memory_map(str(path)) as file:
+            yield pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=columns))
+
+    # Rows are counted by a column that takes little to decompress.
+    cheapest = [lists.index(False)] if False in lists else None
+    with wrap_library_errors(where), opened(cheapest) as reader:
+        counts = [reader.get_batch(number).num_rows for number in range(reader.num_record_batches)]
+    is_compressed = path.stat().st_size < sum(counts) * sum(value_bytes.values())
+
+    def batches(number: int, names: list[str], _step: int) -> Iterator[Any]:
+        columns = [schema.get_field_index(name) for name in names] if is_compressed else None
+        with wrap_library_errors(where), opened(columns) as reader:
+            batch = reader.get_batch(number)
+        yield batch
+
+    def held_bytes(number: int, name: str) -> int:
+        """Return the size of a column that has to be decompressed; others are used as they are in the file."""
+        return counts[number] * value_bytes[name] if is_compressed else 0
+
+    groups = RowGroups(np.cumsum(counts, dtype=int).tolist(), batches, held_bytes)
+    found = ArrowReader(where, schema, groups, n_rows=sum(counts), path=path)
+    # Lists are handed out as they are in the file.
+    found.slow = True not in lists
+    return found
+
+
+def _open_stream(path: Path, where: str) -> ArrowReader:
+    """Open a file that has a stream, which is read from its beginning every time."""
+    pa = import_optional("pyarrow", f"Reading {where}")
+
+    def batches(*_: Any) -> Iterator[Any]:
+        with wrap_library_errors(where):
+            stream = pa.ipc.open_stream(pa.memory_map(str(path)))
+        return wrap_iteration(iter(stream), where)
+
+    with wrap_library_errors(where):
+        schema = pa.ipc.open_stream(pa.memory_map(str(path))).schema
+    return ArrowReader(where, schema, RowGroups([sys.maxsize], batches), path=path)
+
+
+def _open_pipe(file: IO[bytes], where: str, *, close: bool = False) -> ArrowReader:
+    """Open a stream that can be read only once, and read the first batch; at its end, perhaps close the file."""
+    pa = import_optional("pyarrow", f"Reading {where}")
+    try:
+        with wrap_library_errors(where):
+            stream = pa.ipc.open_stream(pa.PythonFile(file, "r"))
+    except DataError as error:
+        if _FILE_NOT_STREAM in str(error):
+            raise DataError(f"{where} is an Arrow file, not an Arrow stream: pass its path.") from None
+        raise
+
+    def unread() -> Iterator[Any]:
+        yield from wrap_iteration(iter(stream), where)
+        if close:
+            file.close()
+
+    later = unread()
+    first = list(islice(later, 1))
+    left = chain(first, later)
+    # One group, whose end is not known.
+    reader = ArrowReader(where, stream.schema, RowGroups([sys.maxsize], lambda *_: left), rereadable=False)
+    for batch in first:
+        reader.beginning = sha256(repr(batch.slice(0, _FIRST_ROWS).to_pydict()).encode()).hexdigest()[:16]
+    return reader
+
+
+def _value_bytes(kind: Any) -> int:
+    """Return how many bytes a value takes; 0 if that is not known, or less than one."""
+    try:
+        return int(kind.bit_width) // 8
+    except ValueError:
+        return 0

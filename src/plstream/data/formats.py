@@ -1,0 +1,173 @@
+"""Formats of files: how each is known, and what opens it."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from .._core.errors import DataError
+from .._core.urls import shown
+from .files import exists, natural_order, require_readable
+from .objects import open_object
+from .reader import ConcatenatedReader, OpenOptions, Reader
+
+
+class Format(NamedTuple):
+    """A format of files."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    """Ends of names, without ".gz"."""
+    opener: str
+    """The module here and its function of (path or binary file, what to call it, OpenOptions), which returns a Reader.
+    Modules are imported when they are needed."""
+    magic: tuple[bytes, ...] = ()
+    """First bytes of files."""
+    marks: tuple[str, ...] = ()
+    """Files by any of which a folder is known that is one thing of this format."""
+    streams: bool = False
+    """Whether it can be read from a pipe."""
+    has_keys: bool = False
+    """Whether a file can hold several arrays, each with a name."""
+
+    def open(self, file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader:
+        """Open a file."""
+        module, function = self.opener.split(":")
+        reader: Reader = getattr(import_module(f".{module}", __package__), function)(file, where, options)
+        return reader
+
+
+FORMATS = {
+    known.name: known
+    for known in (
+        Format(
+            "arrow",
+            (".arrow", ".feather", ".ipc", ".arrows"),
+            "arrow_files:open_arrow",
+            magic=(b"ARROW1", b"\xff\xff\xff\xff"),
+            streams=True,
+        ),
+        Format("csv", (".csv",), "delimited:open_csv", streams=True),
+        Format("hdf5", (".h5", ".hdf5", ".he5"), "hdf5:open_hdf5", magic=(b"\x89HDF\r\n\x1a\n",), has_keys=True),
+        Format("ndjson", (".ndjson", ".jsonl"), "ndjson:open_ndjson", streams=True),
+        Format("npy", (".npy",), "numpy_files:open_npy", magic=(b"\x93NUMPY",)),
+        Format("npz", (".npz",), "numpy_files:open_npz", has_keys=True),
+        Format("parquet", (".parquet", ".pq"), "arrow_files:open_parquet", magic=(b"PAR1",)),
+        Format("tsv", (".tsv",), "delimited:open_tsv", streams=True),
+        Format(
+            "zarr", (".zarr", ".zarr.zip"), "zarr:open_zarr", marks=(".zarray", ".zgroup", "zarr.json"), has_keys=True
+        ),
+    )
+}
+
+
+def open_reader(data: Any, options: OpenOptions) -> Reader:
+    """Open data of any kind; see :func:`plstream.open_source`."""
+    if isinstance(data, str) and data == "-":
+        if sys.stdin is None:
+            raise DataError("There is no standard input: pass a file.")
+        return _open_stream(sys.stdin.buffer, "standard input", options)
+    if isinstance(data, str | os.PathLike):
+        path, key = split_key(os.fspath(data), options.key)
+        return _open_path(path, options._replace(key=key))
+    if hasattr(data, "read"):
+        return _open_stream(data, "the stream", options)
+    return open_object(data)
+
+
+def split_key(name: str, key: str | None) -> tuple[Path, str | None]:
+    """Take ``file.h5:X`` apart, unless there is a file of that name."""
+    path = Path(name)
+    front, colon, back = name.rpartition(":")
+    # "C:\\data" is a path.
+    is_there = exists(Path(front)) or glob.has_magic(front)
+    if key is None and colon and len(front) > 1 and back and not exists(path) and is_there:
+        return Path(front), back
+    return path, key
+
+
+def format_of(path: Path, options: OpenOptions) -> Format | None:
+    """Return the format that was asked for, or that of the name, or that of the first bytes."""
+    if options.format is not None:
+        return FORMATS[options.format]
+    name = path.name.lower().removesuffix(".gz")
+    for known in FORMATS.values():
+        if name.endswith(known.suffixes):
+            return known
+    if path.is_dir():
+        return next((known for known in FORMATS.values() if any(exists(path / mark) for mark in known.marks)), None)
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        begin = file.read(8)
+    return next((known for known in FORMATS.values() if known.magic and begin.startswith(known.magic)), None)
+
+
+def open_file(path: Path, options: OpenOptions) -> Reader:
+    """Open one file, or a folder that is one thing of its format."""
+    known = format_of(path, options)
+    if known is None:
+        raise DataError(f"It is not clear what format {path} is: pass format=, one of {', '.join(FORMATS)}.")
+    if options.key is not None and not known.has_keys:
+        raise DataError(f"{path} is a file of one table, which has no part named {options.key!r}.")
+    return known.open(path, str(path), options)
+
+
+def _open_path(path: Path, options: OpenOptions) -> Reader:
+    if glob.has_magic(str(path)) and not exists(path):
+        found = [Path(name) for name in glob.glob(str(path), recursive=True)]  # noqa: PTH207
+        # With ** a pattern also stands for folders whose files it stands for.
+        files = [file for file in found if not _is_folder_of_files(file, options)]
+        return _open_parts(shown(path), files or [file for folder in found for file in _files_in(folder)], options)
+    if require_readable(path):
+        return _open_stream(path, str(path), options)
+    if _is_folder_of_files(path, options):
+        return _open_parts(str(path), _files_in(path), options)
+    return open_file(path, options)
+
+
+def _is_folder_of_files(path: Path, options: OpenOptions) -> bool:
+    if not path.is_dir():
+        return False
+    known = format_of(path, options)
+    return known is None or not known.marks
+
+
+def _open_parts(where: str, paths: list[Path], options: OpenOptions) -> Reader:
+    paths = sorted(paths, key=natural_order)
+    formats = {format_of(path, options): path for path in reversed(paths)}
+    if not any(formats):
+        raise DataError(f"There are no files of data in {where}.")
+    if len(formats) > 1:
+        one, other = list(formats.values())[:2]
+        raise DataError(f"Parts must be of one format, and {where} has {other.name} and {one.name}.")
+    for path in paths:
+        require_readable(path)
+    readers = [open_file(path, options) for path in paths]
+    return readers[0] if len(readers) == 1 else ConcatenatedReader(where, readers)
+
+
+def _open_stream(file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader:
+    known = FORMATS[options.format] if options.format else None
+    if isinstance(file, Path):
+        known = format_of(file, options)
+    streams = ", ".join(name for name, can in FORMATS.items() if can.streams)
+    if known is None:
+        raise DataError(f"Pass format= for {where}: one of {streams}.")
+    if not known.streams:
+        raise DataError(f"Format {known.name} cannot be read from {where}: use one of {streams}.")
+    return known.open(file, where, options)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return the files of a folder; raise DataError if there are folders in it, for they may hold more rows."""
+    found = [path for path in folder.iterdir() if not path.name.startswith(("_", "."))]
+    folders = [path for path in found if path.is_dir()]
+    if folders:
+        pattern = str(folder / "**" / "*.parquet")
+        raise DataError(f"{folder} has folders in it, such as {folders[0].name}: use a pattern such as {pattern!r}.")
+    return found

@@ -1,0 +1,246 @@
+"""A reader: all columns of one file, pipe or object, read in order from any row on. Every format has one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.errors import DataError, first_not_finite, shortened
+from .._core.types import Array
+from .columns import listed
+from .files import file_identity
+
+XY: TypeAlias = tuple[Array, Array | None]
+"""Some rows: their features, and their targets if there are any."""
+
+Columns: TypeAlias = NDArray[np.intp]
+"""Numbers of columns."""
+
+NO_COLUMNS: Columns = np.empty(0, np.intp)
+
+
+class OpenOptions(NamedTuple):
+    """What a caller says of files beside their names; see :func:`plstream.open_source`."""
+
+    format: str | None = None
+    key: str | None = None
+    header: bool | None = None
+    delimiter: str | None = None
+
+
+class Reader(ABC):
+    """Rows of columns, read in order from any row on.
+
+    Attributes
+    ----------
+    where : str
+        What to call it in a message.
+    n_rows : int or None
+        Number of rows, None if that is not known before all are read.
+    n_columns : int
+        Number of columns.
+    names : tuple of str, or None
+        Names of the columns.
+    others : tuple of str
+        Names of further columns, which can only be targets. They are numbered on from ``n_columns``.
+    is_vector : bool
+        Whether it has a single column because it has one dimension.
+    rereadable, slow : bool
+        Whether it can be read again, and whether that takes much longer than to read as much from a file of numbers.
+    in_blocks : bool
+        Whether what it yields ends at multiples of the step.
+    path : Path or None
+        The file, if it is one.
+    beginning : str or None
+        A short text that changes with the first rows, of what can be read only once.
+    room : int
+        Bytes that reading may take beside the blocks that are made of the rows. A source sets it before it reads.
+    """
+
+    n_rows: int | None = None
+    names: tuple[str, ...] | None = None
+    others: tuple[str, ...] = ()
+    is_vector = False
+    rereadable = True
+    slow = True
+    in_blocks = False
+    path: Path | None = None
+    beginning: str | None = None
+    room = 8 << 20
+
+    def __init__(self, where: str, n_columns: int) -> None:
+        self.where = where
+        self.n_columns = n_columns
+
+    @abstractmethod
+    def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
+        """Return the dtype of some columns together; raise DataError if they are not numbers (or text)."""
+
+    @abstractmethod
+    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+        """Yield rows from ``start`` on, at most ``step`` at a time, best with ends at multiples of it."""
+
+    def whole_bytes(self, features: Columns, targets: Columns) -> int:
+        """Return the room that it takes to read nothing twice, as far as it depends on the file."""
+        return 0
+
+    @property
+    def bytes_at_most(self) -> int | None:
+        """Bytes that all columns take as float64, at most, if that is known before they are read."""
+        return None if self.n_rows is None else 8 * self.n_rows * self.n_columns
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What changes when the rows do: name, size, time and parts of the file."""
+        return (self.where,) if self.path is None else file_identity(self.path)
+
+    def mapped(self) -> Array | None:
+        """Return all columns as one array whose rows are read when they are used, if there is such."""
+        return None
+
+    def count(self) -> int:
+        """Return the number of rows, reading them all if need be."""
+        if self.n_rows is None:
+            self.n_rows = sum(len(X) for X, _ in self.pieces(NO_COLUMNS, NO_COLUMNS, 0, 1 << 16))
+        return self.n_rows
+
+    def read(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+        """Yield rows from ``start`` on; raise DataError for the first number that is not finite."""
+        read = False
+        for X, y in self.pieces(features, targets, start, step):
+            for values, columns in ((X, features), (y, targets)):
+                bad = None if values is None else first_not_finite(values)
+                if values is not None and bad is not None:
+                    raise self.bad_value(start + bad[0], int(columns[bad[1] if len(bad) > 1 else 0]), values[bad])
+            start += len(X)
+            read = True
+            yield X, y
+            # It is not needed while the next one is made.
+            del X, y, values
+        if self.n_rows is not None and (start < self.n_rows or (read and start > self.n_rows)):
+            raise DataError(f"{self.where} is damaged: it says that it has {self.n_rows:,} rows, and has {start:,}.")
+
+    def bad_value(self, row: int, column: int, value: Any) -> DataError:
+        """Return the error for a value that is not a finite number."""
+        problem = "a missing value"
+        if value is not None:
+            problem = "NaN" if np.isnan(value) else "infinity"
+        return self.error_at(row, column, f"there is {problem}: drop or replace such values")
+
+    def error_at(self, row: int, column: int, problem: str) -> DataError:
+        """Return the error for something in a row and a column."""
+        return DataError(f"In {self.where}, row {row}, column {self.column_name(column)}, {problem}.")
+
+    def column_name(self, column: int) -> str:
+        """Return what to call a column in a message."""
+        name = self.name_of(column)
+        return str(column) if name is None else shortened(name)
+
+    def name_of(self, column: int) -> str | None:
+        """Return the name of a column, if it has one."""
+        if column >= self.n_columns:
+            return self.others[column - self.n_columns]
+        return None if self.names is None else self.names[column]
+
+
+class ConcatenatedReader(Reader):
+    """Readers of the same columns, one after another. They are opened beforehand, so that a bad one is found early."""
+
+    def __init__(self, where: str, readers: Sequence[Reader]) -> None:
+        first = readers[0]
+        super().__init__(where, first.n_columns)
+        self.names, self.others = first.names, first.others
+        self.readers = readers
+        for reader in readers[1:]:
+            self._require_alike(reader)
+        self.slow = any(reader.slow for reader in readers)
+        counts = [reader.n_rows for reader in readers]
+        self.n_rows = None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Those of all readers."""
+        return tuple(reader.identity for reader in self.readers)
+
+    def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
+        """Return a dtype that holds what all have, if all have numbers or all have text."""
+        dtypes = [reader.dtype_of(columns, text=text) for reader in self.readers]
+        for reader, dtype in zip(self.readers, dtypes, strict=True):
+            if (dtype.kind in "SU") != (dtypes[0].kind in "SU"):
+                raise DataError(
+                    f"Column {self.column_name(int(columns[0]))} holds numbers in one of {self.readers[0].where} and "
+                    f"{reader.where}, and text in the other."
+                )
+        return np.result_type(*dtypes)
+
+    def whole_bytes(self, features: Columns, targets: Columns) -> int:
+        """Return that of the one that takes the most."""
+        return max(reader.whole_bytes(features, targets) for reader in self.readers)
+
+    def count(self) -> int:
+        """Return the rows of all together."""
+        self.n_rows = sum(reader.count() for reader in self.readers)
+        return self.n_rows
+
+    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+        """Yield the rows of one after another."""
+        dtype = self.dtype_of(features) if len(features) else None
+        for reader in self.readers:
+            skipped = min(start, reader.count()) if start else 0
+            start -= skipped
+            if skipped and skipped == reader.n_rows:
+                continue
+            reader.room = self.room
+            for X, y in reader.read(features, targets, skipped, step):
+                yield X if dtype is None else X.astype(dtype, copy=False), y
+                del X, y
+
+    # Each looks for numbers that are not finite, and knows its own rows.
+    read = pieces
+
+    def _require_alike(self, reader: Reader) -> None:
+        first = self.readers[0]
+        mine, theirs = (first.names or ()) + first.others, (reader.names or ()) + reader.others
+        if mine != theirs:
+            missing, more = [name for name in mine if name not in theirs], [name for name in theirs if name not in mine]
+            if missing or more:
+                difference = f"has no {listed(missing)}" if missing else f"has {listed(more)} besides"
+            else:
+                difference = "has its columns in another order"
+            raise DataError(f"{reader.where} does not go with {first.where}: it {difference}.")
+        if reader.n_columns != first.n_columns:
+            raise DataError(
+                f"{reader.where} has {reader.n_columns} column(s), and {first.where} has {first.n_columns}."
+            )
+
+
+def pick(rows: Array, columns: Columns, *, as_target: bool = False) -> Array:
+    """Return some columns, as a view if they are neighbours; a single target as a vector."""
+    if as_target and len(columns) == 1:
+        return rows[:, columns[0]]
+    if len(columns) and are_neighbours(columns):
+        return rows[:, columns[0] : columns[-1] + 1]
+    return rows[:, columns]
+
+
+def are_neighbours(columns: Columns) -> bool:
+    """Return whether columns are side by side, in their order."""
+    return bool((np.diff(columns) == 1).all())
+
+
+def side_by_side(columns: Sequence[Array], dtype: np.dtype[Any]) -> Array:
+    """Return columns as an array of rows, row by row in memory."""
+    n_rows = len(columns[0]) if columns else 0
+    out = np.empty((n_rows, len(columns)), dtype)
+    # A few rows at a time: written column by column, they stay in the cache until they are complete.
+    step = max(64, (1 << 20) // max(1, out[:1].nbytes))
+    for start in range(0, n_rows, step):
+        part = out[start : start + step]
+        for j, column in enumerate(columns):
+            part[:, j] = column[start : start + step]
+    return out
