@@ -22,7 +22,7 @@ from measure import Spread, log, markdown, take_turns
 from threadpoolctl import threadpool_limits
 
 from plstream import IncrementalPLS
-from plstream.distributed import remote
+from plstream.distributed import reduce
 
 GB = 1e9
 REPEATS = 4
@@ -234,12 +234,12 @@ and {1000 * measured.task:.2f} ms more for each task.
 @contextmanager
 def client_units(n_tasks: int) -> Iterator[None]:
     """Let a read have as many tasks as there are blocks, up to a number."""
-    before = remote._FEWEST_UNITS
-    remote._FEWEST_UNITS = n_tasks
+    before = reduce._FEWEST_UNITS
+    reduce._FEWEST_UNITS = n_tasks
     try:
         yield
     finally:
-        remote._FEWEST_UNITS = before
+        reduce._FEWEST_UNITS = before
 
 
 @dataclass(frozen=True)

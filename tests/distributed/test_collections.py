@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from plstream import IncrementalPLS, VIPSelector
 from plstream._core.progress import listening
-from plstream.distributed import remote, workers
+from plstream.distributed import reduce, workers
 from tests.oracles import regression_data, relative_error
 from tests.states.test_sketch import smallest_cosine, spectrum_data
 
@@ -347,10 +347,10 @@ def test_progress(scheduler):
 def test_number_of_tasks_does_not_grow_with_blocks(monkeypatch):
     """A state for every one of many small chunks would be more than the data."""
     made = []
-    monkeypatch.setattr(remote, "run_unit", lambda *args: made.append(1) or remote_run(*args))
+    monkeypatch.setattr(reduce, "run_unit", lambda *args: made.append(1) or remote_run(*args))
     tiny = da.from_array(np.tile(X, (2, 1)), chunks=(1, M))
     IncrementalPLS(2, solver="gram").fit(tiny, np.tile(y, 2))
     assert len(made) <= 32
 
 
-remote_run = remote.run_unit
+remote_run = reduce.run_unit

@@ -5,7 +5,7 @@ import pytest
 
 from plstream import IncrementalPLS, IncrementalPLSClassifier, VIPSelector, open_source
 from plstream.data import DataError
-from plstream.distributed import OnWorkers
+from plstream.distributed import OnWorkers, collection_of
 from plstream.distributed.workers import Workers
 from tests.data.formats import FORMATS, opened
 from tests.oracles import relative_error
@@ -71,7 +71,7 @@ def test_the_callers_blocks_stay_as_they_are(tmp_path, monkeypatch):
     source = opened("npy", tmp_path, X, Y)
     before = source.block_rows, source.fingerprint()
     monkeypatch.setattr(Workers, "usable", 1000)
-    assert max(OnWorkers(source).blocks.n_rows) < len(X)
+    assert max(collection_of(OnWorkers(source), None).blocks.n_rows) < len(X)
     assert (source.block_rows, source.fingerprint()) == before
 
 

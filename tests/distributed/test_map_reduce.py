@@ -92,12 +92,12 @@ def test_errors_name_the_block(dask):
 
 
 def sizes_of_units(blocks):
-    from plstream.distributed.collections import graph_of
-    from plstream.distributed.remote import RemoteBlocks
+    from plstream.distributed.graph import graph_of
+    from plstream.distributed.reduce import RemoteBlocks
 
     graph, (keys,) = graph_of(blocks)
-    remote = RemoteBlocks(graph, [(key,) for key in keys])
-    return remote._sizes, remote._shared
+    units, shared = RemoteBlocks(graph, [(key,) for key in keys])._cut
+    return [unit.size for unit in units], shared
 
 
 def test_blocks_are_read_by_few_tasks(dask):
@@ -173,7 +173,7 @@ def test_blocks_without_dask(monkeypatch):
 
 def test_dask_knows_how_large_states_and_blocks_are():
     sizeof = pytest.importorskip("dask.sizeof", reason="needs Dask").sizeof
-    from plstream.distributed.graph import Held, LoadedBlock, Rows
+    from plstream.distributed.graph import LoadedBlock, Unit
     from plstream.solvers.multipass import Sums
 
     X = np.ones((50, 300))
@@ -182,6 +182,6 @@ def test_dask_knows_how_large_states_and_blocks_are():
     assert sizeof((model._fitted.stream.state, 50)) >= 8 * 300 * 300
     assert sizeof(Sums(X[0], X[0])) >= 2 * 8 * 300
     source = open_source(X, X[:, 0])
-    assert sizeof(Held([LoadedBlock(0, 0, (X, X[:, 0], None))])) >= X.nbytes
-    assert sizeof(Held([LoadedBlock(0, 0, (Rows(source.part((X, X[:, 0]), 0)),))])) >= X.nbytes
+    assert sizeof(Unit(held=(LoadedBlock(0, 0, (X, X[:, 0], None)),))) >= X.nbytes
+    assert sizeof(Unit(held=(LoadedBlock(0, 0, (source.part((X, X[:, 0]), 0), None)),))) >= X.nbytes
     assert sizeof(IncrementalPLS()) < 1000

@@ -1,77 +1,28 @@
-"""Dask arrays, dataframes and delayed blocks: what they are, and how X, y and weights are cut into the same blocks."""
+"""Collections: rows that Dask's workers have or read, with X, y and weights in the same blocks."""
 
 from __future__ import annotations
 
-from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property
-from math import isnan
+from math import ceil, isnan
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 
 from .._core.errors import import_optional
+from .._core.types import Array
 from .._core.warnings import warn_user
-from .graph import Graph, Key, LoadedBlock, is_future
-from .remote import RemoteBlocks
+from ..data import DataError, Source
+from .graph import LoadedBlock, are_delayed, graph_of, is_frame, is_of_dask
+from .reduce import RemoteBlocks
+from .workers import Workers
 
-
-def is_collection(X: Any) -> bool:
-    """Return whether X is Dask's: an array, a dataframe, a list of delayed blocks, or files that workers are to read.
-
-    Dask is not imported for it.
-    """
-    return isinstance(X, Remote) or _is_of_dask(X) or are_delayed(X)
-
-
-def are_delayed(blocks: Any) -> bool:
-    """Return whether these are delayed blocks in a list."""
-    return isinstance(blocks, list | tuple) and bool(blocks) and all(map(_is_of_dask, blocks))
-
-
-def _is_of_dask(X: Any) -> bool:
-    return hasattr(type(X), "__dask_graph__")
-
-
-def collection_of(X: Any, y: Any, **columns: Any) -> Remote:
-    """Return rows in blocks, with what else there is of them."""
-    if not isinstance(X, Remote):
-        return Collection(X, y, **columns)
-    for name, column in {"y": y, **columns}.items():
-        if column is not None:
-            raise ValueError(f"{name} is not for files that workers read, which have a target: pass no {name}.")
-    return X
-
-
-def is_frame(X: Any) -> bool:
-    """Return whether a collection is a dataframe, or one of its columns."""
-    return hasattr(X, "npartitions") and hasattr(X, "divisions")
-
-
-def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
-    """Return the optimised tasks of collections or of delayed blocks, and the keys of the blocks of each."""
-    dask = import_optional("dask", "A Dask collection", "distributed")
-    collections = tuple(collection.optimize() if is_frame(collection) else collection for collection in collections)
-    keys = [list(dask.core.flatten(_keys(collection))) for collection in collections]
-    arrays = [i for i, collection in enumerate(collections) if not (are_delayed(collection) or is_frame(collection))]
-    graph: Graph = {}
-    if arrays:
-        # All at a time: what X and y are both made from, such as the chunk of a file, is made once for both.
-        merged = dask.highlevelgraph.HighLevelGraph.merge(*(collections[i].__dask_graph__() for i in arrays))
-        # Optimising an array drops what is in the memory of a cluster.
-        graph.update((key, value) for key, value in merged.items() if is_future(value))
-        graph.update(collections[arrays[0]].__dask_optimize__(merged, [key for i in arrays for key in keys[i]]))
-    for collection in collections:
-        if are_delayed(collection):
-            graph.update((key, task) for block in collection for key, task in block.__dask_graph__().items())
-        elif is_frame(collection):
-            graph.update(collection.__dask_graph__())
-    return graph, keys
-
-
-def _keys(collection: Any) -> list[Any]:
-    return [block.key for block in collection] if are_delayed(collection) else collection.__dask_keys__()
+# Ranges of files for each thread, so that none waits for long at the end.
+_RANGES_PER_THREAD = 8
+# Share of a worker's memory that the blocks of files under way in all its threads may take.
+_SHARE_OF_BLOCKS = 0.25
 
 
 class Layout(NamedTuple):
@@ -83,92 +34,174 @@ class Layout(NamedTuple):
     target_is_vector: bool
 
 
-class Remote(ABC):
-    """Rows that are where Dask's workers are.
+class Collection:
+    """X, y and further columns of the same rows, in the same blocks, where Dask's workers are.
 
     Attributes
     ----------
     name : str
         What messages call it.
     names : sequence of str
-        Names of what there is of each row beside X and y.
-    layout : Layout
-        What is known of the columns.
+        Names of the columns beside X and y.
     blocks : RemoteBlocks
-        The blocks, each of X, y and the columns.
+        The blocks, each of X, y and the columns. Of files, X is a source and has y in it.
     targets : RemoteBlocks
         The same with nothing to be read of X, for which y stands in.
     """
 
-    name: str
-    names: Sequence[str]
-    layout: Layout
-    blocks: RemoteBlocks
-    targets: RemoteBlocks
+    def __init__(
+        self, name: str, names: Sequence[str], blocks: RemoteBlocks, targets: RemoteBlocks, layout: Layout | None
+    ) -> None:
+        self.name, self.names = name, names
+        self.blocks, self.targets = blocks, targets
+        self._layout = layout
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The columns; delayed blocks do not tell, so the first of them is looked at where it is."""
+        return self._layout or self.blocks.first(_layout_of_block)
 
 
-class Collection(Remote):
-    """X, y and what else there is of each row, in the same blocks.
+class OnWorkers:
+    """The rows of files, to be read by Dask's workers: it can be passed as X to ``fit`` and ``partial_fit``.
+
+    A worker opens the files for itself, so they must be where all workers can see them, under the same names. It reads
+    a range of rows block by block: its memory does not depend on how many rows a range has.
 
     Parameters
     ----------
-    X : dask array, dask dataframe, or list of delayed arrays or frames
+    source : Source
+        See :func:`plstream.open_source`. It must be of files, and have a target.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from plstream import IncrementalPLS, open_source
+    >>> from plstream.distributed import OnWorkers
+    >>> X = np.random.default_rng(0).normal(size=(1000, 20))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(Path(folder, "X.npy"), X)
+    ...     np.save(Path(folder, "y.npy"), X[:, 0])
+    ...     source = open_source(Path(folder, "X.npy"), target=Path(folder, "y.npy"))
+    ...     model = IncrementalPLS(2).fit(OnWorkers(source))
+    >>> model.n_samples_seen_, round(float(model.score(X, X[:, 0])), 3)
+    (1000, 1.0)
+    """
+
+    def __init__(self, source: Source) -> None:
+        if source.reopen is None:
+            raise DataError(f"{source.name} is not a file, which workers could open: pass a Dask array or files.")
+        if not source.n_targets:
+            raise ValueError(f"{source.name} has no target: open it with target=.")
+        import_optional("dask", "A fit on workers", "distributed")
+        self.source = source
+
+
+def is_collection(X: Any) -> bool:
+    """Return whether X is Dask's: an array, a dataframe, a list of delayed blocks, or files that workers are to read.
+
+    Dask is not imported for it.
+    """
+    return isinstance(X, OnWorkers) or is_of_dask(X) or are_delayed(X)
+
+
+def collection_of(X: Any, y: Any, **columns: Any) -> Collection:
+    """Return X, y and what else there is of each row in the same blocks.
+
+    Parameters
+    ----------
+    X : dask array, dask dataframe, list of delayed arrays or frames, or OnWorkers
         The rows.
     y : the same, or an array beside X with known chunks
         The responses or labels.
     **columns : the same, a number for all rows, or None
         What else there is of each row, such as its weight.
     """
-
-    name = "X"
-
-    def __init__(self, X: Any, y: Any, **columns: Any) -> None:
-        if y is None:
-            raise ValueError("y is None, and a Dask collection has no responses of its own: pass them as y.")
-        self._X = X = in_whole_rows(X)
-        n_rows = _known_rows(X)
-        self._y = y = _like(y, X, n_rows, "y")
-        self.names = [name for name, column in columns.items() if column is not None]
-        beside = {name: columns[name] for name in self.names}
-        in_blocks = {
-            name: _like(column, X, n_rows, name)
-            for name, column in beside.items()
-            if is_collection(column) or np.ndim(column)
-        }
-        graph, (keys, *others) = graph_of(X, y, *in_blocks.values())
-        if not keys:
-            raise ValueError("X has no blocks: pass at least one.")
-        keys_of = dict(zip(["y", *in_blocks], others, strict=True))
-        for name, number in beside.items():
-            if name not in in_blocks:
-                keys_of[name] = [f"{name}-{uuid4().hex}"] * len(keys)
-                graph[keys_of[name][0]] = number
-        blocks = [keys, *(keys_of[name] for name in ("y", *self.names))]
-        self.blocks = RemoteBlocks(
-            graph, list(zip(*blocks, strict=True)), n_rows=n_rows, row_bytes=_row_bytes(X, _n_targets(y))
-        )
-        self._beside = graph, list(zip(blocks[1], *blocks[1:], strict=True)), n_rows
-
-    @cached_property
-    def targets(self) -> RemoteBlocks:  # type: ignore[override]
-        """The blocks without X."""
-        graph, blocks, n_rows = self._beside
-        return RemoteBlocks(graph, blocks, n_rows=n_rows)
-
-    @cached_property
-    def layout(self) -> Layout:  # type: ignore[override]
-        """What is known of the columns; delayed blocks do not tell, so the first of them is looked at where it is."""
-        if are_delayed(self._X):
-            return self.blocks.first(_layout_of_block)  # type: ignore[no-any-return]
-        n_targets = _n_targets(self._y)
-        if n_targets is None:
-            n_targets, is_vector = self.blocks.first(_layout_of_block)[2:]
-        else:
-            is_vector = self._y.ndim == 1
-        return Layout(int(self._X.shape[1]), _names(self._X), n_targets, is_vector)
+    if isinstance(X, OnWorkers):
+        for name, column in {"y": y, **columns}.items():
+            if column is not None:
+                raise ValueError(f"{name} is not for files that workers read, which have a target: pass no {name}.")
+        return _of_files(X.source)
+    if y is None:
+        raise ValueError("y is None, and a Dask collection has no responses of its own: pass them as y.")
+    X = _in_whole_rows(X)
+    n_rows = _known_rows(X)
+    y = _in_blocks_of(X, y, n_rows, "y")
+    beside = {name: column for name, column in columns.items() if column is not None}
+    in_blocks = {
+        name: _in_blocks_of(X, column, n_rows, name)
+        for name, column in beside.items()
+        if is_collection(column) or np.ndim(column)
+    }
+    graph, (x_keys, y_keys, *others) = graph_of(X, y, *in_blocks.values())
+    if not x_keys:
+        raise ValueError("X has no blocks: pass at least one.")
+    keys_of = dict(zip(in_blocks, others, strict=True))
+    for name in beside.keys() - in_blocks.keys():
+        key = f"{name}-{uuid4().hex}"
+        graph[key], keys_of[name] = beside[name], [key] * len(x_keys)
+    more = [keys_of[name] for name in beside]
+    n_targets = None if are_delayed(y) else 1 if y.ndim == 1 else int(y.shape[1])
+    layout, row_bytes = None, 0
+    if not are_delayed(X):
+        itemsize = 8 if is_frame(X) else X.dtype.itemsize
+        row_bytes = int(itemsize * X.shape[1] + 8 * (n_targets or 1) + 8)
+        if n_targets is not None:
+            layout = Layout(int(X.shape[1]), _names(X), n_targets, y.ndim == 1)
+    blocks, targets = (list(zip(keys, y_keys, *more, strict=True)) for keys in (x_keys, y_keys))
+    return Collection(
+        "X",
+        list(beside),
+        RemoteBlocks(graph, blocks, n_rows=n_rows, row_bytes=row_bytes),
+        RemoteBlocks(graph, targets, n_rows=n_rows),
+        layout,
+    )
 
 
-def in_whole_rows(X: Any) -> Any:
+def lazily(X: Any, function: Callable[[Any], Array], sample: Array) -> Any:
+    """Return ``function`` of the rows of every block of X, as a Dask array, or as a list if X is one.
+
+    It is computed when the caller asks for it. ``sample`` is what the function returns for some rows.
+    """
+    X = _in_whole_rows(X)
+    if are_delayed(X):
+        delayed = import_optional("dask", "A list of delayed blocks", "distributed").delayed
+        return [delayed(function)(block) for block in X]
+    meta = np.empty((0, *sample.shape[1:]), sample.dtype)
+    if is_frame(X):
+        return X.map_partitions(function, meta=meta)
+    if sample.ndim == 1:
+        return X.map_blocks(function, drop_axis=1, dtype=meta.dtype, meta=meta)
+    return X.map_blocks(function, chunks=(X.chunks[0], sample.shape[1:]), dtype=meta.dtype, meta=meta)
+
+
+def _of_files(source: Source) -> Collection:
+    """Return a source in ranges of rows, each of which a worker opens for itself."""
+    # Its blocks may have to be smaller than those of the caller.
+    source, workers = copy(source), Workers.current()
+    if workers.usable is not None:
+        source.limit(int(_SHARE_OF_BLOCKS * workers.usable / workers.threads))
+    n_rows = source.count()
+    wanted = _RANGES_PER_THREAD * workers.threads * workers.n_workers
+    step = ceil(ceil(n_rows / source.block_rows) / wanted) * source.block_rows
+    ranges = [source.between(start, start + step) for start in range(0, n_rows, step)]
+    graph: dict[Any, Any] = {("rows", number): rows for number, rows in enumerate(ranges)}
+    graph |= {("no y", number): None for number in range(len(ranges))}
+    blocks = RemoteBlocks(
+        graph,
+        [(("rows", number), ("no y", number)) for number in range(len(ranges))],
+        n_rows=[rows.count() for rows in ranges],
+        row_bytes=source.n_columns * source.dtype.itemsize + 8 * source.n_targets,
+        block_bytes=source.bytes_under_way,
+    )
+    layout = Layout(source.n_columns, source.feature_names, source.n_targets, source.target_is_vector)
+    # A source can read its target alone.
+    return Collection(source.name, (), blocks, blocks, layout)
+
+
+def _in_whole_rows(X: Any) -> Any:
     """Return X in blocks of whole rows."""
     if are_delayed(X):
         return list(X)
@@ -194,8 +227,8 @@ def _known_rows(X: Any) -> list[int] | None:
     return [int(n) for n in X.chunks[0]]
 
 
-def _like(column: Any, X: Any, n_rows: list[int] | None, name: str) -> Any:
-    """Return y or weights in the blocks of X."""
+def _in_blocks_of(X: Any, column: Any, n_rows: list[int] | None, name: str) -> Any:
+    """Return y or weights in the blocks of X, which have ``n_rows``."""
     if is_collection(column):
         if not (are_delayed(column) or is_frame(column)):
             column = _rechunked(column, n_rows, name)
@@ -230,21 +263,6 @@ def _require_rows(n: int, n_rows: list[int], name: str) -> None:
 
 def _n_blocks(column: Any) -> int:
     return len(column) if are_delayed(column) else int(column.npartitions if is_frame(column) else column.numblocks[0])
-
-
-def _n_targets(y: Any) -> int | None:
-    """Return the number of columns of y, if it is known."""
-    if are_delayed(y):
-        return None
-    return 1 if y.ndim == 1 else int(y.shape[1])
-
-
-def _row_bytes(X: Any, n_targets: int | None) -> int:
-    """Return the bytes of a row of all, or 0 if that is not known."""
-    if are_delayed(X):
-        return 0
-    itemsize = 8 if is_frame(X) else X.dtype.itemsize
-    return int(itemsize * X.shape[1] + 8 * (n_targets or 1) + 8)
 
 
 def _layout_of_block(block: LoadedBlock) -> Layout:

@@ -1,4 +1,4 @@
-"""A Dask graph cut into units of work that read their blocks one after the other.
+"""The graphs of Dask collections, cut into units of work that read their blocks one after the other.
 
 As tasks of their own, blocks would wait in the workers' memory, and move between workers, until something is made of
 them. So all tasks that one block needs, and no other, go into the task that uses it. Then a thread holds one block at a
@@ -7,14 +7,13 @@ time, however many there are, and what comes out of a unit is small.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-
-from ..data import DataError, Source
+from .._core.errors import import_optional
+from ..data import DataError
 
 # Blocks that are in the memory of workers, perhaps of different ones, are brought together only if they are this small:
 # with every read they would travel again.
@@ -24,8 +23,53 @@ Key: TypeAlias = Any
 Graph: TypeAlias = dict[Key, Any]
 
 
+def are_delayed(blocks: Any) -> bool:
+    """Return whether these are delayed blocks in a list."""
+    return isinstance(blocks, list | tuple) and bool(blocks) and all(map(is_of_dask, blocks))
+
+
+def is_of_dask(X: Any) -> bool:
+    """Return whether X has Dask's protocol for collections."""
+    return hasattr(type(X), "__dask_graph__")
+
+
+def is_frame(X: Any) -> bool:
+    """Return whether a collection is a dataframe, or one of its columns."""
+    return hasattr(X, "npartitions") and hasattr(X, "divisions")
+
+
+def is_future(value: Any) -> bool:
+    """Return whether a value is in the memory of a cluster."""
+    return type(value).__name__ == "Future" and type(value).__module__.startswith("distributed.")
+
+
+def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
+    """Return the optimised tasks of collections or of delayed blocks, and the keys of the blocks of each."""
+    dask = import_optional("dask", "A Dask collection", "distributed")
+    collections = tuple(collection.optimize() if is_frame(collection) else collection for collection in collections)
+    keys = [list(dask.core.flatten(_keys(collection))) for collection in collections]
+    arrays = [i for i, collection in enumerate(collections) if not (are_delayed(collection) or is_frame(collection))]
+    graph: Graph = {}
+    if arrays:
+        # All at a time: what X and y are both made from, such as the chunk of a file, is made once for both.
+        merged = dask.highlevelgraph.HighLevelGraph.merge(*(collections[i].__dask_graph__() for i in arrays))
+        # Optimising an array drops what is in the memory of a cluster.
+        graph.update((key, value) for key, value in merged.items() if is_future(value))
+        graph.update(collections[arrays[0]].__dask_optimize__(merged, [key for i in arrays for key in keys[i]]))
+    for collection in collections:
+        if are_delayed(collection):
+            graph.update((key, task) for block in collection for key, task in block.__dask_graph__().items())
+        elif is_frame(collection):
+            graph.update(collection.__dask_graph__())
+    return graph, keys
+
+
+def _keys(collection: Any) -> list[Any]:
+    return [block.key for block in collection] if are_delayed(collection) else collection.__dask_keys__()
+
+
 class LoadedBlock(NamedTuple):
-    """A block that is in memory: its number, that of its first row if it is known, and what it is made of."""
+    """A block on the worker that uses it: its number, that of its first row if it is known, and X, y and columns."""
 
     number: int
     first_row: int | None
@@ -35,31 +79,6 @@ class LoadedBlock(NamedTuple):
     def where(self) -> str:
         """What messages call it."""
         return f"block {self.number}" + ("" if self.first_row is None else f" (rows from {self.first_row} on)")
-
-
-class Rows:
-    """Rows of files, in something that Dask does not look into."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.source.bytes_in_memory
-
-
-def rows_of(block: LoadedBlock) -> tuple[Any, ...]:
-    """Return X, y and columns of a block, whichever kind it is; of files, X is a source."""
-    first = block.parts[0]
-    return (first.source, None) if isinstance(first, Rows) else block.parts
-
-
-def in_memory(block: LoadedBlock) -> LoadedBlock:
-    """Return a block of which nothing has to be read from files any more."""
-    rows = block.parts[0]
-    if not isinstance(rows, Rows):
-        return block
-    X, y = (np.concatenate(column) for column in zip(*rows.source.blocks(), strict=True))
-    return block._replace(parts=(Rows(rows.source.part((X, y), rows.source.first_row)),))
 
 
 @dataclass(frozen=True)
@@ -90,9 +109,10 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Unit:
-    """Neighbouring blocks that one task reads, one at a time."""
+    """Neighbouring blocks that one task reads: made one at a time, or held in memory. Dask does not look into it."""
 
-    recipes: tuple[Recipe, ...]
+    recipes: tuple[Recipe, ...] = ()
+    held: tuple[LoadedBlock, ...] = ()
 
     @property
     def inputs(self) -> list[Key]:
@@ -105,67 +125,52 @@ class Unit:
         return sum(recipe.size for recipe in self.recipes)
 
     def load(self, values: Sequence[Any]) -> Iterator[LoadedBlock]:
-        """Make one block after another from the values of the inputs."""
+        """Yield one block after another, made from the values of the inputs."""
+        yield from self.held
         named = dict(zip(self.inputs, values, strict=True))
         for recipe in self.recipes:
             yield recipe.make(named)
 
-
-@dataclass(frozen=True)
-class HeldUnit:
-    """Blocks that are kept in memory, as the one input."""
-
-    inputs: list[Key]
-
-    def load(self, values: Sequence[Any]) -> Iterator[LoadedBlock]:
-        """Yield the blocks."""
-        yield from values[0].blocks
-
-
-@dataclass(frozen=True)
-class Held:
-    """The blocks of a unit in memory, in something that Dask does not look into."""
-
-    blocks: list[LoadedBlock]
-
     def __sizeof__(self) -> int:
-        # It is counted by Dask as what it is, so that memory is kept in bounds.
+        # So that Dask counts what is held, and keeps memory in bounds.
         from dask.sizeof import sizeof
 
-        return object.__sizeof__(self) + sum(int(sizeof(part)) for block in self.blocks for part in block.parts)
+        return object.__sizeof__(self) + sum(int(sizeof(part)) for block in self.held for part in block.parts)
 
 
-def located(blocks: Iterator[LoadedBlock], seen: list[str]) -> Iterator[LoadedBlock]:
-    """Yield the blocks, with the place of the latest one in ``seen``."""
-    for block in blocks:
-        seen[:] = [block.where]
-        yield block
-        del block
-
-
-def run_unit(unit: Unit | HeldUnit, fold: Any, values: Sequence[Any]) -> Any:
+def run_unit(unit: Unit, fold: Callable[[Iterator[LoadedBlock]], Any], values: Sequence[Any]) -> Any:
     """Return what ``fold`` makes of the blocks of a unit; errors of data say in which of them."""
     from .._core.threads import single_threaded_blas
 
-    seen: list[str] = []
+    where = ""
+
+    def located() -> Iterator[LoadedBlock]:
+        nonlocal where
+        for block in unit.load(values):
+            where = block.where
+            yield block
+            del block
+
     # Threads are for blocks: with BLAS's own beside them there would be too many.
     with single_threaded_blas():
         try:
-            return fold(located(unit.load(values), seen))
+            return fold(located())
         except DataError:
             # It is known where in a file.
             raise
         except ValueError as error:
-            if not seen:
+            if not where:
                 raise
-            raise DataError(f"In {seen[0]}: {error}") from error
+            raise DataError(f"In {where}: {error}") from error
 
 
 def recipes_of(
     graph: Graph, blocks: Sequence[tuple[Key, ...]], n_rows: Sequence[int] | None
 ) -> tuple[list[Recipe], Graph]:
     """Return how each block is made, and the tasks that are left to Dask: those that several blocks need."""
-    needs = _dependencies(graph)
+    from dask.core import get_dependencies
+
+    needs = {key: set() if is_future(task) else set(get_dependencies(graph, key)) for key, task in graph.items()}
     owner, shared = _owners(graph, blocks, needs)
     tasks: list[Graph] = [{} for _ in blocks]
     inputs: list[set[Key]] = [{key for key in keys if key in shared} for keys in blocks]
@@ -204,17 +209,6 @@ def units_of(recipes: Sequence[Recipe], wanted: int, row_bytes: int) -> list[Uni
 def _fit_together(first: Recipe, last: Recipe, n_bytes: int) -> bool:
     """Return whether the inputs of all blocks of a unit can be in one place."""
     return last.inputs == first.inputs or (last.n_rows is not None and n_bytes <= _LARGEST_JOURNEY_BYTES)
-
-
-def _dependencies(graph: Graph) -> dict[Key, set[Key]]:
-    from dask.core import get_dependencies
-
-    return {key: set() if is_future(task) else set(get_dependencies(graph, key)) for key, task in graph.items()}
-
-
-def is_future(value: Any) -> bool:
-    """Return whether a value is in the memory of a cluster."""
-    return type(value).__name__ == "Future" and type(value).__module__.startswith("distributed.")
 
 
 def _owners(

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.types import Array, Float64Array
 from ..data import Source
-from ..distributed import Remote
+from ..distributed import OnWorkers
 from ..estimators import IncrementalPLS
 from ..estimators._solution import Solved
 from ..rows.collections import apply_lazily, is_collection
@@ -343,7 +343,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
 
     def _taught(self, model: Any, method: str, X: Any, y: Any, params: dict[str, Any]) -> Any:
         """Return the model after a call of its ``fit`` or ``partial_fit``."""
-        if isinstance(X, Source | Remote):
+        if isinstance(X, Source | OnWorkers):
             if not _is_ours(model):
                 raise TypeError(f"{type(model).__name__} cannot learn from a source: use a model of this package.")
         elif y is None:

@@ -1,0 +1,260 @@
+"""Reduction: a state of every block, made where Dask has the block, and all states merged as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
+from functools import cached_property, partial
+from math import ceil, log2
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import numpy as np
+
+from .._core.memory import format_bytes
+from ..data import Source
+from .graph import Graph, Key, LoadedBlock, Unit, are_delayed, graph_of, is_future, recipes_of, run_unit, units_of
+from .workers import Workers
+
+State = TypeVar("State")
+Merge = Callable[[State, State], State]
+"""Returns the state of two states, of which the first is that of earlier rows."""
+Fold = Callable[[Iterator[LoadedBlock]], State | None]
+"""Returns the state of some blocks, or None if there is nothing in them."""
+
+# Tasks for each thread: enough that none is idle for long at the end, or much is lost with a worker.
+_UNITS_PER_THREAD = 4
+_FEWEST_UNITS = 16
+
+
+def map_reduce(
+    blocks: Iterable[Any], make_state: Callable[[Any], State | None], merge: Merge[State] | None = None
+) -> State:
+    """Return the merged state of all blocks.
+
+    Parameters
+    ----------
+    blocks : iterable, or list of dask.delayed.Delayed
+        The blocks, of any kind. Those of an iterable are worked on one after the other, here; delayed ones where Dask
+        does its work: on the workers of a cluster if there is a ``Client``, and then neither blocks nor the states of
+        single blocks come here.
+    make_state : callable
+        Makes a state of a block, or None if there is nothing in it.
+    merge : callable, default=None
+        Returns the state of two states, of which the first is that of earlier blocks. By default
+        ``first.merge(second)``. It may change the first.
+
+    Returns
+    -------
+    state : object
+        The state of all blocks.
+
+    Notes
+    -----
+    Of n blocks, no more than log2(n) + 2 states are in memory at a time: two of equally many blocks are merged as soon
+    as there are two. With Dask, neighbouring blocks are worked on by one task, one after the other.
+
+    Examples
+    --------
+    Any estimator with ``partial_fit`` and ``merge`` is a state:
+
+    >>> import numpy as np
+    >>> from plstream import IncrementalPLS
+    >>> from plstream.distributed import map_reduce
+    >>> X = np.random.default_rng(0).normal(size=(1000, 20))
+    >>> blocks = [X[start : start + 100] for start in range(0, 1000, 100)]
+    >>> model = map_reduce(blocks, lambda block: IncrementalPLS(2).partial_fit(block, block[:, 0]))
+    >>> model.n_samples_seen_
+    1000
+    """
+    merge = merge or _merge_into_first
+    if are_delayed(blocks):
+        graph, (keys,) = graph_of(blocks)
+        remote = RemoteBlocks(graph, [(key,) for key in keys])
+        fold = partial(_fold_one_by_one, make_state, merge)
+        state: State | None = remote.reduce(fold, partial(_merge_copy, merge), "blocks")
+    else:
+        state = _merge_all(map(make_state, blocks), merge)
+    if state is None:
+        raise ValueError("There are no blocks to make a state of: pass at least one that is not empty.")
+    return state
+
+
+def _merge_into_first(first: Any, second: Any) -> Any:
+    return first.merge(second)
+
+
+def _merge_copy(merge: Merge[State], first: State, second: State) -> State:
+    """Merge two states and leave both as they are: Dask may have to do a task again."""
+    return merge(deepcopy(first), second)
+
+
+def _fold_one_by_one(
+    make_state: Callable[[Any], State | None], merge: Merge[State], blocks: Iterator[LoadedBlock]
+) -> State | None:
+    # Not by a generator expression, which would keep a block while the next one is made.
+    return _merge_all(map(lambda block: make_state(block.parts[0]), blocks), merge)  # noqa: C417
+
+
+def _merge_all(states: Iterable[State | None], merge: Merge[State]) -> State | None:
+    """Merge states as a balanced tree, in their order, with as few of them at a time as that takes."""
+    stack: list[tuple[int, State]] = []
+    for state in states:
+        if state is None:
+            continue
+        rank = 0
+        while stack and stack[-1][0] == rank:
+            state = merge(stack.pop()[1], state)  # noqa: PLW2901
+            rank += 1
+        stack.append((rank, state))
+        del state
+    last = stack.pop()[1] if stack else None
+    while stack and last is not None:
+        last = merge(stack.pop()[1], last)
+    return last
+
+
+class RemoteBlocks:
+    """Blocks of rows in the order of the rows, which Dask's workers make and reduce where they are.
+
+    Parameters
+    ----------
+    graph : dict
+        Dask's tasks.
+    blocks : sequence of tuples of keys
+        The keys of what each block is made of.
+    n_rows : sequence of int, optional
+        Rows of each block, if they are known.
+    row_bytes : int
+        Bytes of a row.
+    block_bytes : int, optional
+        Bytes of a block that are in memory at a time. By default all of it.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        blocks: Sequence[tuple[Key, ...]],
+        *,
+        n_rows: Sequence[int] | None = None,
+        row_bytes: int = 0,
+        block_bytes: int | None = None,
+    ) -> None:
+        self.workers = Workers.current()
+        self.n_rows = n_rows
+        self.row_bytes = row_bytes
+        self._graph, self._blocks = graph, blocks
+        self._largest_block = row_bytes * max(n_rows or [0]) if block_bytes is None else block_bytes
+        self._needed = 0
+        # By key, what stands for the units that are kept in the workers' memory.
+        self._held: Graph | None = None
+        # What is in the workers' memory already is not kept there twice.
+        self._decided = any(is_future(graph[keys[0]]) for keys in blocks)
+
+    @cached_property
+    def _cut(self) -> tuple[list[Unit], Graph]:
+        """The units, and the tasks that several of them need."""
+        recipes, shared = recipes_of(self._graph, self._blocks, self.n_rows)
+        wanted = max(_FEWEST_UNITS, _UNITS_PER_THREAD * self.workers.threads * self.workers.n_workers)
+        return units_of(recipes, wanted, self.row_bytes), shared
+
+    def reduce(self, fold: Fold[State], merge: Merge[State], label: str) -> State | None:
+        """Return what ``fold`` makes of the blocks, of neighbouring ones at a time, merged as a tree in their order.
+
+        ``merge`` changes neither of its two states.
+        """
+        graph, folded = self._folded(fold, "learn")
+        token = uuid4().hex
+        level, depth = folded, 0
+        while len(level) > 1:
+            above: list[Key] = []
+            for i in range(0, len(level), 2):
+                if i + 1 < len(level):
+                    above.append((f"merge-{token}", depth, i // 2))
+                    graph[above[-1]] = (_merge_present, merge, level[i], level[i + 1])
+                else:
+                    above.append(level[i])
+            level, depth = above, depth + 1
+        return self._compute(graph, level[0], folded, label) if level else None
+
+    def first(self, look: Callable[[LoadedBlock], Any]) -> Any:
+        """Return what ``look`` finds in the first block."""
+        graph, keys = self._folded(partial(_look_at_first, look), "look", n_units=1)
+        return self._compute(graph, keys[0], [], "a first look")
+
+    def require_room(self, work: int, state: int, advice: str) -> None:
+        """Raise MemoryError unless every worker has the memory that all of its threads need.
+
+        Each thread has a block, what that is made from, and what the work on it takes. Beside them are states that
+        wait to be merged.
+        """
+        usable = self.workers.usable
+        threads = self.workers.threads
+        waiting = 2 * threads + ceil(log2(max(1, len(self._cut[0]))))
+        self._needed = threads * (2 * self._largest_block + work) + waiting * state
+        if usable is not None and self._needed > usable:
+            raise MemoryError(
+                f"A worker with {threads} thread(s) needs about {format_bytes(self._needed)}: for each of them two "
+                f"chunks of up to {format_bytes(self._largest_block)} and {format_bytes(work)} to work on one, and "
+                f"{waiting} states of {format_bytes(state)}; it may take {format_bytes(usable)}: {advice}."
+            )
+
+    def hold_if_few(self, n_rows: int | None) -> None:
+        """Keep the blocks on the workers from now on if these have enough memory, else let them be made again."""
+        if self._decided or n_rows is None:
+            return
+        self._decided = True
+        if self.row_bytes and self.workers.can_hold(n_rows * self.row_bytes, self._needed):
+            graph, keys = self._folded(_hold, "hold")
+            self._held = dict(zip(keys, self.workers.keep(graph, keys), strict=True))
+
+    def let_go(self) -> None:
+        """Keep no blocks on the workers any longer: they would stay there as long as anything refers to this."""
+        if self._held is not None:
+            for value in self._held.values():
+                if is_future(value):
+                    value.release()
+            self._held, self._decided = None, False
+
+    def _folded(
+        self, fold: Callable[[Iterator[LoadedBlock]], Any], name: str, n_units: int | None = None
+    ) -> tuple[Graph, list[Key]]:
+        """Return a graph in which the units are folded, all or the first few, and the keys of the results."""
+        token = uuid4().hex
+        units, shared = self._cut
+        # One entry for all tasks: what it holds may be large.
+        entry = f"with-{token}"
+        graph: Graph = {**(shared if self._held is None else self._held), entry: fold}
+        tasks = [(run_unit, unit, entry, unit.inputs) for unit in units]
+        if self._held is not None:
+            tasks = [(run_unit, held, entry, []) for held in self._held]
+        folded = {(f"{name}-{token}", i): task for i, task in enumerate(tasks[:n_units])}
+        return graph | folded, list(folded)
+
+    def _compute(self, graph: Graph, key: Key, folded: Sequence[Key], label: str) -> Any:
+        sizes = [unit.size for unit in self._cut[0]]
+        unit = "blocks" if self.n_rows is None else "rows"
+        return self.workers.compute(graph, key, dict(zip(folded, sizes, strict=False)), label, sum(sizes), unit)
+
+
+def _look_at_first(look: Callable[[LoadedBlock], Any], blocks: Iterator[LoadedBlock]) -> Any:
+    return look(next(blocks))
+
+
+def _merge_present(merge: Merge[State], first: State | None, second: State | None) -> State | None:
+    if first is None or second is None:
+        return first if second is None else second
+    return merge(first, second)
+
+
+def _hold(blocks: Iterator[LoadedBlock]) -> Unit:
+    """Return the blocks as a unit of which nothing has to be made, or read from files, any more."""
+    return Unit(held=tuple(map(_in_memory, blocks)))
+
+
+def _in_memory(block: LoadedBlock) -> LoadedBlock:
+    source = block.parts[0]
+    if not isinstance(source, Source):
+        return block
+    X, y = (np.concatenate(column) for column in zip(*source.blocks(), strict=True))
+    return block._replace(parts=(source.part((X, y), source.first_row), None))
