@@ -17,7 +17,7 @@ from .._core.tiles import SMALL_BYTES
 from .._core.types import Array, Rows
 from .._core.validation import NoWeightError, located_errors, validate_rows
 from ..data import Source
-from ..distributed import LoadedBlock, Remote, collection_of, is_collection, lazily, rows_of
+from ..distributed import Collection, LoadedBlock, OnWorkers, collection_of, is_collection, lazily
 from .blocks import Block, Part, TrainingRows
 
 __all__ = ["CollectionRows", "apply_lazily", "is_collection"]
@@ -53,7 +53,7 @@ class CollectionRows(TrainingRows):
     Parameters
     ----------
     X, y, sample_weight : Dask collections
-        See :class:`plstream.distributed.Collection`.
+        See :func:`plstream.distributed.collection_of`.
     **columns : Dask collections
         What else there is of each row, such as its group.
 
@@ -66,7 +66,7 @@ class CollectionRows(TrainingRows):
     reader: Reader
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None, **columns: Any) -> None:
-        self.collection: Remote = collection_of(X, y, sample_weight=sample_weight, **columns)
+        self.collection: Collection = collection_of(X, y, sample_weight=sample_weight, **columns)
         self.n_columns, self.feature_names, self.n_targets, self.target_is_vector = self.collection.layout
         self.name = self.collection.name
         self.n_rows: int | None = None
@@ -155,7 +155,7 @@ class CollectionRows(TrainingRows):
 
 def apply_lazily(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Any:
     """Return ``function`` of the rows of a Dask collection, to be computed when it is needed."""
-    if isinstance(X, Remote):
+    if isinstance(X, OnWorkers):
         raise TypeError("OnWorkers is for fit and partial_fit: pass the source itself.")
     known: Any = estimator
     m = known.n_features_in_
@@ -205,7 +205,7 @@ class _Fold:
     def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
         total = None
         for block in blocks:
-            X, y, *others = rows_of(block)
+            X, y, *others = block.parts
             columns = dict(zip(self.names, others, strict=True))
             if self._n_present(X, y, columns):
                 total = self._add(total, block.number, X, y, columns)
@@ -316,6 +316,6 @@ def _merged_streams(first: Any, second: Any) -> Any:
 
 
 def _first_y(block: LoadedBlock) -> Array:
-    X, y = rows_of(block)[:2]
+    X, y = block.parts[:2]
     target: Array = np.asarray(next(X.blocks())[1] if isinstance(X, Source) else y)
     return target[:1]

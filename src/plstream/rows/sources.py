@@ -16,7 +16,7 @@ from .._core.tiles import SMALL_BYTES
 from .._core.types import Array, Float64Array, Rows
 from .._core.validation import require_numbers, validate_rows
 from .._core.warnings import warn_user
-from ..data import Source
+from ..data import XY, Source
 from ..data.reading import NoRoomError, TemporaryCopy
 from .arrays import ArrayRows
 from .blocks import Block, TrainingRows
@@ -59,8 +59,8 @@ class SourceRows(TrainingRows):
         self.n_rows = source.n_rows
         self.n_columns = source.n_columns
         self.learn(numbers, n_classes, class_weight)
-        self._blocks: Iterator[tuple[Array, Array | None]] | None = None
-        self._first: tuple[Array, Array | None] | None = None
+        self._blocks: Iterator[XY] | None = None
+        self._first: XY | None = None
 
     def learn(self, numbers: Numbers | None, n_classes: int = 0, class_weight: Float64Array | None = None) -> None:
         """Set what y is turned into, which may depend on the first block."""
@@ -114,7 +114,7 @@ class SourceRows(TrainingRows):
         except ValueError as error:
             raise DataError(f"In {self.source.name}, from row {self.source.first_row + row} on: {error}") from None
 
-    def _require_block(self, block: tuple[Array, Array | None] | None) -> tuple[Array, Array | None]:
+    def _require_block(self, block: XY | None) -> XY:
         if block is None or not len(block[0]):
             raise DataError(f"{self.source.name} has no rows.")
         return block
