@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -166,34 +167,20 @@ class CsvReader(TextReader):
     def _by_numpy(
         self, records: list[Record], lines: bytes | None, numbers: list[int], texts: list[int], row: int
     ) -> tuple[Array, list[Array]]:
-        fields = None
-        if lines is None or texts or self.n_columns == 1:
-            fields = [self._fields(record) for record in records]
-        try:
-            if fields is None:
-                assert lines is not None
-                self._require_lengths(records, row)
-                read = np.loadtxt(
-                    map(bytes.decode, records),
-                    delimiter=self.delimiter,
-                    comments=None,
-                    usecols=numbers,
-                    ndmin=2,
-                )
-            else:
+        """Parse by NumPy, or field by field if any is quoted or text."""
+        delimiter, by_fields = self.delimiter.encode(), lines is None or texts or self.n_columns == 1
+        fields = [self._fields(record) for record in records] if by_fields else []
+        with suppress(ValueError, IndexError):
+            if by_fields:
                 read = np.array([[_number(f[j]) for j in numbers] for f in fields], np.float64)
-                read = read.reshape(len(fields), len(numbers))
-            if len(read) == len(records):
-                return read, [np.array([line[column].strip() for line in fields or []]) for column in texts]
-        except (ValueError, IndexError):
-            pass
+                labels = [np.array([line[column].strip() for line in fields]) for column in texts]
+                return read.reshape(len(fields), len(numbers)), labels
+            if all(record.count(delimiter) == self.n_columns - 1 for record in records):
+                text = map(bytes.decode, records)
+                read = np.loadtxt(text, delimiter=self.delimiter, comments=None, usecols=numbers, ndmin=2)
+                if len(read) == len(records):
+                    return read, []
         raise self._what_is_wrong(records, numbers, row)
-
-    def _require_lengths(self, records: list[Record], row: int) -> None:
-        delimiter = self.delimiter.encode()
-        counts = [record.count(delimiter) for record in records]
-        if any(count != self.n_columns - 1 for count in counts):
-            raise self._what_is_wrong(records, [], row)
 
     def _what_is_wrong(self, records: list[Record], numbers: list[int], row: int) -> DataError:
         for at, record in enumerate(records, row):
@@ -203,20 +190,12 @@ class CsvReader(TextReader):
                     f"In {self.where}, row {at}, there are {len(fields)} field(s), and {self.n_columns} in others."
                 )
             for column in numbers:
-                if not fields[column].strip():
+                kind = _kind(fields[column])
+                if not kind:
                     return self.bad_value(at, column, None)
-                try:
-                    _number(fields[column])
-                except ValueError:
-                    return self._not_a_number(at, column, fields[column])
+                if kind == "U":
+                    return self.not_a_number(at, column, fields[column])
         return DataError(f"{self.where} cannot be read as text of numbers, from row {row} on.")
-
-    def _not_a_number(self, row: int, column: int, field: str) -> DataError:
-        if not field.strip():
-            return self.bad_value(row, column, None)
-        return self.error_at(
-            row, column, f"there is {shortened(field)}, not a number: leave such columns out by columns= or exclude="
-        )
 
     def _fields(self, record: Record) -> list[str]:
         if isinstance(record, list):

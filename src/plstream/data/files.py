@@ -94,14 +94,11 @@ def plain_bytes(path: Path) -> Iterator[IO[bytes]]:
         if path.suffix.lower() != ".gz" and begin != GZIP:
             yield raw
             return
-        try:
-            with gzip.GzipFile(fileobj=raw) as file:
-                yield _Guarded(file, path)  # type: ignore[misc]
-        except (gzip.BadGzipFile, zlib.error):
-            raise DataError(f"{path} is not a gzip file, or damaged.") from None
+        with gzip.GzipFile(fileobj=raw) as file:
+            yield _GzipReader(file, path)  # type: ignore[misc]
 
 
-class _Guarded:
+class _GzipReader:
     """A compressed file that says which file it is that is cut off or damaged."""
 
     def __init__(self, file: Any, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -53,7 +54,7 @@ class NdjsonReader(TextReader):
             return np.dtype(str)
         for column, value in zip(columns, values, strict=True):
             if isinstance(value, str | list | dict):
-                raise self._not_a_number(0, int(column), value)
+                raise self.not_a_number(0, int(column), value)
         return np.dtype(np.float64)
 
     def parse(self, records: list[Record], features: Columns, targets: Columns, row: int) -> XY:
@@ -71,14 +72,12 @@ class NdjsonReader(TextReader):
         return 4 * len(text) + 256 * records + 112 * (text.count(b",") + records)
 
     def _load(self, records: list[Record], row: int) -> list[Any]:
-        try:
-            values: list[Any] = json.loads(b"[" + b",".join(records) + b"]")
-        except (ValueError, RecursionError):
-            values = []
+        values: list[Any] = []
+        with suppress(ValueError, RecursionError):
+            values = json.loads(b"[" + b",".join(records) + b"]")
         # A line that closes a bracket and opens another may have made two rows of one.
-        return values if len(values) == len(records) else self._load_each(records, row)
-
-    def _load_each(self, records: list[Record], row: int) -> list[Any]:
+        if len(values) == len(records):
+            return values
         values = []
         for at, record in enumerate(records, row):
             try:
@@ -118,7 +117,7 @@ class NdjsonReader(TextReader):
             if value is None:
                 raise self.bad_value(at, column, None)
             if isinstance(value, list | dict):
-                raise self._not_a_number(at, column, value)
+                raise self.not_a_number(at, column, value)
         kinds = {isinstance(value, str) for value in found}
         if len(kinds) > 1:
             at = next(at for at, value in enumerate(found) if isinstance(value, str) != isinstance(found[0], str))
@@ -133,9 +132,10 @@ class NdjsonReader(TextReader):
         if self.names is not None or self._key is not None:
             if not isinstance(value, dict):
                 raise DataError(f"In {self.where}, row {row}, there is no object, as in row 0.")
-            name: Any = self._name(column)
+            name = self.name_of(column)
+            name = self._key if name is None else name
             if name not in value:
-                raise DataError(f"In {self.where}, row {row}, there is no {shortened(name)}, which row 0 has.")
+                raise DataError(f"In {self.where}, row {row}, there is no {shortened(name or '')}, which row 0 has.")
             value = value[name]
             if self.names is not None or column >= self.n_columns:
                 return value
@@ -147,26 +147,15 @@ class NdjsonReader(TextReader):
             )
         return value[column]
 
-    def _name(self, column: int) -> str | None:
-        if column >= self.n_columns:
-            return self.others[column - self.n_columns]
-        return self._key if self.names is None else self.names[column]
-
     def _number(self, value: Any, row: int, column: int) -> float:
         if value is None:
             raise self.bad_value(row, column, None)
         if isinstance(value, str | list | dict):
-            raise self._not_a_number(row, column, value)
+            raise self.not_a_number(row, column, value)
         try:
             return float(value)
         except OverflowError:
             raise self.error_at(row, column, "there is a number too large for float64") from None
-
-    def _not_a_number(self, row: int, column: int, value: Any) -> DataError:
-        shown = shortened(value if isinstance(value, str) else json.dumps(value))
-        return self.error_at(
-            row, column, f"there is {shown}, not a number: leave such columns out by columns= or exclude="
-        )
 
 
 def _as_numbers(values: list[Any]) -> Array:

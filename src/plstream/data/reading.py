@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from queue import Empty, Queue
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,55 +37,47 @@ def read_ahead(make: Callable[[], Iterator[Item]]) -> Iterator[Item]:
     An error in the thread is raised here, with its traceback. Closing the generator stops the thread, which closes the
     iterator.
     """
-    reader = _ReadingThread(make)
-    reader.start()
+    queue: Queue[tuple[Any, BaseException | None] | None] = Queue(_WAITING)
+    stopped = threading.Event()
+
+    def read() -> None:
+        try:
+            with closing(make()) as items:  # type: ignore[type-var]
+                for item in items:
+                    queue.put((item, None))
+                    del item
+                    if stopped.is_set():
+                        return
+        except BaseException as error:  # noqa: BLE001
+            queue.put((None, error))
+        else:
+            queue.put(None)
+
+    # As a daemon it does not keep the interpreter from ending.
+    thread = threading.Thread(target=read, name="plstream-reader", daemon=True)
+    thread.start()
     try:
-        while (entry := reader.next_entry()) is not None:
+        while (entry := _next_entry(queue)) is not None:
             item, error = entry
             if error is not None:
                 raise error
-            yield item  # type: ignore[misc]
+            yield item
             del entry, item
     finally:
-        reader.stop()
-
-
-class _ReadingThread(threading.Thread, Generic[Item]):
-    """A thread that puts items into a queue. As a daemon it does not keep the interpreter from ending."""
-
-    def __init__(self, make: Callable[[], Iterator[Item]]) -> None:
-        super().__init__(name="plstream-reader", daemon=True)
-        self.queue: Queue[tuple[Item | None, BaseException | None] | None] = Queue(_WAITING)
-        self._make = make
-        self._stopped = threading.Event()
-
-    def run(self) -> None:
-        try:
-            with closing(self._make()) as items:  # type: ignore[type-var]
-                for item in items:
-                    self.queue.put((item, None))
-                    del item
-                    if self._stopped.is_set():
-                        return
-        except BaseException as error:  # noqa: BLE001
-            self.queue.put((None, error))
-        else:
-            self.queue.put(None)
-
-    def next_entry(self) -> tuple[Item | None, BaseException | None] | None:
-        """Wait for an entry of the queue, telling every now and then that nothing has come."""
-        while True:
-            try:
-                return self.queue.get(timeout=PATIENCE_SECONDS)
-            except Empty:
-                still_waiting()
-
-    def stop(self) -> None:
-        self._stopped.set()
+        stopped.set()
         # If the thread waits for room in the queue, there is some now.
-        while not self.queue.empty():
-            self.queue.get_nowait()
-        self.join(PATIENCE_SECONDS)
+        while not queue.empty():
+            queue.get_nowait()
+        thread.join(PATIENCE_SECONDS)
+
+
+def _next_entry(queue: Queue[Item]) -> Item:
+    """Wait for an entry of the queue, telling every now and then that nothing has come."""
+    while True:
+        try:
+            return queue.get(timeout=PATIENCE_SECONDS)
+        except Empty:
+            still_waiting()
 
 
 def regrouped(pieces: Iterable[XY], start: int, rows: int, *, live: bool = False) -> Iterator[XY]:

@@ -6,6 +6,7 @@ round correctly, so what was written by ``repr`` is read back exactly, whichever
 
 from __future__ import annotations
 
+import json
 import select
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from typing import IO, Any, Self
 
 import numpy as np
 
-from .._core.errors import DataError
+from .._core.errors import DataError, shortened
 from .files import GZIP, plain_bytes
 from .reader import XY, Columns, Reader
 from .reading import PATIENCE_SECONDS
@@ -119,6 +120,13 @@ class TextReader(Reader):
         is_plain = self.path is not None and self.path.suffix.lower() != ".gz"
         return 4 * self.path.stat().st_size if self.path is not None and is_plain else None
 
+    def not_a_number(self, row: int, column: int, found: Any) -> DataError:
+        """Return the error for text, or another JSON value, where there should be a number."""
+        shown = shortened(found if isinstance(found, str) else json.dumps(found))
+        return self.error_at(
+            row, column, f"there is {shown}, not a number: leave such columns out by columns= or exclude="
+        )
+
     def _as_bytes(self, record: Record) -> bytes:
         """Return a record as it is in the text."""
         return bytes(record)
@@ -138,7 +146,8 @@ class TextReader(Reader):
         with opened as file:
             left, first = b"", True
             pending: list[bytes] = []
-            for data in self._chunks(file) if self.rereadable else self._live_chunks(file):
+            chunks = iter(lambda: file.read(self._read_bytes), b"") if self.rereadable else self._live_chunks(file)
+            for data in chunks:
                 if not data:
                     yield []
                     continue
@@ -194,9 +203,6 @@ class TextReader(Reader):
     @property
     def _read_bytes(self) -> int:
         return min(_READ_BYTES, max(_LEAST_READ_BYTES, self.room // 8))
-
-    def _chunks(self, file: IO[bytes]) -> Iterator[bytes]:
-        return iter(lambda: file.read(self._read_bytes), b"")
 
     def _live_chunks(self, file: IO[bytes]) -> Iterator[bytes]:
         """Yield what there is, as soon as it is there, and nothing if that takes a while."""
