@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 from scipy import linalg
 
+from ._core.signs import peak_signs
 from ._core.types import Float64Array
 from ._core.warnings import warn_user
 
@@ -179,7 +180,7 @@ def _dominant_left_vector(C: Float64Array) -> Float64Array:
         w = C @ _dominant_eigenvector(C.T @ C)
     else:
         w = _dominant_eigenvector(C @ C.T)
-    w *= np.sign(w[np.argmax(np.abs(w))]) / np.linalg.norm(w)
+    w *= peak_signs(w) / np.linalg.norm(w)
     return w
 
 

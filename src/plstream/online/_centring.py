@@ -89,9 +89,3 @@ def unit_of(differences: FloatArray) -> float:
         return 0.0
     largest = np.abs(differences[rows[0]]).max()
     return float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000))))
-
-
-def with_positive_peaks(vectors: Float64Array) -> Float64Array:
-    """Return columns with their signs changed so that the largest entry of each is positive."""
-    peaks = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)
-    return vectors * np.where(peaks < 0, -1.0, 1.0)

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._core.aligned import Copied
+from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
 from ..estimators._solution import Solved
 from ._base import Stream, Tile, Unsupervised
-from ._centring import with_positive_peaks
 
 Amnesic = float | tuple[float, float, float]
 
@@ -172,7 +172,7 @@ class CCIPCA(Unsupervised):
         components, variances = directions.sorted()
         return PrincipalComponents(
             x_mean=stream.x.mean,
-            components=with_positive_peaks(components.T).T,
+            components=components * peak_signs(components.T)[:, None],
             explained_variance=in_units_of_data(variances, stream),
             explained_variance_ratio=variances / (directions.row_squares[0] or 1.0),
             n_components=int(np.count_nonzero(variances)),

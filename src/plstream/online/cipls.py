@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._core.aligned import Copied
 from .._core.projection import centred_product
+from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
 from ..estimators._solution import Solved
 from ..rows import by_blocks
@@ -107,7 +108,7 @@ class Normalized(Copied):
                 break
             directions[i], loadings[i], found = w / length, action / square, i + 1
             w = w - length * loadings[i]
-        signs = _signs_of_peaks(directions)
+        signs = peak_signs(directions.T)
         t_squares = np.where(np.arange(len(signs)) < found, self.t_squares[k], 0.0)
         slopes = self.y_products[k] / np.where(t_squares > 0, t_squares, 1.0)
         return Factors(
@@ -182,16 +183,10 @@ def _as_factors(W: Float64Array, P: Float64Array, q: Float64Array, squares: Floa
     # The largest entry first: squares of it may overflow.
     W = W / np.maximum(np.abs(W).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     lengths = np.linalg.norm(W, axis=1, keepdims=True)
-    signs = _signs_of_peaks(W)
+    signs = peak_signs(W.T)
     unit = (W * signs[:, None] / np.where(lengths > 0, lengths, 1.0)).T
     counts = np.where(squares > 0, squares, 1.0) * signs
     return Factors(unit, (P / counts[:, None]).T, unit, (q / counts)[None], squares, int(np.count_nonzero(lengths)))
-
-
-def _signs_of_peaks(vectors: Float64Array) -> Float64Array:
-    """Return the signs of the largest entries of the rows."""
-    peaks = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=1)[:, None], axis=1)[:, 0]
-    return np.where(peaks < 0, -1.0, 1.0)
 
 
 def _tends_to_pls(model: Any) -> bool:

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._core.aligned import Copied
+from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..estimators._solution import Solved
 from ._base import Stream, Supervised, Tile
-from ._centring import with_positive_peaks
 from .ccipca import CCIPCA, Amnesic, PrincipalDirections, in_units_of_data
 
 # Less than this share of what a covariance could be is a rounding error.
@@ -190,10 +190,11 @@ class IPLS(Supervised):
         covariances: Any = stream.recursion
         directions, variances = covariances.principal.sorted()
         weights = pls_weights(covariances.starts(), directions, variances, self._begun_with["n_components"])
+        columns = weights.reshape(-1, len(stream.x.origin)).T
         return Weights(
             x_mean=stream.x.mean,
-            x_weights=with_positive_peaks(weights.reshape(-1, len(stream.x.origin)).T),
-            pca_components=with_positive_peaks(directions.T).T,
+            x_weights=columns * peak_signs(columns),
+            pca_components=directions * peak_signs(directions.T)[:, None],
             pca_explained_variance=in_units_of_data(variances, stream),
         )
 

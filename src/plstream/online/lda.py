@@ -17,12 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.aligned import Copied
 from .._core.labels import as_labels
 from .._core.projection import centred_product
+from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array, Rows
 from ..estimators._decision import Decision, against_the_first, log_priors, require_priors
 from ..estimators._solution import Solved
 from ..rows import by_blocks
 from ._base import Stream, Supervised, Tile
-from ._centring import unit_of, with_positive_peaks
+from ._centring import unit_of
 
 # Up to this many features "auto" keeps the scatter: 32 MiB, and a solution in seconds.
 _MODERATE_FEATURES = 2048
@@ -210,7 +211,7 @@ class Discriminants:
         mean = shares @ offsets
         # A class without rows is where all rows are, for want of anything better, and is never predicted.
         offsets = np.where(shares[:, None] > 0, offsets, mean)
-        directions = with_positive_peaks(directions)
+        directions = directions * peak_signs(directions)
         return cls(
             solver=solver,
             x_mean=origin + mean / unit,

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._core.aligned import Copied
+from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..estimators._solution import Solved
 from ..solvers import Factors
 from ._base import Stream, Supervised, Tile, for_each_column
-from ._centring import with_positive_peaks
 from ._side_by_side import SideBySide, rotations
 
 
@@ -194,10 +194,9 @@ class OLPLS(Supervised):
 def _as_factors(most: int, W: Float64Array, P: Float64Array, c: Float64Array, squares: Float64Array) -> Factors:
     W = np.where((np.arange(len(W)) < most)[:, None], W, 0.0)
     P, c = np.where(W.any(axis=1, keepdims=True), P, 0.0), np.where(W.any(axis=1), c, 0.0)
-    weights = with_positive_peaks(W.T)
-    signs = np.where(np.einsum("ij,ji->i", W, weights) < 0, -1.0, 1.0)
+    signs = peak_signs(W.T)
     return Factors(
-        x_weights=weights,
+        x_weights=W.T * signs,
         x_loadings=P.T * signs,
         x_rotations=rotations(W, P).T * signs,
         y_loadings=(c * signs)[None],

@@ -11,10 +11,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.aligned import Copied
+from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
 from ..estimators._solution import Solved
 from ._base import Stream, Supervised, Tile
-from ._centring import with_positive_peaks
 
 Factors = tuple[Float64Array, Float64Array, Float64Array]
 
@@ -358,14 +358,14 @@ class SGDPLS(Supervised):
         U, V, s = (factor[:n_components] for factor in recursion.factors(stream.n_rows))
         missing = (0, n_components - len(s))
         x_weights, y_weights = (np.pad(vectors, (missing, (0, 0))).T for vectors in (U, V))
-        turned = with_positive_peaks(x_weights)
+        signs = peak_signs(x_weights)
         with np.errstate(over="ignore", under="ignore"):
             singular_values = np.pad(s, missing) / (stream.x.unit or 1.0) / (stream.y.unit or 1.0)
         return CrossCovarianceSVD(
             x_mean=stream.x.mean,
             y_mean=stream.y.mean,
-            x_weights=turned,
-            y_weights=np.where((turned == x_weights).all(axis=0), y_weights, -y_weights),
+            x_weights=x_weights * signs,
+            y_weights=y_weights * signs,
             singular_values=singular_values,
             n_components=len(s),
         )

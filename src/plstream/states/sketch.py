@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import linalg
 
+from .._core.signs import peak_signs
 from .._core.threads import single_threaded_blas
 from .._core.types import Float64Array, FloatArray
 from ..pls import Factors, solve_pls
@@ -551,14 +552,9 @@ def _leading_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[Floa
     for _ in range(_SUBSPACE_STEPS):
         basis = linalg.qr(np.hstack([T, gram @ basis]), mode="economic", check_finite=False)[0][:, T.shape[1] :]
     variances, rotation = np.linalg.eigh(basis.T @ gram @ basis)
-    return _with_signs_fixed(basis @ rotation[:, ::-1]), np.maximum(variances[::-1], 0.0)
-
-
-def _with_signs_fixed(vectors: FloatArray) -> FloatArray:
-    """Make the largest entry of each column positive: where the next iteration starts must not depend on rounding."""
-    largest = np.abs(vectors).argmax(axis=0) if vectors.size else np.empty(0, dtype=int)
-    signs = np.where(vectors[largest, np.arange(len(largest))] < 0, -1, 1)
-    return vectors * signs.astype(vectors.dtype)
+    vectors = basis @ rotation[:, ::-1]
+    # With fixed signs, where the next iteration starts does not depend on rounding errors.
+    return vectors * peak_signs(vectors), np.maximum(variances[::-1], 0.0)
 
 
 @lru_cache(maxsize=8)
@@ -590,7 +586,8 @@ def _rows_acting_on(R: Float64Array, residual: Residual) -> Float64Array:
     action = residual.act(R)
     squares, basis = np.linalg.eigh(R.T @ action)
     held = squares > _NOTHING_LOST
-    rows: Float64Array = (action @ _with_signs_fixed(basis[:, held]) / np.sqrt(squares[held])).T
+    basis = basis[:, held] * peak_signs(basis[:, held])
+    rows: Float64Array = (action @ basis / np.sqrt(squares[held])).T
     return rows
 
 
