@@ -9,7 +9,8 @@ import shutil, sys
 from pathlib import Path
 import numpy as np
 from plstream import CIPLS
-import plstream.online.kernels.cipls, plstream.online.kernels.means
+from plstream.online import _base, cipls
+cipls.cipls_normalized.dispatcher, _base.subtract_running_mean.dispatcher
 folder = Path(sys.argv[1])
 shutil.rmtree(folder)
 folder.write_text("in the way")

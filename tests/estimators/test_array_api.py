@@ -100,7 +100,9 @@ def test_streams(case, library, dispatch):
     for rows in (slice(40), slice(40, 90)):
         learn(expected, X[rows], y[rows])
         with dispatch():
-            labels = {} if y.dtype.kind == "f" or model.__sklearn_is_fitted__() else {"classes": convert(np.unique(y))}
+            labels = (
+                {} if y.dtype.kind == "f" or hasattr(model, "n_features_in_") else {"classes": convert(np.unique(y))}
+            )
             labels = labels if "classes" in model.partial_fit.__code__.co_varnames else {}
             model.partial_fit(convert(X[rows]), convert(y[rows]), **labels)
     np.testing.assert_array_equal(model.transform(X), expected.transform(X))

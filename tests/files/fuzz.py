@@ -27,8 +27,9 @@ from .models import CASES, data, fitted, learn, watchers
 # What a number or a text in a file may be changed to.
 VALUES = [
     None, True, False, 0, 1, -1, 2, 3, 7, 255, 1024, 2**20, 2**31, 2**53, 2**63, -(2**63), 10**30, 0.0, -0.0, 0.5, -1.5,
-    1e-320, 1e308, "", "F", "C", "F32", "F64", "I64", "BOOL", "Gram", "Sketch", "Literal", "Normalized", "Ascent",
-    "WithinScatter", "VIPSelector", "IncrementalPLS", "gram", "sketch", "multipass", "model", "x" * 5000, "\x00", [],
+    1e-320, 1e308, "", "F", "C", "F32", "F64", "I64", "BOOL", "Gram", "Sketch", "PaperRecursion",
+    "NormalizedRecursion", "OLPLSState", "WithinScatter",
+    "VIPSelector", "IncrementalPLS", "gram", "sketch", "multipass", "model", "x" * 5000, "\x00", [],
     {}, [[]], [1, 2], {"float": "nan"}, {"float": "inf"}, {"float": "-inf"}, {"tuple": [1, 2, 3]}, {"list": [{}]},
     {"numpy": "int64", "value": 2}, {"numpy": "float32", "value": 1e300}, {"parameter": "estimator"},
     {"parameter": "random_state"}, {"array": "<U1", "values": ["a", "b"]}, {"array": "<i8", "values": [0, 1, 2]},

@@ -125,8 +125,8 @@ def test_what_the_sentences_are(path, parts):
     refused(path, struct.pack("<Q", 2) + b"{}", "is not a model file")
     refused(path, struct.pack("<Q", 4) + b"null", "is not a model file")
     refused(path, put_together(document, tensors)[:-1], "is damaged or was not written by plstream: an array is larger")
-    document["model"]["fields"]["_stream"]["class"] = "os.system"
-    refused(path, put_together(document, tensors), "model._stream is not of the class Stream. Save the model again")
+    document["model"]["fields"]["_state"]["class"] = "os.system"
+    refused(path, put_together(document, tensors), "model._state is not of the class OnlineState. Save the model again")
 
 
 def test_another_safetensors_file(path):
@@ -162,11 +162,15 @@ def test_planted_pickle_does_not_run(path, parts):
     text = payload.decode("latin-1")
     for value in (text, {"numpy": "object", "value": text}, {"array": "|O", "values": [text]}, {"py/reduce": [text]}):
         forged = json.loads(json.dumps(document))
-        forged["model"]["fields"]["_targets"]["fields"]["classes"] = value
+        forged["model"]["fields"]["_encoding"]["fields"]["labels"]["fields"]["classes"] = value
         refused(path, put_together(forged, tensors), "classes")
     refused(
         path, put_together(document, {**tensors, "pickle": ["U8", [len(payload)], payload]}), "type that is not known"
     )
+
+
+def labels(dtype, values):
+    return {"class": "Labels", "fields": {"classes": {"array": dtype, "values": values}, "kind": "text"}}
 
 
 # Where in the document, what to put there, and what the sentence says of it.
@@ -192,33 +196,32 @@ EDITS = [
     (["model", "fields", "_begun_with", "n_components"], 2**40, "whole number"),
     (["model", "fields", "_begun_with", "variant"], "another", "not valid"),
     (["model", "fields", "_begun_with", "variant"], {"parameter": "variant"}, "not an object|not valid"),
-    (["model", "fields", "_stream", "fields", "x", "fields", "unit"], -0.5, "number from 0"),
-    (["model", "fields", "_stream", "fields", "x", "fields", "unit"], {"float": "nan"}, "number from 0"),
-    (["model", "fields", "_stream", "fields", "x", "fields", "n_rows"], -3, "whole number from 0"),
-    (["model", "fields", "_stream", "fields", "x", "fields", "more"], 0, "not known"),
-    (["model", "fields", "_stream", "fields", "x", "fields"], [], "no fields"),
-    (["model", "fields", "_stream", "fields", "recursion", "class"], "Ascent", "not known|lacks"),
-    (["model", "fields", "_stream", "fields", "advice"], "x" * 10**4, "not a text"),
+    (["model", "fields", "_state", "fields", "x", "fields", "unit"], -0.5, "number from 0"),
+    (["model", "fields", "_state", "fields", "x", "fields", "unit"], {"float": "nan"}, "number from 0"),
+    (["model", "fields", "_state", "fields", "x", "fields", "n_rows"], -3, "whole number from 0"),
+    (["model", "fields", "_state", "fields", "x", "fields", "more"], 0, "not known"),
+    (["model", "fields", "_state", "fields", "x", "fields"], [], "no fields"),
+    (["model", "fields", "_state", "fields", "recursion", "class"], "OLPLSState", "not known|lacks"),
     (
-        ["model", "fields", "_stream", "fields", "recursion", "fields", "cross", "shape"],
+        ["model", "fields", "_state", "fields", "recursion", "fields", "cross", "shape"],
         [7, 1],
         "no tensor of its type",
     ),
-    (["model", "fields", "_stream", "fields", "recursion", "fields", "cross", "order"], "F", "not an array of type"),
-    (["model", "fields", "_stream", "fields", "recursion", "fields", "cross", "order"], [], "not an array of type"),
-    (["model", "fields", "_stream", "fields", "recursion", "fields", "cross", "type"], "F32", "not an array of type"),
-    (["model", "fields", "_stream", "fields", "recursion", "fields", "cross", "tensor"], "model._stream", "no tensor"),
-    (["model", "fields", "_targets", "fields", "kind"], "integers", "breaks a rule: there are labels or values"),
-    (["model", "fields", "_targets", "fields", "n_columns"], 2, "has a size of"),
-    (["model", "fields", "_targets", "fields", "classes"], {"array": "<U3", "values": ["b", "a"]}, "ascending order"),
+    (["model", "fields", "_state", "fields", "recursion", "fields", "cross", "order"], "F", "not an array of type"),
+    (["model", "fields", "_state", "fields", "recursion", "fields", "cross", "order"], [], "not an array of type"),
+    (["model", "fields", "_state", "fields", "recursion", "fields", "cross", "type"], "F32", "not an array of type"),
+    (["model", "fields", "_state", "fields", "recursion", "fields", "cross", "tensor"], "model._state", "no tensor"),
+    (["model", "fields", "_encoding", "fields", "n_columns"], 2, "has a size of"),
     (
-        ["model", "fields", "_targets", "fields", "classes"],
-        {"array": "<U1", "values": ["a", "bb"]},
-        "not fit|not of type",
+        ["model", "fields", "_encoding", "fields", "labels"],
+        labels("<U1", ["a", "b", "c"]),
+        "a rule: there is one column",
     ),
-    (["model", "fields", "_targets", "fields", "classes"], {"array": "<U9999999", "values": ["a", "b"]}, "too large"),
-    (["model", "fields", "_targets", "fields", "classes"], {"array": "|i1", "values": [1, 300]}, "not of type|not fit"),
-    (["model", "fields", "_targets", "fields", "classes"], {"array": "V4", "values": [1, 3]}, "type that is not known"),
+    (["model", "fields", "_encoding", "fields", "labels"], labels("<U3", ["b", "a"]), "ascending order"),
+    (["model", "fields", "_encoding", "fields", "labels"], labels("<U1", ["a", "bb"]), "not fit|not of type"),
+    (["model", "fields", "_encoding", "fields", "labels"], labels("<U9999999", ["a", "b"]), "too large"),
+    (["model", "fields", "_encoding", "fields", "labels"], labels("|i1", [1, 300]), "not of type|not fit"),
+    (["model", "fields", "_encoding", "fields", "labels"], labels("V4", [1, 3]), "type that is not known"),
 ]
 
 
@@ -349,26 +352,26 @@ def test_a_tracker_of_other_features_than_its_model(path):
 
 def test_missing_field(path, parts):
     document, tensors = parts(CIPLS())
-    del document["model"]["fields"]["_stream"]["fields"]["x"]["fields"]["total"]
-    refused(path, put_together(document, tensors), "model._fitted.stream.x lacks 'total'")
+    del document["model"]["fields"]["_state"]["fields"]["x"]["fields"]["total"]
+    refused(path, put_together(document, tensors), "model._state.x lacks 'total'")
 
 
 def test_numbers_that_cannot_be(path, parts):
     for model, name, value in (
-        (CIPLS(), "model._fitted.stream.x.origin", np.nan),
-        (CIPLS(), "model._fitted.stream.recursion.actions", np.inf),
-        (CCIPCA(), "model._fitted.stream.recursion.ages", -1.0),
-        (IncrementalLDA(), "model._fitted.stream.counts", -1.0),
+        (CIPLS(), "model._state.x.origin", np.nan),
+        (CIPLS(), "model._state.recursion.actions", np.inf),
+        (CCIPCA(), "model._state.recursion.ages", -1.0),
+        (IncrementalLDA(), "model._state.counts", -1.0),
         (IncrementalPLS(solver="gram"), "model._fitted.stream._weight", -1.0),
     ):
         document, tensors = parts(model, "many" if isinstance(model, IncrementalLDA) else "value")
         tensors[name][2] = struct.pack("<d", value) + tensors[name][2][8:]
         refused(path, put_together(document, tensors), f"{name} has numbers that it cannot have")
     document, tensors = parts(SGDPLS(random_state=0), "many")
-    tensors["model._fitted.stream.recursion.begun"][2] = struct.pack("<q", 3)
+    tensors["model._state.recursion.begun"][2] = struct.pack("<q", 3)
     refused(path, put_together(document, tensors), "breaks a rule: no more rows have begun than there are")
     document, tensors = parts(IncrementalLDA(), "many")
-    classes = tensors["model._fitted.stream.waiting_classes"]
+    classes = tensors["model._state.waiting_classes"]
     classes[2] = struct.pack("<q", 4) + classes[2][8:]
     refused(path, put_together(document, tensors), "breaks a rule: rows that wait are of classes that there are")
 
@@ -400,7 +403,7 @@ def test_every_bit_counts(path):
 
 def test_arrays_that_change_places_are_noticed(path, parts):
     document, tensors = parts(CIPLS())
-    one, other = (tensors[f"model._fitted.stream.x.{name}"] for name in ("origin", "offset"))
+    one, other = (tensors[f"model._state.x.{name}"] for name in ("origin", "offset"))
     one[2], other[2] = other[2], one[2]
     refused(path, put_together(document, tensors, hashes=False), "the arrays do not match their hash")
 
@@ -421,9 +424,9 @@ def test_deep_nesting_and_strict_json(path, parts):
 def test_huge_declarations_take_no_memory(path, parts):
     document, tensors = parts(CIPLS())
     huge = {name: list(entry) for name, entry in tensors.items()}
-    name = "model._fitted.stream.recursion.cross"
+    name = "model._state.recursion.cross"
     huge[name][1] = [1, 10**10]
-    document["model"]["fields"]["_stream"]["fields"]["recursion"]["fields"]["cross"]["shape"] = [1, 10**10]
+    document["model"]["fields"]["_state"]["fields"]["recursion"]["fields"]["cross"]["shape"] = [1, 10**10]
     refused(path, put_together(document, huge), "an array is larger than the file")
     content = bytearray(put_together(document, tensors))
     content[:8] = struct.pack("<Q", 10**10)
@@ -432,7 +435,7 @@ def test_huge_declarations_take_no_memory(path, parts):
 
 def test_sketch_of_no_memory(path, parts, monkeypatch):
     document, tensors = parts(IncrementalPLS(solver="sketch"))
-    stream = document["model"]["fields"]["_stream"]["fields"]
+    stream = document["model"]["fields"]["_fitted"]["fields"]["stream"]["fields"]
     stream["block_rows"] = stream["state"]["fields"]["size"] = 2**40
     refused(path, put_together(document, tensors), "whole number from 1")
     # As for a large one on a small machine.

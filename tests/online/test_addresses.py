@@ -14,8 +14,8 @@ from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
 from ..placement import results_by_place
 
 MODULES = [
-    importlib.import_module(f"plstream.online.kernels.{name}")
-    for name in ("common", "cipls", "ccipca", "ipls", "lda", "means", "olpls", "sgdpls")
+    importlib.import_module(f"plstream.online.{name}")
+    for name in ("_base", "cipls", "ccipca", "ipls", "lda", "olpls", "sgdpls")
 ]
 FUNCTIONS = [
     function

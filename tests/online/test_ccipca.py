@@ -5,7 +5,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from plstream import CCIPCA
-from plstream.online.kernels.ccipca import ccipca
+from plstream.online.ccipca import ccipca
 
 from ..checks import fed
 from ..oracles import regression_data, relative_error

@@ -29,7 +29,7 @@ few_components = pytest.mark.filterwarnings("ignore:The rows so far have only:Us
 
 
 def recursion(model):
-    return model._fitted.stream.recursion
+    return model._state.recursion
 
 
 def pls_weights(X, y, c):
@@ -54,7 +54,7 @@ def test_normalized_equals_plain_loop(amnesic, sizes):
     X += 3.0
     model = fed(CIPLS(4, amnesic=amnesic), X, y, sizes)
     C, G = plain_normalized(X, y, 4, amnesic)
-    x_unit, y_unit = model._fitted.stream.x.unit, model._fitted.stream.y.unit
+    x_unit, y_unit = model._state.x.unit, model._state.y.unit
     assert relative_error(recursion(model).cross[0] / x_unit / y_unit, C) < 1e-10
     for actual, expected in zip(recursion(model).actions[0] / x_unit**2, G, strict=True):
         assert relative_error(actual, expected) < 1e-10
@@ -445,7 +445,7 @@ def test_long_work_tells_its_progress():
 
 
 def test_kernels_are_compiled_once():
-    from plstream.online.kernels import cipls
+    from plstream.online import cipls
 
     X, y = regression_data(50, 4)
     labels = np.digitize(y, np.quantile(y, [0.3, 0.6]))
@@ -456,7 +456,7 @@ def test_kernels_are_compiled_once():
         for target in (y, read_only, labels, np.column_stack([y, y])):
             CIPLS(2, variant=variant).fit(X, target)
             CIPLS(2, variant=variant).fit(X.astype(np.float32), target)
-        assert len(kernel.signatures) == 1
+        assert len(kernel.dispatcher.signatures) == 1
 
 
 def test_in_a_pipeline_and_a_grid_search():

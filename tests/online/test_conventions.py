@@ -5,7 +5,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
-from plstream.online._centring import tile_rows
+from plstream.online._base import tile_rows
 from plstream.online.lda import BLOCK_ROWS
 
 from ..checks import data_for, fed, streaming_checks

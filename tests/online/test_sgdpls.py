@@ -249,7 +249,7 @@ def test_many_steps_a_row_are_about_one(n_steps):
 
 
 def test_projection_of_singular_values():
-    from plstream.online.kernels.sgdpls import project_singular_values
+    from plstream.online.sgdpls import project_singular_values
 
     rng = np.random.default_rng(0)
     for case in range(200):
@@ -264,7 +264,7 @@ def test_projection_of_singular_values():
 
 
 def test_projection_is_the_nearest_point():
-    from plstream.online.kernels.sgdpls import project_singular_values
+    from plstream.online.sgdpls import project_singular_values
 
     s = np.array([1.4, 1.1, 0.8, 0.45, 0.3, 0.02])
     sum_at_most = {"type": "ineq", "fun": lambda z: 2 - z.sum(), "jac": lambda _: -np.ones(6)}
@@ -283,7 +283,7 @@ def test_projection_is_the_nearest_point():
 
 @pytest.mark.parametrize(("m", "q", "rank"), [(300, 7, 4), (5, 40, 3), (600, 1, 1), (3, 3, 3)])
 def test_one_row_is_a_rank_one_update(m, q, rank):
-    from plstream.online.kernels.sgdpls import incremental_svd
+    from plstream.online.sgdpls import incremental_svd
 
     rng = np.random.default_rng(0)
     U, V = gram_schmidt(rng.normal(size=(m, rank))), gram_schmidt(rng.normal(size=(q, rank)))
@@ -315,7 +315,7 @@ def test_msg_stays_in_its_set():
     model = SGDPLS(3, algorithm="msg", eta0=1.0)
     for start in range(0, 500, 10):
         model.partial_fit(X[start : start + 10], Y[start : start + 10])
-        s = model._fitted.stream.recursion.s
+        s = model._state.recursion.s
         assert (np.diff(s) <= 0).all()
         assert 0 <= s.min() <= s.max() <= 1
         assert s.sum() <= 3 + 1e-12

@@ -1,24 +1,47 @@
-"""What all compiled loops share: how Numba is asked to compile them, and rows in a form that they are compiled for.
+"""Loops that Numba compiles, and arrays in the form that these take.
 
-Numba takes half a second to load, so modules import this one when a loop is first run.
+Numba takes half a second to import, so that is done when a loop first runs.
+
+A recursion over rows takes a few passes over the features per row, each of which forms all it can while the entries are
+at hand: it updates a vector of the state, deflates the row, and takes the products that the next pass needs to begin.
+Such a pass is a function of its own, because LLVM makes vector instructions of short loops, and gives up on the loop
+over rows with everything written into it.
+
+Results must not depend on where arrays are in memory. For arrays that may overlap LLVM has a second loop, without
+vectors, where sums have another order. If a loop changes an array in place, LLVM compares whole ranges, and arrays
+that do not overlap always take the first loop. But if each array is only read or only written, it compares distances,
+and short arrays can be too close. So a loop that forms sums either changes an array in place or stores nothing. (Sums
+in loops of their own everywhere would be slower by a third to a half.)
+
+Numba's cache on disk looks at the file of a function alone: after a change of a loop that other files use, delete it
+(``find src -name '*.nb?' -delete``).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import is_dataclass
+from functools import update_wrapper
+from threading import Lock
 from typing import Any, TypeVar
 
-import numba
 import numpy as np
 from scipy import sparse
 
-from .types import FloatArray, Rows
+from .types import Array, Float64Array, FloatArray, Rows
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+State = TypeVar("State")
 
 # Enough rows that a copy from columns to rows takes whole pieces of each column.
 _COPY_BYTES = 4 << 20
+# Vectors that straddle two cache lines take up to half as long again to load. Smaller arrays are in the nearest cache
+# anyway, and calls with one row should not take long.
+_CACHE_LINE = 64
+_LEAST_ALIGNED_BYTES = 8 << 10
+_lock = Lock()
 
 
 def compiled(function: Function) -> Function:
@@ -26,23 +49,51 @@ def compiled(function: Function) -> Function:
 
     Sums may be reordered, for vector instructions; what is not finite stays so.
     """
-    return _compiled(function, {"reassoc", "contract", "nsz"})
+    made: Any = CompiledFunction(function, {"reassoc", "contract", "nsz"})
+    return made  # type: ignore[no-any-return]
 
 
 def compiled_in_order(function: Function) -> Function:
     """Compile a function as :func:`compiled` does, but with sums in the order in which they are written."""
-    return _compiled(function, {"contract"})
+    made: Any = CompiledFunction(function, {"contract"})
+    return made  # type: ignore[no-any-return]
 
 
-def _compiled(function: Function, fastmath: set[str]) -> Function:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
-    try:
-        result: Any = numba.njit(cache=True, **options)(function)
-        result._cache = _ForgivingCache(result._cache)
-    except RuntimeError:  # There is no folder that the result could be kept in.
-        result = numba.njit(**options)(function)
-    kept: Function = result
-    return kept
+class CompiledFunction:
+    """A function that Numba is given when it is first called, from Python or from another such function."""
+
+    def __init__(self, function: Callable[..., Any], fastmath: set[str]) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._fastmath = fastmath
+        self._dispatcher: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        return (self._dispatcher or self.dispatcher)(*arguments)
+
+    @property
+    def dispatcher(self) -> Any:
+        """Numba's function, which holds what was compiled."""
+        with _lock:
+            if self._dispatcher is None:
+                self._dispatcher = self._compile_on_use()
+        return self._dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba asks of an object that a function to be compiled calls."""
+        return self.dispatcher._numba_type_
+
+    def _compile_on_use(self) -> Any:
+        import numba
+
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": self._fastmath}
+        try:
+            dispatcher: Any = numba.njit(cache=True, **options)(self.py_func)
+            dispatcher._cache = _ForgivingCache(dispatcher._cache)
+        except RuntimeError:  # There is no folder that the result could be kept in.
+            dispatcher = numba.njit(**options)(self.py_func)
+        return dispatcher
 
 
 class _ForgivingCache:
@@ -81,3 +132,28 @@ def readable(X: Rows) -> Iterator[tuple[slice, FloatArray]]:
         view: FloatArray = np.ascontiguousarray(part, dtype=dtype).view()
         view.flags.writeable = False
         yield rows, view
+
+
+def aligned_empty(shape: tuple[int, ...]) -> Float64Array:
+    """Return an array whose first entry is at the beginning of a cache line."""
+    n_bytes = 8 * math.prod(shape)
+    memory = np.empty(n_bytes + _CACHE_LINE, dtype=np.uint8)
+    start = -memory.ctypes.data % _CACHE_LINE
+    return memory[start : start + n_bytes].view(np.float64).reshape(shape)
+
+
+def copied(state: State) -> State:
+    """Return a copy of a dataclass of arrays, numbers and such dataclasses; it shares no array, large ones aligned."""
+    fields: dict[str, Any] = dict(vars(state))
+    for name, value in fields.items():
+        if isinstance(value, np.ndarray):
+            copy: Array
+            if value.nbytes < _LEAST_ALIGNED_BYTES or value.dtype != np.float64:
+                copy = value.copy()
+            else:
+                copy = aligned_empty(value.shape)
+                copy[:] = value
+            fields[name] = copy
+        elif is_dataclass(value):
+            fields[name] = copied(value)
+    return type(state)(**fields)

@@ -1,4 +1,8 @@
-"""Labels of classes: which there are, and their numbers, the same way in every call."""
+"""What y holds, labels or values: decided in the first call, and the same in every later one.
+
+Floats are values unless ``classes`` is given. Integers, booleans and strings are labels for online methods and
+classifiers, and values for IncrementalPLS, which refuses strings. The parameter ``target`` decides explicitly.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +61,10 @@ class Labels:
         kind = KINDS[y.dtype.kind]
         if kind != self.kind:
             raise ValueError(f"Labels were {self.kind} in the first call, and now are {kind}: keep to one type.")
-        sought = self._as_class(y)
+        sought = y
+        if y.dtype.kind in "iu" and self.classes.dtype.kind in "iu":
+            # Else integers of two types would be compared as floats.
+            sought = y.astype(self.classes.dtype, copy=False)
         index = np.minimum(np.searchsorted(self.classes, sought), len(self.classes) - 1)
         found = self.classes[index]
         # A number that has become another one to fit the type of the classes may have become that of a class.
@@ -69,11 +76,6 @@ class Labels:
             raise ValueError(f"Label {label} is not among the classes of the first call: pass {_TELL_ALL}{or_else}.")
         return index
 
-    def require_same(self, classes: Any) -> None:
-        """Raise ValueError if classes are given again and differ."""
-        if classes is not None and not np.array_equal(as_classes(classes), self.classes):
-            raise ValueError("classes differ from those of the first call: pass them once, or the same every time.")
-
     def with_label(self, label: Any) -> tuple[Labels, int]:
         """Return the labels with one more, and its position."""
         added = as_target([label], "add_class")
@@ -84,10 +86,73 @@ class Labels:
         classes = united(self.classes, added)
         return Labels(classes, self.kind), int(np.searchsorted(classes, added.astype(classes.dtype)[0]))
 
-    def _as_class(self, y: Array) -> Array:
-        """Return labels in the type of the classes, if both are integers: else they would be compared as floats."""
-        both_integers = y.dtype.kind in "iu" and self.classes.dtype.kind in "iu"
-        return y.astype(self.classes.dtype, copy=False) if both_integers else y
+
+@dataclass(frozen=True)
+class TargetEncoding:
+    """How y becomes columns of numbers, and back: values as they are, labels as -1 and +1.
+
+    Attributes
+    ----------
+    labels : Labels, or None for values
+        The labels.
+    n_columns : int
+        Columns that y is turned into: one per response; one for two classes, else one per class.
+    is_vector : bool
+        Whether y has one dimension.
+    """
+
+    labels: Labels | None
+    n_columns: int
+    is_vector: bool
+
+    @classmethod
+    def of(cls, y: Array, classes: Any, target: str) -> TargetEncoding:
+        """Decide by the first y, the classes given with it, and the parameter ``target``."""
+        if holds_labels(y, classes, target):
+            labels = Labels.of(y, classes)
+            n_classes = len(labels.classes)
+            return cls(labels, 1 if n_classes == 2 else n_classes, is_vector=True)
+        if classes is not None:
+            raise ValueError("classes are for labels, but target='values': drop one of the two.")
+        return cls(None, 1 if y.ndim == 1 else y.shape[1], is_vector=y.ndim == 1)
+
+    def require_same(self, classes: Any) -> None:
+        """Raise ValueError if classes that are given again differ."""
+        known = np.empty(0) if self.labels is None else self.labels.classes
+        if not np.array_equal(as_classes(classes), known):
+            raise ValueError("classes differ from those of the first call: pass them once, or the same every time.")
+
+    def numbers(self, y: Array) -> Float64Array:
+        """Return values with one column per response, and labels as one column of positions among the classes."""
+        if self.labels is not None:
+            return self.labels.positions(y)[:, None].astype(np.float64)
+        if y.dtype.kind not in "biuf":
+            raise ValueError(f"y must hold numbers, not {KINDS[y.dtype.kind]}.")
+        values: Float64Array = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        if values.shape[1] != self.n_columns:
+            raise ValueError(f"y has {values.shape[1]} target(s), but the model has {self.n_columns}.")
+        return values
+
+    def columns(self, numbers: Float64Array) -> Float64Array:
+        """Return the columns that a recursion learns, for some of the numbers: all of them would need much memory."""
+        if self.labels is None:
+            return numbers
+        if self.n_columns == 1:
+            return 2.0 * numbers - 1.0
+        return np.where(numbers == np.arange(self.n_columns), 1.0, -1.0)
+
+    def decode(self, columns: Float64Array) -> Array:
+        """Return the labels that predicted columns stand for, or the values with as many dimensions as y has."""
+        if self.labels is not None:
+            index = columns[:, 0] > 0 if self.n_columns == 1 else columns.argmax(axis=1)
+            labels: Array = self.labels.classes[index.astype(np.intp)]
+            return labels
+        return columns[:, 0] if self.is_vector else columns
+
+
+def holds_labels(y: Array, classes: Any = None, target: str = "auto") -> bool:
+    """Return whether y holds labels and not values, given the parameter ``target`` and whether classes are given."""
+    return classes is not None or y.dtype.kind != "f" if target == "auto" else target == "labels"
 
 
 def as_target(y: Any, name: str) -> Array:

@@ -22,7 +22,7 @@ import numpy as np
 
 import plstream
 
-from .._core.aligned import aligned_empty
+from .._core.compiled import aligned_empty
 from .._core.types import Array
 from .files import replacing
 from .kinds import TYPES, MismatchError, Stored, Tensors, require_keys

@@ -15,7 +15,7 @@ from .._core.types import Array, Float64Array
 from ..estimators._decision import Decision
 from ..estimators.classifier import ClassifierMethods
 from ..online import IncrementalLDA
-from ..online._base import OnlineMethod, Supervised
+from ..online._base import OnlineMethod
 from .files import replacing
 
 # Supported by all runtimes of the last years.
@@ -123,7 +123,8 @@ def _add_predict(graph: _Graph, model: Any) -> None:
     values = graph.node("Add", graph.as_double(values), graph.exact("intercept", solution.intercept))
     classes = getattr(model, "classes_", None)
     if classes is None:
-        is_vector = model._targets.is_vector if isinstance(model, Supervised) else model._fitted.head.is_vector
+        encoding = getattr(model, "_encoding", None)
+        is_vector = model._fitted.head.is_vector if encoding is None else encoding.is_vector
         if is_vector:
             values = graph.node("Squeeze", values, graph.constant("axis", np.array([1])))
         graph.output("prediction", values, np.dtype(np.float64), [None] if is_vector else [None, len(solution.y_mean)])

@@ -27,15 +27,12 @@ from ..monitoring.drift import WATCHED, Batch, Measured, Snapshot
 from ..monitoring.limits import Q_LIMITS, Traces
 from ..monitoring.monitor import Normal
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
-from ..online._base import Stream
-from ..online._centring import RunningMean
-from ..online._side_by_side import SideBySide
-from ..online._targets import Targets
+from ..online._base import OnlineState, RunningMean
 from ..online.ccipca import PrincipalComponents, PrincipalDirections
-from ..online.cipls import Literal, Normalized
-from ..online.ipls import Covariances, Weights
+from ..online.cipls import NormalizedRecursion, PaperRecursion, StackedModels
+from ..online.ipls import Covariances, IPLSSolution
 from ..online.lda import BLOCK_ROWS, Discriminants, IndicatorRegression, WithinScatter
-from ..online.olpls import Ascent
+from ..online.olpls import OLPLSState
 from ..online.sgdpls import CrossCovarianceSVD, IncrementalSVD, MatrixGradient, StochasticGradient
 from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector
 from ..solvers import Factors, Journal
@@ -192,26 +189,27 @@ Record(
         "total": Number(0, finite=False),
     },
 )
+Record(_labels.Labels, {"classes": Labels(), "kind": Text("truth values", "integers", "floats", "text")})
 Record(
-    Targets,
-    {
-        "classes": Maybe(Labels()),
-        "kind": Text("values", "truth values", "integers", "floats", "text"),
-        "is_vector": Truth(),
-        "n_columns": Count(1, size="q"),
-    },
+    _labels.TargetEncoding,
+    {"labels": Maybe(OneOf("Labels")), "n_columns": Count(1, size="q"), "is_vector": Truth()},
     rules={
-        "there are labels or values": lambda its: (its["classes"] is None) == (its["kind"] == "values"),
         "there is one column for two classes, else one for each": lambda its: (
-            its["classes"] is None or its["n_columns"] == (len(its["classes"]) if len(its["classes"]) > 2 else 1)
+            its["labels"] is None or its["n_columns"] == _columns_for(len(its["labels"].fields["classes"]))
         ),
         "a vector has one column": lambda its: (
-            its["classes"] is not None or not its["is_vector"] or its["n_columns"] == 1
+            its["is_vector"] if its["labels"] is not None else not its["is_vector"] or its["n_columns"] == 1
         ),
     },
 )
+
+
+def _columns_for(n_classes: int) -> int:
+    return 1 if n_classes == 2 else n_classes
+
+
 Record(
-    Normalized,
+    NormalizedRecursion,
     {
         "cross": Numbers("q", "m"),
         "actions": Numbers("q", "c", "m"),
@@ -225,7 +223,7 @@ Record(
     },
 )
 Record(
-    Literal,
+    PaperRecursion,
     {
         "W": Numbers("q", "c", "m"),
         "P": Numbers("q", "c", "m"),
@@ -254,7 +252,7 @@ Record(
     },
 )
 Record(
-    Ascent,
+    OLPLSState,
     {
         "S": Numbers("q", "c", "m"),
         "W": Numbers("q", "c", "m"),
@@ -330,11 +328,11 @@ Record(
     },
 )
 _RECURSIONS = (
-    "Normalized",
-    "Literal",
+    "NormalizedRecursion",
+    "PaperRecursion",
     "PrincipalDirections",
     "Covariances",
-    "Ascent",
+    "OLPLSState",
     "IncrementalSVD",
     "MatrixGradient",
     "StochasticGradient",
@@ -381,12 +379,16 @@ Record(
 )
 Record(ClassCrossValidation, {"accuracy": Numbers("f", "c", anything=True), "weight": Numbers("f", least=0)})
 Record(
-    SideBySide,
+    StackedModels,
     {
-        "factors": OneOf("Factors", s="q*c"),
         "x_mean": Numbers("m"),
         "y_mean": Numbers("q"),
-        "y_lengths_in_units": _solved("q", "q*c"),
+        "x_weights": _solved("m", "q*c"),
+        "x_loadings": _solved("m", "q*c"),
+        "x_rotations": _solved("m", "q*c"),
+        "y_loadings": _solved("q", "q*c"),
+        "y_lengths": _solved("q", "q*c"),
+        "n_components": Count(),
     },
 )
 Record(
@@ -400,7 +402,7 @@ Record(
     },
 )
 Record(
-    Weights,
+    IPLSSolution,
     {
         "x_mean": Numbers("m"),
         "x_weights": _solved("m", "q*c"),
@@ -438,7 +440,6 @@ Record(
 _FEATURES: dict[str, Kind] = {"n_features_in_": Count(size="m"), "feature_names_in_": FeatureNames()}
 _NO_NAMES = frozenset({"feature_names_in_"})
 
-Record(_labels.Labels, {"classes": Labels(), "kind": Text("truth values", "integers", "floats", "text")})
 Record(
     RegressionHead,
     {"n_targets": Count(1, size="q"), "is_vector": Truth()},
@@ -536,62 +537,38 @@ def _online(cls: Any, recursions: tuple[str, ...], solution: str, more: dict[str
         {
             **_FEATURES,
             "_begun_with": FirstParameters(cls._fixed_parameters(), **sizes),
-            "_stream": OneOf("Stream", *(name for name in recursions if name not in _RECURSIONS)),
+            "_state": OneOf("OnlineState", *(name for name in recursions if name not in _RECURSIONS)),
             "_solved": Maybe(OneOf(solution)),
             **more,
         },
         optional=_NO_NAMES,
         parameters={},
-        take=_without_repetitions,
-        finish=_repeat_targets,
-        rules={"the state is that of the method": lambda its: _recursion_of(its["_stream"]) in recursions},
+        rules={"the state is that of the method": lambda its: _recursion_of(its["_state"]) in recursions},
     )
 
 
-def _recursion_of(stream: Any) -> str:
-    inner = stream.fields.get("recursion", stream)
+def _recursion_of(state: Any) -> str:
+    inner = state.fields.get("recursion", state)
     return str(inner.record.cls.__name__)
 
 
-def _without_repetitions(model: Any) -> dict[str, Any]:
-    """Return the attributes of an online method, without classes, which are those of its targets."""
-    return {name: value for name, value in vars(model).items() if name != "classes_"}
-
-
-def _repeat_targets(model: Any) -> None:
-    """Put the targets where else they are looked up."""
-    targets = vars(model).get("_targets")
-    if targets is not None:
-        if targets.classes is not None:
-            model.classes_ = targets.classes
-        if isinstance(model._stream, Stream):
-            model._stream.targets = targets
-
-
 Record(
-    Stream,
-    {
-        "x": OneOf("RunningMean", n="m"),
-        "y": OneOf("RunningMean", n="q"),
-        "recursion": OneOf(*_RECURSIONS),
-        "advice": Text(),
-    },
-    take=lambda stream: {name: value for name, value in vars(stream).items() if name != "targets"},
-    build=lambda _, fields: Stream(**fields, targets=None),
+    OnlineState,
+    {"x": OneOf("RunningMean", n="m"), "y": OneOf("RunningMean", n="q"), "recursion": OneOf(*_RECURSIONS)},
 )
-_TARGETS: dict[str, Kind] = {"_targets": OneOf("Targets")}
-_online(CIPLS, ("Normalized", "Literal"), "SideBySide", _TARGETS | {"_any_unit": Truth()}, n_components="c")
-_online(OLPLS, ("Ascent",), "SideBySide", _TARGETS, n_components="c")
+_WITH_Y: dict[str, Kind] = {"_encoding": OneOf("TargetEncoding")}
+_online(CIPLS, ("NormalizedRecursion", "PaperRecursion"), "StackedModels", _WITH_Y, n_components="c")
+_online(OLPLS, ("OLPLSState",), "StackedModels", _WITH_Y, n_components="c")
 _online(CCIPCA, ("PrincipalDirections",), "PrincipalComponents", {}, n_components="L")
-_online(IPLS, ("Covariances",), "Weights", _TARGETS, n_components="c")
+_online(IPLS, ("Covariances",), "IPLSSolution", _WITH_Y, n_components="c")
 _online(
     SGDPLS,
     ("IncrementalSVD", "MatrixGradient", "StochasticGradient"),
     "CrossCovarianceSVD",
-    _TARGETS,
+    _WITH_Y,
     n_components="s",
 )
-_online(IncrementalLDA, ("WithinScatter", "IndicatorRegression"), "Discriminants", _TARGETS)
+_online(IncrementalLDA, ("WithinScatter", "IndicatorRegression"), "Discriminants", _WITH_Y)
 
 _RANKING: dict[str, Kind] = {
     **_FEATURES,

@@ -1,37 +1,40 @@
-"""What all online methods share: rows and targets in, one recursion over the rows, a projection out.
+"""What the online methods share: rows and targets in, a recursion over the rows, a projection out.
 
-An estimator says how its recursion begins (``_begin``) and what projection it has come to (``_solve``). All else is
-here: validation, labels and values, running means, chunks, progress, and calls that fail without a trace.
+A method is a recursion, which holds its state and learns from rows, and an estimator, which says how the recursion
+begins (``_begin``) and what the state amounts to (``_solve``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._core.aligned import aligned_empty
-from .._core.labels import as_target, require_label_vector
+from .._core.compiled import aligned_empty, compiled, copied, readable
+from .._core.labels import TargetEncoding, as_target, holds_labels, require_label_vector
 from .._core.progress import track
 from .._core.projection import centred_product
 from .._core.threads import ordered_map
+from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, FloatArray, Rows
-from .._core.validation import located_errors, unchanged_on_failure, validate_rows
+from .._core.validation import unchanged_on_failure, validate_rows
 from .._core.warnings import warn_user
 from ..data import Source
-from ..rows import ArrayRows, SourceRows, TrainingRows, by_blocks, require_target
-from ..rows.sources import validate_source
-from ._centring import RunningMean, tile_rows, tiles
-from ._targets import Targets, is_labels
+from ..estimators._solution import Solved as Solved  # noqa: PLC0414 - for the methods
+from ..rows import ArrayRows, Block, SourceRows, by_blocks, require_target, validate_source
 
-# A few milliseconds, which is what it takes to start threads several times over.
+# Rows that are worked on at a time: they stay in a core's cache, and calls of compiled code are few.
+_TILE_BYTES = 1 << 20
+_LEAST_TILE_ROWS = 8
+# Entries of the state that are read in a few milliseconds, which is what it takes to start threads several times over.
 _WORK_WORTH_THREADS = 10_000_000
-# Entries of the state that are read in a fraction of a second.
+# The same in a fraction of a second.
 _WORK_BETWEEN_STEPS = 200_000_000
 
 
@@ -57,88 +60,122 @@ class Tile(NamedTuple):
     n_before: int
     x_total: float
 
-    @property
-    def V_before(self) -> Float64Array:  # noqa: N802
-        """``V``, but as differences from the mean of the rows before: with it, sums of u v are exactly X'y, centred."""
-        n = np.arange(self.n_before + 1, self.n_before + len(self.V) + 1)[:, None]
-        return self.V * (n / np.maximum(n - 1, 1))
 
+class Recursion:
+    """The state of a method, a dataclass of arrays and numbers, and how it learns."""
 
-def for_each_column(run: Callable[[int], int], n_columns: int, work: int) -> int:
-    """Run the recursion of every column of y, on all cores if there is enough ``work`` in entries read.
-
-    Returns the least number that any of them returned that is not negative, else -1.
-    """
-    parallel = n_columns > 1 and work > _WORK_WORTH_THREADS
-    results = list((ordered_map if parallel else map)(run, range(n_columns)))
-    return min((result for result in results if result >= 0), default=-1)
-
-
-class Recursion(Protocol):
-    """The state of a method, and how it learns."""
+    advice: ClassVar[str] = "scale the features to unit variance, or use fewer components"
+    """What to do when numbers are no longer finite."""
 
     def learn(self, tile: Tile) -> int:
         """Take in the rows; return the number of the component whose numbers are no longer finite, or -1."""
-
-    def copy(self) -> Self:
-        """Return a copy that shares nothing with this state."""
+        raise NotImplementedError
 
 
-class Solution(Protocol):
-    """What a recursion has come to."""
+def for_each_column(run: Callable[[Float64Array, int], int], tile: Tile, n_columns: int, n_components: int) -> int:
+    """Run the recursion of every column of y, on all cores if there is enough work.
 
-    x_mean: Float64Array
-    n_components: int
-    """Components that the rows so far have."""
-
-    @property
-    def projection(self) -> Float64Array:
-        """The matrix that takes centred rows to scores."""
+    ``run`` takes the rows, which it may overwrite, and the number of the column. Returns the least number that any of
+    them returned that is not negative, else -1.
+    """
+    if n_columns == 1:
+        return int(run(tile.U, 0))
+    parallel = tile.U.size * n_columns * n_components > _WORK_WORTH_THREADS
+    results = (ordered_map if parallel else map)(lambda k: int(run(tile.U.copy(), k)), range(n_columns))
+    return min((result for result in results if result >= 0), default=-1)
 
 
 @dataclass
-class Stream:
-    """A recursion with the running means of its rows."""
+class RunningMean:
+    """Mean of the rows so far, as their first one plus a difference in units of about the size of the data.
+
+    So columns with a mean of 1e8 deviations lose no digits, and squares neither overflow nor vanish for data in units
+    of 1e150 or 1e-150.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (m,)
+        The first row.
+    offset : ndarray of shape (m,)
+        Mean of the differences from it, times ``unit``.
+    unit : float
+        A power of two: one if fixed, else about one over the first difference that is not zero, and zero before that.
+    n_rows : int
+        Rows so far.
+    total : float
+        Sum of squares of all of them, centred, in units.
+    """
+
+    origin: Float64Array
+    offset: Float64Array
+    unit: float
+    n_rows: int = 0
+    total: float = 0.0
+
+    @property
+    def mean(self) -> Float64Array:
+        """The mean in the units of the data."""
+        return self.origin + self.offset / (self.unit or 1.0)
+
+    def subtract_from(self, tile: FloatArray, out: Float64Array) -> Float64Array:
+        """Add the rows to the mean one by one, and set ``out`` to each minus the mean that includes it, in units."""
+        if self.n_rows == 0:
+            self.origin[:] = tile[0]
+        if not self.unit:
+            self.unit = unit_of(tile - self.origin)
+        before = self.n_rows, self.total
+        self.total = subtract_running_mean(tile, self.origin, self.offset, self.unit, *before, out)
+        self.n_rows += len(tile)
+        return out
+
+
+def unit_of(differences: FloatArray) -> float:
+    """Return one over a power of two near the largest entry of the first row that is not all zeros, else zero."""
+    rows = np.flatnonzero(differences.any(axis=1))
+    if not len(rows):
+        return 0.0
+    largest = np.abs(differences[rows[0]]).max()
+    return float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000))))
+
+
+@dataclass
+class OnlineState:
+    """A recursion with the running means that its rows are centred by."""
 
     x: RunningMean
     y: RunningMean
-    recursion: Recursion
-    targets: Targets | None
-    advice: str = "scale the features to unit variance, or use fewer components"
+    recursion: Any
 
-    def learn(self, X: Rows, Y: Float64Array) -> None:
+    @classmethod
+    def of(cls, recursion: Recursion, n_features: int, n_columns: int, *, fixed_unit: bool = False) -> OnlineState:
+        """Return the state before the first row. Units are fixed if results depend on them."""
+        x, y = (RunningMean(np.zeros(n), np.zeros(n), float(fixed_unit)) for n in (n_features, n_columns))
+        return cls(x, y, recursion)
+
+    def learn(self, X: Rows, numbers: Float64Array, encoding: TargetEncoding | None) -> None:
         """Take in rows one by one; raise ValueError if numbers are no longer finite."""
         # Of X and of y, whichever is wider.
         step = min(X.shape[0], tile_rows(max(X.shape[1], len(self.y.origin))))
         buffer = aligned_empty((step, X.shape[1]))
-        for rows, tile in tiles(X, step):
-            n_before = self.x.n_rows
-            U = self.x.subtract_from(tile, buffer[: len(tile)])
-            columns, V = self._columns(Y[rows])
-            self._require_finite(self.recursion.learn(Tile(U, V, columns, n_before, self.x.total)))
+        for rows, part in readable(X):
+            for start in range(0, len(part), step):
+                tile, n_before = part[start : start + step], self.x.n_rows
+                U = self.x.subtract_from(tile, buffer[: len(tile)])
+                Y = V = numbers[rows.start + start :][: len(tile)]
+                if encoding is not None:
+                    # As X is: not to be written to, or else Numba compiles once more.
+                    Y = np.ascontiguousarray(encoding.columns(Y)).view()
+                    Y.flags.writeable = False
+                    V = self.y.subtract_from(Y, np.empty_like(Y))
+                component = self.recursion.learn(Tile(U, V, Y, n_before, self.x.total)) + 1
+                if component:
+                    raise NotFiniteError(
+                        f"Component {component} is no longer finite: {self.recursion.advice}. The model is as it was "
+                        "before this call.",
+                        component,
+                    )
         if not (np.isfinite(self.x.offset).all() and np.isfinite(self.y.offset).all()):
             raise ValueError("The mean is no longer finite: scale the features to unit variance.")
-
-    def _columns(self, numbers: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return the columns that stand for y, and these minus their running mean."""
-        if self.targets is None:
-            return numbers, numbers
-        # As X is: not to be written to, or else Numba compiles once more.
-        columns = np.ascontiguousarray(self.targets.columns(numbers)).view()
-        columns.flags.writeable = False
-        return columns, self.y.subtract_from(columns, np.empty_like(columns))
-
-    def _require_finite(self, failed: int) -> None:
-        if failed >= 0:
-            component = failed + 1
-            raise NotFiniteError(
-                f"Component {component} is no longer finite: {self.advice}. The model is as it was before this call.",
-                component,
-            )
-
-    def copy(self) -> Stream:
-        """Return a copy that shares nothing with this stream."""
-        return Stream(self.x.copy(), self.y.copy(), self.recursion.copy(), self.targets, self.advice)
 
     @property
     def n_rows(self) -> int:
@@ -146,19 +183,79 @@ class Stream:
         return self.x.n_rows
 
 
+def tile_rows(n_columns: int) -> int:
+    """Return the number of rows in a tile of so many columns."""
+    return max(_LEAST_TILE_ROWS, _TILE_BYTES // (8 * max(1, n_columns)))
+
+
 class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """An estimator that learns one row at a time."""
+    """An estimator that learns one row at a time.
+
+    It holds a state, which is an :class:`OnlineState` or has the same ``learn`` and ``n_rows``, and the solution if
+    that has been asked for since the last row.
+    """
 
     n_components: int
-    _stream: Any
+    target: str
+    _state: Any
     _solved: Any
     _begun_with: dict[str, Any]
-    _targets: Targets | None = None
-    _parameter_constraints: ClassVar[dict[str, list[Any]]]
-    # Whether rows may be put in units of their own. Not if results depend on the units.
-    _any_unit = True
+    _encoding: TargetEncoding | None = None
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"target": [StrOptions({"auto", "labels", "values"})]}
     # Parameters that may change in mid-stream, because the state does not depend on them.
     _free_parameters: ClassVar[frozenset[str]] = frozenset()
+    _uses_y: ClassVar[bool] = True
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from the rows in order, forgetting what came before.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Labels or values, see ``target``. None if X is a source, which has them.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        with unchanged_on_failure(self):
+            self.__dict__.pop("_state", None)
+            self._learn(X, y, None)
+            self._solution()
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
+        """Learn from more rows. A call that fails leaves the model as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The new rows, one or more.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Their labels or values, see ``target``. None if X is a source, which has them.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will ever come. By default those in the first call, and those in the first block of a source
+            that can be read only once. Only needed in that.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        with unchanged_on_failure(self):
+            if not hasattr(self, "_state"):
+                # scikit-learn's decorator would do so in every call, in as much time as it takes to learn from a row.
+                self._validate_params()
+            else:
+                for name, value in self._begun_with.items():
+                    if getattr(self, name) != value:
+                        raise ValueError(f"{name} cannot change in mid-stream: set it back to {value!r}, or use fit.")
+            self._learn(X, y, classes)
+        return self
 
     def transform(self, X: Any) -> FloatArray:
         """Return the scores of X.
@@ -183,72 +280,35 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @property
     def n_samples_seen_(self) -> int:
-        """Rows that the model was made from."""
+        """Number of training samples."""
         check_is_fitted(self)
-        return int(self._stream.n_rows)
+        return int(self._state.n_rows)
+
+    @property
+    def classes_(self) -> Array:
+        """The labels, if y holds labels."""
+        check_is_fitted(self)
+        if self._encoding is None or self._encoding.labels is None:
+            raise AttributeError(f"This {type(self).__name__} was not fitted to labels and has no classes.")
+        return self._encoding.labels.classes
 
     def _begin(self, n_features: int, n_columns: int) -> Any:
-        """Return the recursion before the first row."""
+        """Return the state before the first row."""
         raise NotImplementedError
 
-    def _solve(self, stream: Any) -> Any:
-        """Return the Solution that the stream has come to."""
-        raise NotImplementedError
+    def _solve(self, state: Any) -> Any:
+        """Return what the state amounts to.
 
-    def _learn(self, rows: Rows, numbers: Float64Array) -> None:
-        """Take in validated rows, and the numbers that stand for y."""
-        self._learn_blocks(ArrayRows(rows, numbers, batch_size=self._rows_between_steps(int(rows.shape[1]))))
-
-    def _learn_blocks(self, source: TrainingRows) -> None:
-        """Take in blocks, whose y is the numbers that stand for it."""
-        n_columns = 0 if self._targets is None else self._targets.n_columns
-        stream = (self._new_stream(source.n_columns, n_columns) if self._is_new() else self._stream).copy()
-        with located_errors(source), np.errstate(over="ignore", invalid="ignore"):
-            for block in track(source.blocks(), "one read", source.n_rows, lambda block: block.n_rows):
-                stream.learn(block.X, block.Y)
-        self._stream, self._solved = stream, None
-
-    def _rows_between_steps(self, n_features: int) -> int:
-        """Return the rows that take a fraction of a second: progress is told after each block of them."""
-        columns = 1 if self._targets is None else self._targets.n_columns
-        work_a_row = n_features * columns * (self.n_components or columns)
-        return max(tile_rows(n_features), _WORK_BETWEEN_STEPS // work_a_row)
-
-    def _check_parameters(self) -> None:
-        """Raise an error for parameters that are not valid, or that have changed since the first row.
-
-        scikit-learn's decorator would do so, in as much time as it takes to learn from a row.
+        It has all attributes that are ``Solved``, and ``x_mean``, ``n_components``, the components that the rows so far
+        have, and ``projection``, the matrix that takes centred rows to scores.
         """
-        if self._is_new():
-            self._validate_params()
-            return
-        for name, value in self._begun_with.items():
-            if getattr(self, name) != value:
-                raise ValueError(f"{name} cannot change in mid-stream: set it back to {value!r}, or use fit.")
-
-    def _new_stream(self, n_features: int, n_columns: int) -> Any:
-        self._begun_with = {name: getattr(self, name) for name in self._fixed_parameters()}
-        fixed = not self._any_unit
-        x, y = RunningMean.of(n_features, fixed_unit=fixed), RunningMean.of(n_columns, fixed_unit=fixed)
-        return Stream(x, y, self._begin(n_features, n_columns), self._targets)
-
-    @classmethod
-    def _fixed_parameters(cls) -> dict[str, list[Any]]:
-        """Return the constraints of the parameters that cannot change in mid-stream."""
-        return {name: legal for name, legal in cls._parameter_constraints.items() if name not in cls._free_parameters}
-
-    def _is_new(self) -> bool:
-        return not hasattr(self, "_stream")
-
-    def _forget_all(self) -> None:
-        for name in ("_stream", "_solved", "_targets", "_begun_with", "classes_"):
-            self.__dict__.pop(name, None)
+        raise NotImplementedError
 
     def _solution(self) -> Any:
         """Return the solution for the rows so far, solving for it if that has not been done."""
         check_is_fitted(self)
         if self._solved is None:
-            solution = self._solve(self._stream)
+            solution = self._solve(self._state)
             n_columns = solution.projection.shape[1]
             if solution.n_components < n_columns:
                 warn_user(
@@ -257,167 +317,167 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self._solved = solution
         return self._solved
 
+    def _map_product(self, X: Any, matrix: Float64Array, function: Callable[[Any], Array]) -> Any:
+        """Return a function of (X - mean) matrix, formed of one block of a source after the other."""
+        mean = self._solution().x_mean
+        return by_blocks(self, X, lambda rows: function(centred_product(rows, mean, matrix)))
+
+    @classmethod
+    def _fixed_parameters(cls) -> dict[str, list[Any]]:
+        """Return the constraints of the parameters that cannot change in mid-stream."""
+        return {name: legal for name, legal in cls._parameter_constraints.items() if name not in cls._free_parameters}
+
+    def _learn(self, X: Any, y: Any, classes: Any) -> None:
+        """Check all there is to check before the first row is learnt, and take in the rows."""
+        if isinstance(X, Source):
+            self._learn_source(X, y, classes)
+            return
+        rows = validate_rows(self, X, reset=not hasattr(self, "_state"))
+        n_rows, n_features = rows.shape
+        numbers, n_columns = np.empty((n_rows, 0)), 1
+        if self._uses_y:
+            target = self._as_target(y, classes)
+            if n_rows != len(target):
+                check_consistent_length(rows, target)
+            encoding = self._encode(target, classes)
+            numbers, n_columns = encoding.numbers(target), encoding.n_columns
+        # What takes a fraction of a second: progress is told after each block of these.
+        step = max(
+            tile_rows(n_features), _WORK_BETWEEN_STEPS // (n_features * n_columns * (self.n_components or n_columns))
+        )
+        blocks: Iterable[Block] = [Block(rows, numbers, None)]
+        if n_rows > step:
+            blocks = track(ArrayRows(rows, numbers, batch_size=step).blocks(), "one read", n_rows, _n_rows)
+        try:
+            self._learn_blocks(blocks, n_features)
+        except ValueError:
+            # A recursion knows that a number is not finite, but not which row and column it came from.
+            require_finite("X", rows)
+            require_finite("y", numbers)
+            raise
+
+    def _learn_source(self, source: Source, y: Any, classes: Any) -> None:
+        name, is_first = type(self).__name__, not hasattr(self, "_state")
+        if self._uses_y:
+            require_target(source, name, y)
+        validate_source(self, source, reset=is_first)
+        with SourceRows(source) as rows:
+            if self._uses_y:
+                target = self._as_target(rows.first_y, classes)
+                if is_first and classes is None and source.rereadable and holds_labels(target, None, self.target):
+                    # All labels have to be known before the first row is learnt.
+                    require_label_vector(target)
+                    target = self._as_target(source.labels(), classes)
+                encoding = self._encode(target, classes)
+                rows.numbers = lambda y: encoding.numbers(as_target(y, name))
+            self._learn_blocks(track(rows.blocks(), "one read", rows.n_rows, _n_rows), rows.n_columns)
+
+    def _as_target(self, y: Any, classes: Any) -> Array:
+        """Return y as an array."""
+        return as_target(y, type(self).__name__)
+
+    def _encode(self, target: Array, classes: Any) -> TargetEncoding:
+        """Return what y is: decided at the first call, from all of it or from the labels that there are."""
+        if self._encoding is None or not hasattr(self, "_state"):
+            self._encoding = TargetEncoding.of(target, classes, self.target)
+        elif classes is not None:
+            self._encoding.require_same(classes)
+        return self._encoding
+
+    def _learn_blocks(self, blocks: Iterable[Block], n_features: int) -> None:
+        """Take in blocks, whose y is the numbers of the encoding.
+
+        A recursion may fail in the middle, at finite numbers whose products are not, and a source may break off. So a
+        copy of the state learns, and takes its place when all rows have been taken in.
+        """
+        if hasattr(self, "_state"):
+            state = copied(self._state)
+        else:
+            self._begun_with = {name: getattr(self, name) for name in self._fixed_parameters()}
+            state = copied(self._begin(n_features, 0 if self._encoding is None else self._encoding.n_columns))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for block in blocks:
+                state.learn(block.X, block.Y, self._encoding)
+        self._state, self._solved = state, None
+
     @property
     def _n_features_out(self) -> int:
         return int(self._solution().projection.shape[1])
 
     def __sklearn_is_fitted__(self) -> bool:
-        return not self._is_new()
+        return hasattr(self, "_state")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.target_tags.required = self._uses_y
+        tags.target_tags.multi_output = self._uses_y
         return tags
 
 
-class Unsupervised(OnlineMethod):
-    """An online method of X alone."""
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from the rows of X in order, forgetting what came before.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        with unchanged_on_failure(self):
-            self._forget_all()
-            self._learn_rows(X)
-            self._solution()
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from more rows. A call that fails leaves the model as it was.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The new rows, one or more.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        with unchanged_on_failure(self):
-            self._check_parameters()
-            self._learn_rows(X)
-        return self
-
-    def _learn_rows(self, X: Any) -> None:
-        if isinstance(X, Source):
-            validate_source(self, X, reset=self._is_new())
-            with SourceRows(X) as source_rows:
-                self._learn_blocks(source_rows)
-            return
-        rows = validate_rows(self, X, reset=self._is_new())
-        self._learn(rows, np.empty((rows.shape[0], 0)))
+def _n_rows(block: Block) -> int:
+    return block.n_rows
 
 
-class Supervised(OnlineMethod):
-    """An online method of X and of y, which holds labels or values."""
+# Compiled loops that several recursions use.
 
-    target: str
-    _targets: Targets
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"target": [StrOptions({"auto", "labels", "values"})]}
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from the rows in order, forgetting what came before.
+@compiled
+def is_finite(number: float) -> bool:
+    """Return whether a number is finite. math.isfinite forms x - x, which reordering turns to zero if x is a sum."""
+    return abs(number) < math.inf
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Labels or values, see ``target``. None if X is a source, which has them.
 
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        with unchanged_on_failure(self):
-            self._forget_all()
-            self._learn_pairs(X, y, None)
-            self._solution()
-        return self
+@compiled
+def square_and_product(a: Float64Array, b: Float64Array) -> tuple[float, float]:
+    """Return a.a and a.b."""
+    square, product = 0.0, 0.0
+    for j in range(len(a)):
+        square += a[j] * a[j]
+        product += a[j] * b[j]
+    return square, product
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
-        """Learn from more rows. A call that fails leaves the model as it was.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The new rows, one or more.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Their labels or values, see ``target``. None if X is a source, which has them.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that will ever come. By default those in the first call, and those in the first block of a source
-            that can be read only once. Only needed in that.
+@compiled
+def scale_into(out: Float64Array, factor: float, a: Float64Array) -> None:
+    """Set out to a times a factor."""
+    for j in range(len(out)):
+        out[j] = factor * a[j]
 
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        with unchanged_on_failure(self):
-            self._check_parameters()
-            self._learn_pairs(X, y, classes)
-        return self
 
-    def _learn_pairs(self, X: Any, y: Any, classes: Any) -> None:
-        if isinstance(X, Source):
-            self._learn_source(X, y, classes)
-            return
-        rows = validate_rows(self, X, reset=self._is_new())
-        target = self._target(y, classes)
-        if rows.shape[0] != len(target):
-            check_consistent_length(rows, target)
-        self._set_targets(target, classes)
-        self._learn(rows, self._targets.numbers(target))
+@compiled
+def subtract_running_mean(
+    X: FloatArray,
+    origin: Float64Array,
+    offset: Float64Array,
+    unit: float,
+    n_rows: int,
+    total: float,
+    out: Float64Array,
+) -> float:
+    """Set ``out`` to the rows minus the mean up to and with each, in units, and ``offset`` to the last mean.
 
-    def _learn_source(self, source: Source, y: Any, classes: Any) -> None:
-        name = type(self).__name__
-        require_target(source, name, y)
-        validate_source(self, source, reset=self._is_new())
+    Returns the sum of squares about the mean, given that of the rows before, which is ``total``.
+    """
+    for i in range(len(X)):
+        n = n_rows + i + 1
+        square = _subtract_mean(X[i], origin, offset, unit, 1.0 / n, out[i])
+        # One factor of the product is from the mean before, which is that much further off.
+        total += square * n / max(1, n - 1)
+    return total
 
-        with SourceRows(source, lambda y: self._targets.numbers(as_target(y, name))) as rows:
-            target = self._target(rows.first_y, classes)
-            if self._is_new() and classes is None and source.rereadable and is_labels(target, classes, self.target):
-                # All labels have to be known before the first row is learnt.
-                require_label_vector(target)
-                target = self._target(source.labels(), classes)
-            self._set_targets(target, classes)
-            self._learn_blocks(rows)
 
-    def _target(self, y: Any, classes: Any) -> Array:
-        """Return y as an array."""
-        return as_target(y, type(self).__name__)
-
-    def _set_targets(self, target: Array, classes: Any) -> None:
-        """Decide what y is, at the first call, from all of it or from the labels that there are."""
-        if not self._is_new():
-            self._targets.require_same(classes)
-            return
-        self._targets = Targets.of(target, classes, self.target)
-        if self._targets.classes is not None:
-            self.classes_ = self._targets.classes
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        return tags
+@compiled
+def _subtract_mean(
+    x: FloatArray, origin: Float64Array, offset: Float64Array, unit: float, share: float, out: Float64Array
+) -> float:
+    square = 0.0
+    for j in range(len(x)):
+        difference = (x[j] - origin[j]) * unit - offset[j]
+        step = share * difference
+        offset[j] += step
+        left = difference - step
+        out[j] = left
+        square += left * left
+    return square

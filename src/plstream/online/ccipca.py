@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .._core.aligned import Copied
+from .._core.compiled import compiled
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
-from ..estimators._solution import Solved
-from ._base import Stream, Tile, Unsupervised
+from ._base import (
+    OnlineMethod,
+    OnlineState,
+    Recursion,
+    Solved,
+    Tile,
+    is_finite,
+    scale_into,
+    square_and_product,
+)
 
 Amnesic = float | tuple[float, float, float]
 
 
 @dataclass
-class PrincipalDirections(Copied):
+class PrincipalDirections(Recursion):
     """Vectors whose directions are principal components, and whose lengths are their variances.
 
     Attributes
@@ -50,12 +59,10 @@ class PrincipalDirections(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels.ccipca import ccipca
-
         return int(ccipca(tile.U, self.V, self.squares, self.ages, self.row_squares, self.amnesic))
 
     def sorted(self) -> tuple[Float64Array, Float64Array]:
-        """Return unit directions, one a row, and variances, the largest first; zero for those there are none of."""
+        """Return unit directions, one per row, and variances, the largest first; zero past the rank of the rows."""
         lengths = np.sqrt(self.squares)
         order = np.argsort(-lengths, kind="stable")
         order = order[lengths[order] > 0]
@@ -64,6 +71,133 @@ class PrincipalDirections(Copied):
         directions, variances = np.zeros_like(self.V), np.zeros_like(lengths)
         directions[: len(kept)], variances[: len(kept)] = units[kept], lengths[order[kept]]
         return directions, variances
+
+
+def _as_schedule(amnesic: Amnesic) -> Float64Array:
+    if not isinstance(amnesic, tuple):
+        return np.array([amnesic, 0.0, 0.0, 0.0])
+    is_schedule = len(amnesic) == 3 and all(isinstance(number, Real) for number in amnesic)
+    if not is_schedule or not 0 <= amnesic[0] < amnesic[1] or not amnesic[2] > 0:
+        raise ValueError(f"amnesic must be one number, or (n1, n2, r) with 0 <= n1 < n2 and r > 0, not {amnesic}.")
+    return np.array([0.0, *amnesic])
+
+
+def _outside_those_before(units: Float64Array) -> Array:
+    """Return which unit vectors, one per row, are outside the span of those before them.
+
+    Vectors that have not converged are not orthogonal. So what they leave of rows of low rank is not zero, and begins
+    further vectors within the span of the first.
+    """
+    # Squares of the parts outside, by Cholesky's method. They are known to 1e-15.
+    products = units @ units.T
+    kept = []
+    for i in range(len(units)):
+        if products[i, i] > 1e-12:
+            kept.append(i)
+            products -= np.outer(products[i], products[i]) / products[i, i]
+    return np.array(kept, dtype=np.intp)
+
+
+@compiled
+def ccipca(
+    U: Float64Array,
+    V: Float64Array,
+    squares: Float64Array,
+    ages: Float64Array,
+    row_squares: Float64Array,
+    amnesic: Float64Array,
+) -> int:
+    """Turn the rows of V towards the principal components of the rows of U, which are deflated in place.
+
+    Row i of V has the sum of squares squares[i], and has seen ages[i] rows; ``row_squares`` are the mean and the
+    largest sum of squares of a row of U, the mean with the weights of V[0]; ``amnesic`` is that of :func:`_amnesia`.
+    """
+    c, m = V.shape
+    nothing = np.zeros(m)
+    for k in range(len(U)):
+        u = U[k]
+        left, product = square_and_product(u, V[0])
+        whole = left
+        row_squares[1] = max(row_squares[1], whole)
+        for i in range(c):
+            begins = squares[i] == 0
+            if begins:
+                # One row is its own principal component, of variance |u|^2. But what is left of a row that the
+                # components explain is rounding error, of the size of the largest row, for it has moved the mean.
+                if left <= 1e-26 * row_squares[1]:
+                    break
+                scale_into(V[i], math.sqrt(left), u)
+                squares[i], ages[i] = left * left, 1
+            else:
+                ages[i] += 1
+                share = _weight_of_new(ages[i], amnesic)
+                following = V[i + 1] if i + 1 < c else nothing
+                product, left, squares[i] = _turn_and_deflate(V[i], following, u, product, left, squares[i], share)
+            if not (is_finite(squares[i]) and is_finite(left)):
+                return i
+            if begins:
+                break
+        if ages[0] > 0:
+            row_squares[0] += _weight_of_new(ages[0], amnesic) * (whole - row_squares[0])
+    return -1
+
+
+@compiled
+def _weight_of_new(age: float, amnesic: Float64Array) -> float:
+    """Return (1 + l)/age, where l never weighs what is old less than half as much as a plain average would."""
+    share: float = (1 + min(_amnesia(age, amnesic), (age - 1) / 2)) / age
+    return share
+
+
+@compiled
+def _amnesia(age: float, amnesic: Float64Array) -> float:
+    """Return l at a given age, for ``amnesic`` = (l, n1, n2, r): the constant l if r is zero, else Weng's schedule."""
+    constant: float = amnesic[0]
+    n1: float = amnesic[1]
+    n2: float = amnesic[2]
+    r: float = amnesic[3]
+    if r == 0:
+        return constant
+    if age < n1:
+        return 0.0
+    if age < n2:
+        return 2 * (age - n1) / (n2 - n1)
+    return 2 + (age - n2) / r
+
+
+@compiled
+def _turn_and_deflate(
+    v: Float64Array,
+    following: Float64Array,
+    u: Float64Array,
+    product: float,
+    left: float,
+    square: float,
+    share: float,
+) -> tuple[float, float, float]:
+    """Average v with (u.v/|v|) u, take the new v out of u, and return u.v of the following v, |u|^2 and |v|^2.
+
+    The new v is formed in the same pass, but its products with itself and with u are known before.
+    """
+    old, new = 1 - share, share * product / math.sqrt(square)
+    new_square = old * old * square + 2 * old * new * product + new * new * left
+    shift = (old * product + new * left) / new_square if new_square > 0 else 0.0
+    next_product, next_left, next_square = 0.0, 0.0, 0.0
+    for j in range(len(u)):
+        vj = old * v[j] + new * u[j]
+        uj = u[j] - shift * vj
+        v[j], u[j] = vj, uj
+        next_product += uj * following[j]
+        next_left += uj * uj
+        next_square += vj * vj
+    return next_product, next_left, next_square
+
+
+def in_units_of_data(variances: Float64Array, state: OnlineState) -> Float64Array:
+    """Return variances in the units of a state as those of the data, which may be more than a number can hold."""
+    unit = state.x.unit or 1.0
+    with np.errstate(over="ignore"):
+        return variances / unit / unit
 
 
 @dataclass(frozen=True)
@@ -87,7 +221,7 @@ class PrincipalComponents:
         return self.components.T
 
 
-class CCIPCA(Unsupervised):
+class CCIPCA(OnlineMethod):
     """Principal component analysis without a covariance matrix, one row at a time.
 
     Candid covariance-free incremental PCA. Its memory is that of the components, and a row costs a few passes over
@@ -115,7 +249,7 @@ class CCIPCA(Unsupervised):
     n_components_ : int
         Components that the rows so far have; further ones are zero.
     n_samples_seen_ : int
-        Rows that the model was made from.
+        Number of training samples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -149,6 +283,7 @@ class CCIPCA(Unsupervised):
            [0., 1., 0., 0.]])
     """
 
+    _uses_y = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "amnesic": [Interval(Real, 0, None, closed="left"), tuple],
@@ -164,48 +299,52 @@ class CCIPCA(Unsupervised):
         self.n_components = n_components
         self.amnesic = amnesic
 
-    def _begin(self, n_features: int, n_columns: int) -> PrincipalDirections:
-        return PrincipalDirections.of(self.n_components, n_features, self.amnesic)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from the rows of X in order, forgetting what came before.
 
-    def _solve(self, stream: Stream) -> PrincipalComponents:
-        directions: Any = stream.recursion
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        super().fit(X)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]  # There are no classes.
+        """Learn from more rows. A call that fails leaves the model as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The new rows, one or more.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        return super().partial_fit(X)
+
+    def _begin(self, n_features: int, n_columns: int) -> OnlineState:
+        recursion = PrincipalDirections.of(self.n_components, n_features, self.amnesic)
+        return OnlineState.of(recursion, n_features, n_columns)
+
+    def _solve(self, state: OnlineState) -> PrincipalComponents:
+        directions: PrincipalDirections = state.recursion
         components, variances = directions.sorted()
         return PrincipalComponents(
-            x_mean=stream.x.mean,
+            x_mean=state.x.mean,
             components=components * peak_signs(components.T)[:, None],
-            explained_variance=in_units_of_data(variances, stream),
+            explained_variance=in_units_of_data(variances, state),
             explained_variance_ratio=variances / (directions.row_squares[0] or 1.0),
             n_components=int(np.count_nonzero(variances)),
         )
-
-
-def _as_schedule(amnesic: Amnesic) -> Float64Array:
-    if not isinstance(amnesic, tuple):
-        return np.array([amnesic, 0.0, 0.0, 0.0])
-    is_schedule = len(amnesic) == 3 and all(isinstance(number, Real) for number in amnesic)
-    if not is_schedule or not 0 <= amnesic[0] < amnesic[1] or not amnesic[2] > 0:
-        raise ValueError(f"amnesic must be one number, or (n1, n2, r) with 0 <= n1 < n2 and r > 0, not {amnesic}.")
-    return np.array([0.0, *amnesic])
-
-
-def _outside_those_before(units: Float64Array) -> Array:
-    """Return which unit vectors, one a row, are outside the span of those before them.
-
-    Vectors that have not converged are not orthogonal. So what they leave of rows of low rank is not zero, and begins
-    further vectors within the span of the first.
-    """
-    # Squares of the parts outside, by Cholesky's method. They are known to 1e-15.
-    products = units @ units.T
-    kept = []
-    for i in range(len(units)):
-        if products[i, i] > 1e-12:
-            kept.append(i)
-            products -= np.outer(products[i], products[i]) / products[i, i]
-    return np.array(kept, dtype=np.intp)
-
-
-def in_units_of_data(variances: Float64Array, stream: Stream) -> Float64Array:
-    """Return variances of a stream's rows as those of the data, which may be more than a number can hold."""
-    unit = stream.x.unit or 1.0
-    with np.errstate(over="ignore"):
-        return variances / unit / unit

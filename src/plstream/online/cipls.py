@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import linalg
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from .._core.aligned import Copied
-from .._core.projection import centred_product
+from .._core.compiled import compiled
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
-from ..estimators._solution import Solved
-from ..rows import by_blocks
-from ..solvers import Factors
-from ._base import Stream, Supervised, Tile, for_each_column
-from ._side_by_side import SideBySide, rotations
+from ..solvers import Factors, importance
+from ._base import (
+    OnlineMethod,
+    OnlineState,
+    Recursion,
+    Solved,
+    Tile,
+    for_each_column,
+    is_finite,
+    square_and_product,
+)
+
+# Entries that a pass of several loops works on at a time.
+_STRIP = 512
 
 
 @dataclass
-class Normalized(Copied):
+class NormalizedRecursion(Recursion):
     """The recursion that tends to PLS.
 
     It keeps X'y, which is exact, and for every component the product of X'X with its rotation r, gathered row by row as
@@ -58,7 +69,7 @@ class Normalized(Copied):
     y_total: Float64Array
 
     @classmethod
-    def of(cls, n_components: int, n_features: int, n_columns: int, amnesic: float) -> Normalized:
+    def of(cls, n_components: int, n_features: int, n_columns: int, amnesic: float) -> NormalizedRecursion:
         """Return the state before the first row."""
         return cls(
             cross=np.zeros((n_columns, n_features)),
@@ -74,26 +85,18 @@ class Normalized(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels.cipls import cipls_normalized
-
         v = np.asfortranarray(tile.V)
         self.x_total = tile.x_total
-        several = len(self.cross) > 1
 
-        def run(k: int) -> int:
-            U = tile.U.copy() if several else tile.U
+        def run(U: Float64Array, k: int) -> int:
             vectors = self.cross[k], self.actions[k]
             numbers = self.squares[k], self.residuals[k], self.y_products[k], self.t_squares[k], self.y_total[k : k + 1]
-            return int(cipls_normalized(U, v[:, k], *vectors, *numbers, tile.n_before, self.amnesic))
+            return cipls_normalized(U, v[:, k], *vectors, *numbers, tile.n_before, self.amnesic)
 
-        return for_each_column(run, len(self.cross), tile.U.size * self.squares.size)
+        return for_each_column(run, tile, *self.squares.shape)
 
-    def factors(self) -> list[Factors]:
-        """Return the PLS factors that the state amounts to."""
-        return [self._factors(k) for k in range(len(self.cross))]
-
-    def _factors(self, k: int) -> Factors:
-        """Follow the directions from X'y on as the recursion does with every row.
+    def factors(self, k: int) -> Factors:
+        """Return the PLS factors of one column of y: follow the directions from X'y on as the recursion does.
 
         Rotations are those of the scores that the recursion forms. They would follow from the weights as W (P'W)^-1 if
         these were exact; as it is, that would magnify what later components have of errors.
@@ -129,8 +132,206 @@ def _orthonormal(directions: Float64Array, n_columns: int) -> Float64Array:
     return columns
 
 
+@compiled
+def cipls_normalized(
+    U: Float64Array,
+    v: Float64Array,
+    C: Float64Array,
+    P: Float64Array,
+    squares: Float64Array,
+    residuals: Float64Array,
+    y_products: Float64Array,
+    t_squares: Float64Array,
+    y_total: Float64Array,
+    n_before: int,
+    amnesic: float,
+) -> int:
+    """Follow X'y and the products of X'X with the PLS directions; U is deflated in place.
+
+    C is X'y, row i of P is X'X r_i, squares[i] is r_i'X'X r_i, and residuals[i] is the sum of squares that the
+    components before it leave of the rows; so the first is all, and there is one more of them than components.
+    y_products[i] and t_squares[i] are sums of products of scores with what is left of y, and with themselves. y_total
+    is the sum of squares of y.
+    """
+    m = P.shape[1]
+    # There are no more components than features: what is left then is rounding errors.
+    c = min(P.shape)
+    w, w_before = np.empty(m), np.empty(m)
+    for k in range(len(U)):
+        u, y = U[k], v[k]
+        old, new = _weights(n_before + k, amnesic)
+        from_mean_before = _from_mean_before(y, n_before + k)
+        y_total[0] += y * from_mean_before
+        products = _add_to_cross(u, from_mean_before, C, P[0], w, w_before)
+        # Below, a direction or what is left of a row is nothing but rounding errors.
+        least_direction, least_row = 1e-24 * products[0], 1e-24 * products[2]
+        explained = 0
+        for i in range(c):
+            if not is_finite(products[0] + products[2] + squares[i]):
+                return i
+            if products[0] <= least_direction or products[2] <= least_row:
+                break
+            # A component that begins has missed the rows so far. Of them no more is known than what they had in all.
+            spread = residuals[i + 1] / max(1, m - i - 1) if squares[i] > 0 else residuals[i] / (m - i)
+            residual = old * residuals[i] + new * products[2]
+            step = _step(products, squares[i], spread, residual, old, new)
+            if step[0] <= 1e-24 * max(residual, residuals[0]):
+                break
+            residuals[i] = residual
+            if squares[i] == 0:
+                t_squares[i] = spread
+            squares[i] = step[0]
+            t = step[5] * step[0]
+            y_products[i] = old * y_products[i] + new * t * y
+            t_squares[i] = old * t_squares[i] + new * t * t
+            y -= t * y_products[i] / t_squares[i] if t_squares[i] > 0 else 0.0
+            explained = i + 1
+            if explained < c:
+                products = _follow_and_deflate(P[i], P[i + 1], u, w, w_before, step)
+        rest = products[2] if explained < c else _follow(P[c - 1], u, w, w_before, step)
+        for i in range(explained, c + 1):
+            residuals[i] = old * residuals[i] + new * rest
+    return -1
+
+
+@compiled
+def _from_mean_before(difference: float, n_before: int) -> float:
+    """Return the difference of a row from the mean of those before, given that from the mean with it.
+
+    One factor of a product has to be such a difference for the sum of products to be that of centred rows.
+    """
+    return difference * (n_before + 1) / max(1, n_before)
+
+
+@compiled
+def _weights(n_before: int, amnesic: float) -> tuple[float, float]:
+    """Return the factors of old sums and of products of a new row with itself.
+
+    Without amnesia the first is 1. The second is n/(n - 1), for both factors are differences from the mean with the row
+    in it, and one should be from the mean before it. Amnesia l makes them (1 - l/(n - 2)) and (1 + l) times that.
+    """
+    age = max(1, n_before - 1)
+    forgotten = min(amnesic, (age - 1) / 2)
+    return 1 - forgotten / age, (1 + forgotten) * (n_before + 1) / max(1, n_before)
+
+
+@compiled
+def _add_to_cross(
+    u: Float64Array, v: float, C: Float64Array, p: Float64Array, w: Float64Array, w_before: Float64Array
+) -> tuple[float, float, float, float, float, float]:
+    """Set w_before to C, add v u to it, set w to the sum, and return the products that :func:`_step` needs."""
+    ww, uw, uu, wp, wb, bb = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    # Two loops, for LLVM gives up on telling so many vectors apart; in strips, which stay in the nearest cache.
+    for start in range(0, len(u), _STRIP):
+        part = slice(start, start + _STRIP)
+        products = _keep_and_add(u[part], v, C[part], w[part], w_before[part])
+        _, product = square_and_product(w[part], p[part])
+        ww += products[0]
+        uw += products[1]
+        uu += products[2]
+        wp += product
+        wb += products[3]
+        bb += products[4]
+    return ww, uw, uu, wp, wb, bb
+
+
+@compiled
+def _keep_and_add(
+    u: Float64Array, v: float, C: Float64Array, w: Float64Array, before: Float64Array
+) -> tuple[float, float, float, float, float]:
+    ww, uw, uu, wb, bb = 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(len(u)):
+        uj, bj = u[j], C[j]
+        wj = bj + v * uj
+        C[j], w[j], before[j] = wj, wj, bj
+        ww += wj * wj
+        uw += uj * wj
+        uu += uj * uj
+        wb += wj * bj
+        bb += bj * bj
+    return ww, uw, uu, wb, bb
+
+
+@compiled
+def _step(
+    products: tuple[float, float, float, float, float, float],
+    square: float,
+    spread: float,
+    most: float,
+    old: float,
+    new: float,
+) -> tuple[float, float, float, float, float, float, float, float]:
+    """Return what :func:`_follow_and_deflate` does with the vectors, and the new r'X'X r, which comes first.
+
+    The direction has turned from b/|b| to w/|w| since the last row. What X'X does to the difference is known along p,
+    as it is there pp'/square, and else taken to be the same in all directions: ``spread``. No direction can have more
+    than ``most``; one that would has been turned by rounding errors, and begins anew.
+    """
+    ww, uw, _, wp, wb, bb = products
+    w_length, b_length = math.sqrt(ww), math.sqrt(bb)
+    t = uw / w_length
+    turned, from_w, from_b = 0.0, old * spread / w_length, 0.0
+    if square > 0 and b_length > 0:
+        turned = old * wp / (w_length * square)
+        from_b = -spread * turned / b_length
+    new_square = (turned * wp + from_w * ww + from_b * wb) / w_length + new * t * t
+    if not 0 < new_square <= 1.01 * most:
+        turned, from_b, new_square = 0.0, 0.0, from_w * w_length + new * t * t
+    to_u = t / new_square if new_square > 0 else 0.0
+    to_w = w_length / new_square if new_square > 0 else 0.0
+    to_b = b_length / square if square > 0 else 0.0
+    return new_square, turned, from_w, from_b, new * t, to_u, to_w, to_b
+
+
+@compiled
+def _follow_and_deflate(
+    p: Float64Array,
+    following: Float64Array,
+    u: Float64Array,
+    w: Float64Array,
+    w_before: Float64Array,
+    step: tuple[float, float, float, float, float, float, float, float],
+) -> tuple[float, float, float, float, float, float]:
+    """Bring p up to date with the direction w and the row u, take it out of all three, and return their products."""
+    _, turned, from_w, from_b, from_u, to_u, to_w, to_b = step
+    ww, uw, uu, wp, wb, bb = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(len(u)):
+        uj, wj, bj, old = u[j], w[j], w_before[j], p[j]
+        pj = turned * old + from_w * wj + from_b * bj + from_u * uj
+        uj -= to_u * pj
+        wj -= to_w * pj
+        bj -= to_b * old
+        p[j], u[j], w[j], w_before[j] = pj, uj, wj, bj
+        ww += wj * wj
+        uw += uj * wj
+        uu += uj * uj
+        wp += wj * following[j]
+        wb += wj * bj
+        bb += bj * bj
+    return ww, uw, uu, wp, wb, bb
+
+
+@compiled
+def _follow(
+    p: Float64Array,
+    u: Float64Array,
+    w: Float64Array,
+    w_before: Float64Array,
+    step: tuple[float, float, float, float, float, float, float, float],
+) -> float:
+    """Bring the last p up to date, and return the sum of squares that it leaves of u."""
+    _, turned, from_w, from_b, from_u, to_u, _, _ = step
+    uu = 0.0
+    for j in range(len(u)):
+        pj = turned * p[j] + from_w * w[j] + from_b * w_before[j] + from_u * u[j]
+        uj = u[j] - to_u * pj
+        p[j] = pj
+        uu += uj * uj
+    return uu
+
+
 @dataclass
-class Literal(Copied):
+class PaperRecursion(Recursion):
     """The recursions of the paper and of its authors' code, where loadings are sums that are never divided.
 
     Attributes
@@ -151,8 +352,10 @@ class Literal(Copied):
     squares: Float64Array
     released: bool
 
+    advice: ClassVar[str] = Recursion.advice + ", or variant='normalized'"
+
     @classmethod
-    def of(cls, n_components: int, n_features: int, n_columns: int, *, released: bool) -> Literal:
+    def of(cls, n_components: int, n_features: int, n_columns: int, *, released: bool) -> PaperRecursion:
         """Return the state before the first row."""
         shape = n_columns, n_components
         W, P = np.zeros((*shape, n_features)), np.zeros((*shape, n_features))
@@ -160,33 +363,205 @@ class Literal(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels.cipls import cipls_paper, cipls_released
-
         y, v = np.array(tile.Y, order="F"), np.asfortranarray(tile.V)
-        several = len(self.W) > 1
 
-        def run(k: int) -> int:
-            U = tile.U.copy() if several else tile.U
+        def run(U: Float64Array, k: int) -> int:
             state = self.W[k], self.P[k], self.Q[k], self.squares[k]
             if self.released:
-                return int(cipls_released(U, y[:, k], v[:, k], *state, tile.n_before))
-            return int(cipls_paper(U, y[:, k], *state))
+                return cipls_released(U, y[:, k], v[:, k], *state, tile.n_before)
+            return cipls_paper(U, y[:, k], *state)
 
-        return for_each_column(run, len(self.W), tile.U.size * self.Q.size)
+        return for_each_column(run, tile, *self.Q.shape)
 
-    def factors(self) -> list[Factors]:
-        """Return unit directions, which are the rotations too, and loadings as averages."""
-        return [_as_factors(*state) for state in zip(self.W, self.P, self.Q, self.squares, strict=True)]
+    def factors(self, k: int) -> Factors:
+        """Return unit directions, which are the rotations too, and loadings as averages, of one column of y."""
+        # The largest entry first: squares of it may overflow.
+        W = self.W[k] / np.maximum(np.abs(self.W[k]).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        lengths = np.linalg.norm(W, axis=1, keepdims=True)
+        signs = peak_signs(W.T)
+        unit = (W * signs[:, None] / np.where(lengths > 0, lengths, 1.0)).T
+        counts = np.where(self.squares[k] > 0, self.squares[k], 1.0) * signs
+        return Factors(
+            x_weights=unit,
+            x_loadings=(self.P[k] / counts[:, None]).T,
+            x_rotations=unit,
+            y_loadings=(self.Q[k] / counts)[None],
+            score_squares=self.squares[k],
+            n_components=int(np.count_nonzero(lengths)),
+        )
 
 
-def _as_factors(W: Float64Array, P: Float64Array, q: Float64Array, squares: Float64Array) -> Factors:
-    # The largest entry first: squares of it may overflow.
-    W = W / np.maximum(np.abs(W).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    lengths = np.linalg.norm(W, axis=1, keepdims=True)
-    signs = peak_signs(W.T)
-    unit = (W * signs[:, None] / np.where(lengths > 0, lengths, 1.0)).T
-    counts = np.where(squares > 0, squares, 1.0) * signs
-    return Factors(unit, (P / counts[:, None]).T, unit, (q / counts)[None], squares, int(np.count_nonzero(lengths)))
+@compiled
+def cipls_paper(
+    U: Float64Array, y: Float64Array, W: Float64Array, P: Float64Array, q: Float64Array, squares: Float64Array
+) -> int:
+    """Algorithm 1 of the paper: scores are signs, and loadings are sums. U is deflated in place."""
+    c = len(W)
+    for k in range(len(U)):
+        u, v = U[k], y[k]
+        product, _ = _add_direction(W[0], u, v)
+        for i in range(c):
+            if not is_finite(product + v):
+                return i
+            t = math.copysign(1.0, product) if product != 0 else 0.0
+            q[i] += t * v
+            v -= t * q[i]
+            squares[i] += t * t
+            if i + 1 < c:
+                product = _add_loading_and_direction(P[i], W[i + 1], u, t, v)
+            else:
+                _add_loading(P[i], u, t)
+    return -1
+
+
+@compiled
+def _add_direction(w: Float64Array, u: Float64Array, v: float) -> tuple[float, float]:
+    """Add v u to w; return u.w and w.w."""
+    product, square = 0.0, 0.0
+    for j in range(len(u)):
+        wj = w[j] + v * u[j]
+        w[j] = wj
+        product += u[j] * wj
+        square += wj * wj
+    return product, square
+
+
+@compiled
+def _add_loading(p: Float64Array, u: Float64Array, t: float) -> None:
+    for j in range(len(u)):
+        p[j] += t * u[j]
+
+
+@compiled
+def _add_loading_and_direction(p: Float64Array, w: Float64Array, u: Float64Array, t: float, v: float) -> float:
+    """Add t u to p, take t p out of u, add v u to w, and return u.w."""
+    product = 0.0
+    for j in range(len(u)):
+        pj = p[j] + t * u[j]
+        uj = u[j] - t * pj
+        wj = w[j] + v * uj
+        p[j], u[j], w[j] = pj, uj, wj
+        product += uj * wj
+    return product
+
+
+@compiled
+def cipls_released(
+    U: Float64Array,
+    y: Float64Array,
+    v: Float64Array,
+    W: Float64Array,
+    P: Float64Array,
+    q: Float64Array,
+    squares: Float64Array,
+    n_before: int,
+) -> int:
+    """What the code released by the authors computes; U is deflated in place.
+
+    ``v`` is y minus its running mean: with it the first direction is exactly X'y. The very first row only begins the
+    means.
+    """
+    c = len(W)
+    for k in range(1 if n_before == 0 else 0, len(U)):
+        u, left = U[k], y[k]
+        product, square = _add_direction(W[0], u, _from_mean_before(v[k], n_before + k))
+        t = product / math.sqrt(square) if square > 0 else 0.0
+        q[0] += t * left
+        squares[0] += t * t
+        _add_loading(P[0], u, t)
+        for i in range(1, c):
+            left -= t * q[i - 1]
+            product, square = _deflate_and_add(P[i - 1], P[i], W[i], u, t, left)
+            if not is_finite(product + square + left):
+                return i
+            # As released: the loading takes the score of the component before.
+            q[i] += t * left
+            squares[i] += t * t
+            t = product / math.sqrt(square) if square > 0 else 0.0
+        if not is_finite(t):
+            return c - 1
+    return -1
+
+
+@compiled
+def _deflate_and_add(
+    p_before: Float64Array, p: Float64Array, w: Float64Array, u: Float64Array, t: float, v: float
+) -> tuple[float, float]:
+    """Take t p_before out of u, add v u to w and t u to p, and return u.w and w.w."""
+    product, square = 0.0, 0.0
+    for j in range(len(u)):
+        uj = u[j] - t * p_before[j]
+        wj = w[j] + v * uj
+        u[j], w[j] = uj, wj
+        p[j] += t * uj
+        product += uj * wj
+        square += wj * wj
+    return product, square
+
+
+def rotations(W: Float64Array, P: Float64Array) -> Float64Array:
+    """Return r_i = w_i - sum over j < i of (p_j.w_i) r_j, one per row.
+
+    They take a row to the scores w_i.(x - t_1 p_1 - ... - t_(i-1) p_(i-1)). R = W (P'W)^-1 does so only if P'W is unit
+    triangular, which that of running regressions is not.
+    """
+    R = W.copy()
+    for i in range(1, len(W)):
+        R[i] -= (P[:i] @ W[i]) @ R[:i]
+    return R
+
+
+@dataclass(frozen=True)
+class StackedModels:
+    """One PLS model per column of y, their components side by side, in the units of the data."""
+
+    x_mean: Float64Array
+    y_mean: Float64Array
+    x_weights: Float64Array
+    x_loadings: Float64Array
+    x_rotations: Float64Array
+    y_loadings: Float64Array
+    y_lengths: Float64Array
+    """Roots of what components explain of each column of y, in units in which squares neither overflow nor vanish."""
+    n_components: int
+
+    @classmethod
+    def of(cls, state: OnlineState, models: Sequence[Factors]) -> StackedModels:
+        """Put the models of all columns of y together, and take them out of the units of the state."""
+        y_loadings = linalg.block_diag(*(model.y_loadings for model in models))
+        with np.errstate(over="ignore", under="ignore"):
+            y_loadings_of_data = y_loadings / (state.y.unit or 1.0) * (state.x.unit or 1.0)
+        return cls(
+            x_mean=state.x.mean,
+            y_mean=state.y.mean,
+            x_weights=np.hstack([model.x_weights for model in models]),
+            x_loadings=np.hstack([model.x_loadings for model in models]),
+            x_rotations=np.hstack([model.x_rotations for model in models]),
+            y_loadings=y_loadings_of_data,
+            y_lengths=y_loadings * np.sqrt(np.hstack([model.score_squares for model in models])),
+            n_components=sum(model.n_components for model in models),
+        )
+
+    @property
+    def projection(self) -> Float64Array:
+        """The matrix that takes centred rows to scores."""
+        return self.x_rotations
+
+    @property
+    def coef(self) -> Float64Array:
+        """Coefficients of the centred X."""
+        coefficients: Float64Array = self.x_rotations @ self.y_loadings.T
+        return coefficients.T
+
+    @property
+    def intercept(self) -> Float64Array:
+        """Prediction for the mean of X."""
+        return self.y_mean
+
+    @property
+    def vip(self) -> Float64Array:
+        """Variable importance in projection."""
+        return importance(self.x_weights, self.y_lengths)
 
 
 def _tends_to_pls(model: Any) -> bool:
@@ -197,10 +572,10 @@ def _tends_to_pls(model: Any) -> bool:
     return True
 
 
-class CIPLS(Supervised):
+class CIPLS(OnlineMethod):
     """Covariance-free incremental partial least squares: one row at a time, without a covariance matrix.
 
-    A row costs a few passes over the components, and memory is that of a few vectors a component. It is the method of
+    A row costs a few passes over the components, and memory is that of a few vectors per component. It is the method of
     the paper below, in three variants:
 
     - "normalized" is ours, and the one to use. Scores are divided by their sums of squares as they are in PLS, X'y is
@@ -227,8 +602,8 @@ class CIPLS(Supervised):
         1 the loadings of the first rows, whose directions were far off, are forgotten sooner: better with many more
         rows than features, worse with fewer. Only for "normalized".
     target : {"auto", "labels", "values"}, default="auto"
-        What y holds. "auto": floats are values, unless ``partial_fit`` is given classes; integers, truth values and
-        text are labels.
+        What y holds. "auto": floats are values, unless ``partial_fit`` is given classes; integers, booleans and
+        strings are labels.
 
     Attributes
     ----------
@@ -254,7 +629,7 @@ class CIPLS(Supervised):
         Components that the rows so far have, of all columns of y; further ones are zero. (In "paper" and "released"
         every component begins with the second row, whatever the rows have.)
     n_samples_seen_ : int
-        Rows that the model was made from.
+        Number of training samples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -297,7 +672,7 @@ class CIPLS(Supervised):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Supervised._parameter_constraints,
+        **OnlineMethod._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "variant": [StrOptions({"normalized", "paper", "released"})],
         "amnesic": [Interval(Real, 0, None, closed="left")],
@@ -337,27 +712,20 @@ class CIPLS(Supervised):
             Labels, the one whose response is predicted to be largest; or values, with as many dimensions as the y of
             the fit.
         """
-        solution = self._solution()
-        coefficients = solution.coef.T
-        values: Any = by_blocks(self, X, lambda rows: centred_product(rows, solution.x_mean, coefficients))
-        return self._targets.decode(values + solution.y_mean)
+        solution, encoding = self._solution(), self._encoding
+        assert encoding is not None
+        values = self._map_product(X, solution.coef.T, lambda product: product)
+        return encoding.decode(values + solution.y_mean)
 
-    def _begin(self, n_features: int, n_columns: int) -> Normalized | Literal:
-        shape = self.n_components, n_features, n_columns
+    def _begin(self, n_features: int, n_columns: int) -> OnlineState:
         if self.variant == "normalized":
-            return Normalized.of(*shape, self.amnesic)
+            normalized = NormalizedRecursion.of(self.n_components, n_features, n_columns, self.amnesic)
+            return OnlineState.of(normalized, n_features, n_columns)
         if self.amnesic:
             raise ValueError(f"amnesic={self.amnesic} is for variant='normalized': set it to 0.")
-        return Literal.of(*shape, released=self.variant == "released")
+        recursion = PaperRecursion.of(self.n_components, n_features, n_columns, released=self.variant == "released")
+        # Its results depend on the units.
+        return OnlineState.of(recursion, n_features, n_columns, fixed_unit=True)
 
-    def _new_stream(self, n_features: int, n_columns: int) -> Stream:
-        # The results of the other variants depend on the units.
-        self._any_unit = self.variant == "normalized"
-        stream: Stream = super()._new_stream(n_features, n_columns)
-        if self.variant != "normalized":
-            stream.advice += ", or variant='normalized'"
-        return stream
-
-    def _solve(self, stream: Stream) -> SideBySide:
-        recursion: Any = stream.recursion
-        return SideBySide.of(stream, recursion.factors())
+    def _solve(self, state: OnlineState) -> StackedModels:
+        return StackedModels.of(state, [state.recursion.factors(k) for k in range(len(state.y.origin))])

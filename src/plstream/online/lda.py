@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -14,16 +15,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.aligned import Copied
-from .._core.labels import as_labels
-from .._core.projection import centred_product
+from .._core.compiled import compiled, copied
+from .._core.labels import TargetEncoding, as_labels
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array, Rows
 from ..estimators._decision import Decision, against_the_first, log_priors, require_priors
-from ..estimators._solution import Solved
-from ..rows import by_blocks
-from ._base import Stream, Supervised, Tile
-from ._centring import unit_of
+from ._base import OnlineMethod, OnlineState, Recursion, Solved, Tile, is_finite, unit_of
 
 # Up to this many features "auto" keeps the scatter: 32 MiB, and a solution in seconds.
 _MODERATE_FEATURES = 2048
@@ -34,7 +31,7 @@ _LEAST_VARIANCE = 1e-9
 
 
 @dataclass
-class WithinScatter(Copied):
+class WithinScatter:
     """Counts and means of classes, and the scatter of rows about the mean of their class.
 
     Rows are added in blocks that are cut by the count of rows since the start, so sums do not depend on the chunks that
@@ -84,8 +81,8 @@ class WithinScatter(Copied):
         """Rows so far."""
         return int(self.counts.sum()) + len(self.waiting)
 
-    def learn(self, X: Rows, Y: Float64Array) -> None:
-        """Take in rows, whose classes are the only column of Y; raise ValueError if numbers are no longer finite."""
+    def learn(self, X: Rows, numbers: Float64Array, encoding: TargetEncoding | None) -> None:
+        """Take in rows, and the numbers of their classes; raise ValueError if numbers are no longer finite."""
         start = 0
         while start < X.shape[0]:
             rows = slice(start, start + BLOCK_ROWS - len(self.waiting))
@@ -95,7 +92,7 @@ class WithinScatter(Copied):
             differences = part - self.origin
             self.unit = self.unit or unit_of(differences)
             differences *= self.unit
-            self._take_in(differences, Y[rows, 0].astype(np.int64))
+            self._take_in(differences, numbers[rows, 0].astype(np.int64))
             start = rows.stop
         squares = self.lower.diagonal() + np.square(self.waiting).sum(axis=0)
         if not (np.isfinite(squares).all() and np.isfinite(self.offsets).all()):
@@ -105,7 +102,7 @@ class WithinScatter(Copied):
         """Return the scatter of the same rows, none of which waits. The stream is not disturbed."""
         if not len(self.waiting):
             return self
-        state = self.copy()
+        state = copied(self)
         state._add_waiting()
         return state
 
@@ -139,7 +136,7 @@ class WithinScatter(Copied):
 
 
 @dataclass
-class IndicatorRegression(Copied):
+class IndicatorRegression(Recursion):
     """Regression of q columns that stand for the classes on the standardised features, by averaged least mean squares.
 
     Attributes
@@ -173,12 +170,86 @@ class IndicatorRegression(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels.lda import averaged_regression
-
         arrays = self.B, self.A, self.C, self.squares, self.length
         failed = int(averaged_regression(tile.U, tile.V, *arrays, tile.n_before, self.eta))
         # Divided by an infinite deviation, a feature is zero.
         return failed if np.isfinite(self.squares).all() else max(failed, 0)
+
+
+@compiled
+def averaged_regression(
+    U: Float64Array,
+    V: Float64Array,
+    B: Float64Array,
+    A: Float64Array,
+    C: Float64Array,
+    squares: Float64Array,
+    length: Float64Array,
+    n_before: int,
+    eta: float,
+) -> int:
+    """Move the rows of B towards coefficients of the columns of V on standardised U, and their averages A along.
+
+    Sums are added to: products of U and V to C, squares of U to ``squares``, and those of standardised U to ``length``.
+    """
+    q, m = B.shape
+    z, nothing = np.empty(m), np.zeros(m)
+    for k in range(len(U)):
+        n = n_before + k + 1
+        if n == 1:
+            continue
+        # A row minus the mean that includes it is shorter than minus the mean before it: so counts a step of Welford's.
+        growth = n / (n - 1)
+        square, product = _standardise(U[k], squares, growth, n, z, B[0])
+        length[0] += square
+        for i in range(q):
+            if not (is_finite(square) and is_finite(product)):
+                return i
+            # No row counts for more than to be fitted.
+            most = max(length[0] / (n - 1), eta * square)
+            step = eta * (V[k, i] - product) / most if most > 0 else 0.0
+            following = B[i + 1] if i + 1 < q else nothing
+            product = _regress(B[i], A[i], C[i], U[k], z, step, 2.0 / n, growth * V[k, i], following)
+    return -1
+
+
+@compiled
+def _standardise(
+    u: Float64Array, squares: Float64Array, growth: float, n: float, z: Float64Array, b: Float64Array
+) -> tuple[float, float]:
+    """Add to the squares, set z to u divided by deviations, and return z.z and z.b."""
+    square, product = 0.0, 0.0
+    for j in range(len(u)):
+        total = squares[j] + growth * u[j] * u[j]
+        squares[j] = total
+        zj = u[j] * math.sqrt(n / total) if total > 0 else 0.0
+        z[j] = zj
+        square += zj * zj
+        product += zj * b[j]
+    return square, product
+
+
+@compiled
+def _regress(
+    b: Float64Array,
+    a: Float64Array,
+    c: Float64Array,
+    u: Float64Array,
+    z: Float64Array,
+    step: float,
+    share: float,
+    y: float,
+    following: Float64Array,
+) -> float:
+    """Move b along z, its average a towards b, add y u to c, and return z.b of the following b."""
+    product = 0.0
+    for j in range(len(u)):
+        bj = b[j] + step * z[j]
+        b[j] = bj
+        a[j] += share * (bj - a[j])
+        c[j] += y * u[j]
+        product += z[j] * following[j]
+    return product
 
 
 @dataclass(frozen=True)
@@ -248,12 +319,12 @@ class Discriminants:
         return Decision(self.centres.T, offset, of_likelihoods=True)
 
 
-class IncrementalLDA(ClassifierMixin, Supervised):
+class IncrementalLDA(ClassifierMixin, OnlineMethod):
     """Linear discriminant analysis of a stream: the directions that separate classes best, and a classifier.
 
     With up to 2,048 features it is exact: it keeps the means of the classes and the scatter of rows within them, and
     equals scikit-learn's LDA for all rows so far, whatever the chunks. With more it needs no such matrix, only a few
-    vectors a class, and approaches LDA as rows come in.
+    vectors per class, and approaches LDA as rows come in.
 
     Parameters
     ----------
@@ -291,7 +362,7 @@ class IncrementalLDA(ClassifierMixin, Supervised):
     solver_ : str
         "scatter" or "covariance-free".
     n_samples_seen_ : int
-        Rows that the model was made from.
+        Number of training samples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -483,12 +554,10 @@ class IncrementalLDA(ClassifierMixin, Supervised):
         """Return what a method of the decision makes of the scores of X, and a function of that."""
         solution = self._solution()
         method = getattr(solution.decision(self.priors_), what)
-        return by_blocks(
-            self, X, lambda rows: then(method(centred_product(rows, solution.x_mean, solution.directions)))
-        )
+        return self._map_product(X, solution.directions, lambda scores: then(method(scores)))
 
-    def _target(self, y: Any, classes: Any) -> Array:
-        return as_labels(y, type(self).__name__, first=classes is None and self._is_new())
+    def _as_target(self, y: Any, classes: Any) -> Array:
+        return as_labels(y, type(self).__name__, first=classes is None and not hasattr(self, "_state"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -500,34 +569,30 @@ class IncrementalLDA(ClassifierMixin, Supervised):
             return self.solver
         return "scatter" if n_features <= _MODERATE_FEATURES else "covariance-free"
 
-    def _new_stream(self, n_features: int, n_columns: int) -> Any:
-        stream = super()._new_stream(n_features, n_columns)
-        # The scatter is centred by classes.
-        return stream.recursion if isinstance(stream.recursion, WithinScatter) else stream
-
-    def _begin(self, n_features: int, n_columns: int) -> Any:
-        largest = min(n_features, len(self.classes_) - 1)
+    def _begin(self, n_features: int, n_columns: int) -> WithinScatter | OnlineState:
+        n_classes = max(2, n_columns)
+        largest = min(n_features, n_classes - 1)
         if self.n_components is not None and self.n_components > largest:
             raise ValueError(
                 f"n_components={self.n_components} is too many: there are at most {largest} discriminant(s) of "
-                f"{len(self.classes_)} classes and {n_features} feature(s)."
+                f"{n_classes} classes and {n_features} feature(s)."
             )
         if self.priors is not None:
-            require_priors(self.priors, len(self.classes_))
+            require_priors(self.priors, n_classes)
         if self._solver_for(n_features) == "scatter":
-            return WithinScatter.of(len(self.classes_), n_features)
+            return WithinScatter.of(n_classes, n_features)
         if self.shrinkage is not None:
             raise ValueError(
                 f"shrinkage needs the scatter of all {n_features} features: pass solver='scatter', or no shrinkage."
             )
-        return IndicatorRegression.of(n_columns, n_features, float(self.eta))
+        return OnlineState.of(IndicatorRegression.of(n_columns, n_features, float(self.eta)), n_features, n_columns)
 
-    def _solve(self, stream: Any) -> Discriminants:
+    def _solve(self, state: WithinScatter | OnlineState) -> Discriminants:
         n_features, shrinkage = self.n_features_in_, self._begun_with["shrinkage"] or 0.0
         n_components = self._begun_with["n_components"] or min(n_features, len(self.classes_) - 1)
-        if isinstance(stream, WithinScatter):
-            return _solve_scatter(stream.settled(), n_components, shrinkage)
-        return _solve_regression(stream, n_components)
+        if isinstance(state, WithinScatter):
+            return _solve_scatter(state.settled(), n_components, shrinkage)
+        return _solve_regression(state, n_components)
 
 
 def _solve_scatter(state: WithinScatter, n_components: int, shrinkage: float) -> Discriminants:
@@ -545,7 +610,7 @@ def _solve_scatter(state: WithinScatter, n_components: int, shrinkage: float) ->
 
 
 def _discriminants(within: Float64Array, between: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Return directions g and ratios of bb' g = ratio within g, with g'within g = 1, for b of one column a class.
+    """Return directions g and ratios of bb' g = ratio within g, with g'within g = 1, for b of one column per class.
 
     ``within`` is overwritten. There are as many directions as columns of b; without a ratio they are zero.
     """
@@ -572,30 +637,25 @@ def _discriminants(within: Float64Array, between: Float64Array) -> tuple[Float64
     return directions / scale[:, None] * there_is, np.square(s) * there_is
 
 
-def _solve_regression(stream: Stream, n_components: int) -> Discriminants:
-    state: Any = stream.recursion
-    n_rows = max(1, stream.n_rows)
-    # Columns of -1 and +1, divided by their unit, are twice the indicators of the classes.
-    halves = np.array([[-0.5], [0.5]]) if len(state.A) == 1 else 0.5
-    to_indicators = halves / (stream.y.unit or 1.0)
-    deviations = np.sqrt(state.squares / n_rows)
-    coefficients = np.divide(state.A, deviations, out=np.zeros_like(state.A), where=deviations > 0) * to_indicators
-    covariances = state.C / n_rows * to_indicators
-    shares = 2 * halves * stream.y.mean[:, None]
-    priors = np.rint((1 + shares[:, 0]) / 2 * n_rows) / n_rows
-    return _of_regression(stream, n_components, priors, coefficients, covariances)
-
-
-def _of_regression(
-    stream: Stream, n_components: int, priors: Float64Array, coefficients: Float64Array, covariances: Float64Array
-) -> Discriminants:
+def _solve_regression(state: OnlineState, n_components: int) -> Discriminants:
     """Return the discriminants, from what regression of the indicators of classes on X has come to.
 
-    With D = (m_k - mean) sqrt(prior_k), one column a class, and T the covariance of all rows, the coefficients are
+    With D = (m_k - mean) sqrt(prior_k), one column per class, and T the covariance of all rows, the coefficients are
     G sqrt(prior), G = T^-1 D. An eigenvector v of D'G, of eigenvalue r, gives the discriminant g = Gv, with g'Tg = r
     and g'DD'g = r^2, hence g'(T - DD')g = r (1 - r). Before the regression has converged, D'G is not symmetric: with
     its singular values and right singular vectors g'DD'g is what it is said to be all the same.
     """
+    regression: IndicatorRegression = state.recursion
+    n_rows = max(1, state.n_rows)
+    # Columns of -1 and +1, divided by their unit, are twice the indicators of the classes.
+    halves = np.array([[-0.5], [0.5]]) if len(regression.A) == 1 else 0.5
+    to_indicators = halves / (state.y.unit or 1.0)
+    deviations = np.sqrt(regression.squares / n_rows)
+    coefficients = np.divide(regression.A, deviations, out=np.zeros_like(regression.A), where=deviations > 0)
+    coefficients = coefficients * to_indicators
+    covariances = regression.C / n_rows * to_indicators
+    shares = 2 * halves * state.y.mean[:, None]
+    priors = np.rint((1 + shares[:, 0]) / 2 * n_rows) / n_rows
     roots = np.sqrt(priors)[:, None]
     weights = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     directions, between = (coefficients * weights).T, (covariances * weights).T
@@ -603,6 +663,6 @@ def _of_regression(
     there_is = r > 1e-10
     r = np.where(there_is, np.minimum(r, 1 - _LEAST_VARIANCE), 0.5)
     solved = directions @ (V.T / np.sqrt(r * (1 - r))) * there_is, r / (1 - r) * there_is
-    offsets = stream.x.offset + (between * weights.T).T
-    place = stream.x.origin, stream.x.unit or 1.0
+    offsets = state.x.offset + (between * weights.T).T
+    place = state.x.origin, state.x.unit or 1.0
     return Discriminants.of("covariance-free", n_components, place, offsets, priors, solved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -9,17 +10,19 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .._core.aligned import Copied
+from .._core.compiled import compiled
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
-from ..estimators._solution import Solved
 from ..solvers import Factors
-from ._base import Stream, Supervised, Tile, for_each_column
-from ._side_by_side import SideBySide, rotations
+from ._base import OnlineMethod, OnlineState, Recursion, Solved, Tile, for_each_column, is_finite
+from .cipls import StackedModels, rotations
+
+# Smaller sums of squares are of numbers that have lost digits.
+_LEAST_SQUARE = 1e-280
 
 
 @dataclass
-class Ascent(Copied):
+class OLPLSState(Recursion):
     """One model of c components for each of q columns of y.
 
     Attributes
@@ -49,25 +52,163 @@ class Ascent(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels.olpls import olpls
-
         v = np.asfortranarray(tile.V)
-        several = len(self.W) > 1
 
-        def run(k: int) -> int:
-            U = tile.U.copy() if several else tile.U
+        def run(U: Float64Array, k: int) -> int:
             state = self.S[k], self.W[k], self.P[k], self.C[k], self.T[k]
-            return int(olpls(U, v[:, k], *state, self.forgetting, self.eta, self.eta_loading))
+            return olpls(U, v[:, k], *state, self.forgetting, self.eta, self.eta_loading)
 
-        return for_each_column(run, len(self.W), tile.U.size * self.C.size)
+        return for_each_column(run, tile, *self.C.shape)
+
+    def factors(self, k: int, most: int) -> Factors:
+        """Return the PLS factors of one column of y, of so many components at most."""
+        W = np.where((np.arange(len(self.W[k])) < most)[:, None], self.W[k], 0.0)
+        begun = np.count_nonzero(W, axis=1) > 0
+        P, signs = np.where(begun[:, None], self.P[k], 0.0), peak_signs(W.T)
+        return Factors(
+            x_weights=W.T * signs,
+            x_loadings=P.T * signs,
+            x_rotations=rotations(W, P).T * signs,
+            y_loadings=(np.where(begun, self.C[k], 0.0) * signs)[None],
+            score_squares=self.T[k],
+            n_components=int(np.count_nonzero(begun)),
+        )
 
 
-class OLPLS(Supervised):
+@compiled
+def olpls(
+    U: Float64Array,
+    v: Float64Array,
+    S: Float64Array,
+    W: Float64Array,
+    P: Float64Array,
+    C: Float64Array,
+    T: Float64Array,
+    forgetting: float,
+    eta: float,
+    eta_loading: float,
+) -> int:
+    """Turn the rows of W towards PLS weights of U and v; U is deflated in place.
+
+    Rows of S are covariances and rows of P loadings, C has the loadings of v, and T the mean squared scores.
+    """
+    c = len(W)
+    for k in range(len(U)):
+        u = U[k]
+        y: float = v[k]
+        least = 1e-13 * abs(y)
+        # Not a mean but a sum: only the direction of s counts, and forgetting may be 1.
+        ss, sw, ww, us, uw, left = _add_covariance(S[0], W[0], u, forgetting, y)
+        whole = left
+        for i in range(c):
+            if not (is_finite(ss) and is_finite(left)):
+                return i
+            # What is left of a row that the components explain is rounding error, and no direction to begin with.
+            if left <= 1e-26 * whole or (ww == 0 and ss < _LEAST_SQUARE):
+                break
+            keep, step = _ascent(ss, sw, ww, eta)
+            t = keep * uw + step * us
+            T[i] += eta_loading * (t * t - T[i])
+            gain = eta_loading * t / T[i] if T[i] > 0 else 0.0
+            C[i] += gain * (y - t * C[i])
+            y -= t * C[i]
+            if abs(y) <= least:
+                y = 0.0
+            if i + 1 == c:
+                _turn(W[i], keep, S[i], step, P[i], u, t, gain)
+                break
+            ss, sw, ww, us, uw, left = _turn_and_pass_on(
+                W[i], keep, S[i], step, P[i], u, t, gain, S[i + 1], W[i + 1], forgetting, y
+            )
+    return -1
+
+
+@compiled
+def _ascent(ss: float, sw: float, ww: float, eta: float) -> tuple[float, float]:
+    """Return a and b of the new w = a w + b s, the old one plus eta/|s|^2 times the gradient of (s.w)^2/(w.w), scaled.
+
+    With |w| = 1 the gradient is (s.w) s - (s.w)^2 w, up to a factor of two.
+    """
+    if ww == 0:
+        return 0.0, 1 / math.sqrt(ss)
+    a, b = 1 / math.sqrt(ww), 0.0
+    if ss >= _LEAST_SQUARE:
+        product = sw * a
+        a *= 1 - eta * (product * product / ss)
+        b = eta * (product / ss)
+        length = math.sqrt(a * a * ww + 2 * a * b * sw + b * b * ss)
+        a, b = a / length, b / length
+    return a, b
+
+
+@compiled
+def _add_covariance(
+    s: Float64Array, w: Float64Array, u: Float64Array, forgetting: float, y: float
+) -> tuple[float, float, float, float, float, float]:
+    """Add y u to s, and return s.s, s.w, w.w, u.s, u.w and u.u."""
+    ss, sw, ww, us, uw, uu = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(len(u)):
+        uj, wj = u[j], w[j]
+        sj = forgetting * s[j] + y * uj
+        s[j] = sj
+        ss += sj * sj
+        sw += sj * wj
+        ww += wj * wj
+        us += uj * sj
+        uw += uj * wj
+        uu += uj * uj
+    return ss, sw, ww, us, uw, uu
+
+
+@compiled
+def _turn(
+    w: Float64Array, keep: float, s: Float64Array, step: float, p: Float64Array, u: Float64Array, t: float, gain: float
+) -> None:
+    """Turn w, and move p towards the regression of u on t."""
+    for j in range(len(u)):
+        w[j] = keep * w[j] + step * s[j]
+        p[j] += gain * (u[j] - t * p[j])
+
+
+@compiled
+def _turn_and_pass_on(
+    w: Float64Array,
+    keep: float,
+    s: Float64Array,
+    step: float,
+    p: Float64Array,
+    u: Float64Array,
+    t: float,
+    gain: float,
+    next_s: Float64Array,
+    next_w: Float64Array,
+    forgetting: float,
+    y: float,
+) -> tuple[float, float, float, float, float, float]:
+    """Do as :func:`_turn`, deflate u by the new p, and do as :func:`_add_covariance` for the next component."""
+    ss, sw, ww, us, uw, uu = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(len(u)):
+        w[j] = keep * w[j] + step * s[j]
+        pj = p[j] + gain * (u[j] - t * p[j])
+        uj, wj = u[j] - t * pj, next_w[j]
+        p[j], u[j] = pj, uj
+        sj = forgetting * next_s[j] + y * uj
+        next_s[j] = sj
+        ss += sj * sj
+        sw += sj * wj
+        ww += wj * wj
+        us += uj * sj
+        uw += uj * wj
+        uu += uj * uj
+    return ss, sw, ww, us, uw, uu
+
+
+class OLPLS(OnlineMethod):
     """Partial least squares by a gradient step for every row: NIPALS online.
 
     Every component keeps a covariance s of y with X in which old rows are forgotten, and turns its weights w uphill on
     the squared covariance of y with the score, J(w) = (s.w)^2/(w.w). Rows are then deflated by running regressions on
-    that score, and passed on to the next component. Memory is three vectors a component, and a row costs one pass
+    that score, and passed on to the next component. Memory is three vectors per component, and a row costs one pass
     over them.
 
     Parameters
@@ -86,7 +227,7 @@ class OLPLS(Supervised):
         by 1 - eta_loading, which no row can drive to instability.
     target : {"auto", "labels", "values"}, default="auto"
         What y holds. By default floats are values unless ``classes`` are given, and all else is labels. Two classes
-        are one column of -1 and +1; more are one column a class. Every column, and every response, has a model of its
+        are one column of -1 and +1; more are one column per class. Every column, and every response, has a model of its
         own, and scores are side by side.
 
     Attributes
@@ -109,7 +250,7 @@ class OLPLS(Supervised):
     n_components_ : int
         Components that the rows so far have, of all columns; further ones are zero.
     n_samples_seen_ : int
-        Rows that the model was made from.
+        Number of training samples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -148,7 +289,7 @@ class OLPLS(Supervised):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Supervised._parameter_constraints,
+        **OnlineMethod._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "eta": [Interval(Real, 0, 1, closed="right")],
@@ -178,28 +319,14 @@ class OLPLS(Supervised):
         self.eta_loading = eta_loading
         self.target = target
 
-    def _begin(self, n_features: int, n_columns: int) -> Ascent:
+    def _begin(self, n_features: int, n_columns: int) -> OnlineState:
         S, W, P = np.zeros((3, n_columns, self.n_components, n_features))
         C, T = np.zeros((2, n_columns, self.n_components))
-        return Ascent(S, W, P, C, T, float(self.forgetting), float(self.eta), float(self.eta_loading))
+        recursion = OLPLSState(S, W, P, C, T, float(self.forgetting), float(self.eta), float(self.eta_loading))
+        return OnlineState.of(recursion, n_features, n_columns)
 
-    def _solve(self, stream: Stream) -> SideBySide:
-        state: Any = stream.recursion
-        models = zip(state.W, state.P, state.C, state.T, strict=True)
+    def _solve(self, state: OnlineState) -> StackedModels:
+        recursion: OLPLSState = state.recursion
         # Further ones are made of what loadings that have not converged leave behind.
-        most = min(len(stream.x.origin), max(0, stream.n_rows - 1))
-        return SideBySide.of(stream, [_as_factors(most, *model) for model in models])
-
-
-def _as_factors(most: int, W: Float64Array, P: Float64Array, c: Float64Array, squares: Float64Array) -> Factors:
-    W = np.where((np.arange(len(W)) < most)[:, None], W, 0.0)
-    P, c = np.where(W.any(axis=1, keepdims=True), P, 0.0), np.where(W.any(axis=1), c, 0.0)
-    signs = peak_signs(W.T)
-    return Factors(
-        x_weights=W.T * signs,
-        x_loadings=P.T * signs,
-        x_rotations=rotations(W, P).T * signs,
-        y_loadings=(c * signs)[None],
-        score_squares=squares,
-        n_components=int(np.count_nonzero(W.any(axis=1))),
-    )
+        most = min(self.n_features_in_, max(0, state.n_rows - 1))
+        return StackedModels.of(state, [recursion.factors(k, most) for k in range(len(recursion.W))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -10,23 +11,45 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._core.aligned import Copied
+from .._core.compiled import compiled
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
-from ..estimators._solution import Solved
-from ._base import Stream, Supervised, Tile
+from ._base import (
+    OnlineMethod,
+    OnlineState,
+    Recursion,
+    Solved,
+    Tile,
+    is_finite,
+    scale_into,
+    square_and_product,
+)
 
-Factors = tuple[Float64Array, Float64Array, Float64Array]
+SingularTriplets = tuple[Float64Array, Float64Array, Float64Array]
 
 # Rank beyond the number of components that "msg" and "incremental" keep: what is small so far may turn out to be large.
 # With none, the last of 5 components of 10 classes of images was 81 degrees off; with 4, the rank of 10 classes, none.
 _EXTRA_RANK = 10
 # Steps that did well on simulated data, digits, faces and images of 10 and of 200 classes.
 _ETA0 = {"sgd": 0.3, "msg": 0.05, "incremental": 0.0}
+# Rows after which bases are made orthonormal again, up to a rounding error.
+_ROWS_BETWEEN_ORTHONORMALISATIONS = 256
+# Features that are turned at a time: those of all vectors stay in the innermost cache.
+_BLOCK_FEATURES = 256
+# What is left of a row by the vectors that it is made of, and a singular value that is zero, but for rounding errors.
+_NOTHING_LEFT = 1e-13
+_NO_VALUE = 1e-14
+# Products |x||y| below this count as zero: some of their entries could be.
+_NO_LENGTH = 1e-290
+# Most that one row may change a vector by, as a share of its length: bases cannot collapse.
+_LARGEST_STEP = 0.5
+# A basis is kept as a triangular factor times vectors, until an entry of the factor's diagonal is above this, or below
+# one over it: it multiplies rounding errors.
+_LARGEST_FACTOR = 100.0
 
 
 @dataclass
-class IncrementalSVD(Copied):
+class IncrementalSVD(Recursion):
     """Largest singular values of the sum of xy', U'diag(s)V, with their vectors in the rows of U and V."""
 
     U: Float64Array
@@ -40,18 +63,16 @@ class IncrementalSVD(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels.sgdpls import incremental_svd
-
         return int(incremental_svd(tile.U, tile.V, tile.n_before, self.U, self.s, self.V))
 
-    def factors(self, n_rows: int) -> Factors:
+    def factors(self, n_rows: int) -> SingularTriplets:
         """Return the rows of U and V, and the covariances of their scores, the largest first."""
         rank = int(np.count_nonzero(self.s))
         return self.U[:rank], self.V[:rank], self.s[:rank] / max(1, n_rows - 1)
 
 
 @dataclass
-class MatrixGradient(Copied):
+class MatrixGradient(Recursion):
     """The matrix U'diag(s)V, of spectral norm 1 and nuclear norm c at most, that has the largest products with xy'.
 
     Attributes
@@ -69,7 +90,7 @@ class MatrixGradient(Copied):
     n_components : int
         c.
     eta0, n_steps : float and int
-        Size of steps, and steps a row.
+        Size of steps, and steps per row.
     """
 
     U: Float64Array
@@ -103,21 +124,19 @@ class MatrixGradient(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels.sgdpls import matrix_gradient
-
         matrix = (self.U, self.s, self.V, self.covariance)
         past = (self.previous_x, self.previous_y, self.totals)
         options = (self.eta0, self.n_steps, self.n_components)
         return int(matrix_gradient(tile.U, tile.V, tile.n_before, *matrix, *past, *options))
 
-    def factors(self, n_rows: int) -> Factors:
+    def factors(self, n_rows: int) -> SingularTriplets:
         """Return the rows of U and V, and the covariances of their scores, the largest first."""
         rank = min(self.n_components, int(np.count_nonzero(self.s)))
         return _aligned(self.U[:rank], self.V[:rank], self.covariance[:rank, :rank])
 
 
 @dataclass
-class StochasticGradient(Copied):
+class StochasticGradient(Recursion):
     """Orthonormal bases whose scores have the largest covariances: the rows of U_factor U and of V_factor V.
 
     Attributes
@@ -135,7 +154,7 @@ class StochasticGradient(Copied):
     totals : ndarray of shape (3,)
         Sums of squares of x and of y, and of products of rows.
     eta0, n_steps : float and int
-        Size of steps, and steps a row.
+        Size of steps, and steps per row.
     """
 
     U: Float64Array
@@ -170,23 +189,474 @@ class StochasticGradient(Copied):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        from .kernels.sgdpls import stochastic_gradient
-
         bases = (self.U, self.U_factor, self.V, self.V_factor, self.begun, self.covariance)
         past = (self.previous_x, self.previous_y, self.totals)
         return int(stochastic_gradient(tile.U, tile.V, tile.n_before, *bases, *past, self.eta0, self.n_steps))
 
-    def factors(self, n_rows: int) -> Factors:
+    def factors(self, n_rows: int) -> SingularTriplets:
         """Return the rows of U and V, and the covariances of their scores, the largest first."""
         rank = int(self.begun[0])
         U, V = self.U_factor @ self.U, self.V_factor @ self.V
         return _aligned(U[:rank], V[:rank], self.covariance[:rank, :rank])
 
 
-def _aligned(U: Float64Array, V: Float64Array, covariance: Float64Array) -> Factors:
+def _aligned(U: Float64Array, V: Float64Array, covariance: Float64Array) -> SingularTriplets:
     """Return bases of the same spaces whose scores have no covariances but those of pairs, and these."""
     A, s, B = np.linalg.svd(covariance)
     return A.T @ U, B @ V, s
+
+
+@compiled
+def incremental_svd(
+    X: Float64Array, Y: Float64Array, n_before: int, U: Float64Array, s: Float64Array, V: Float64Array
+) -> int:
+    """Add the outer products of the rows to U'diag(s)V, and keep its largest singular values, as many as there are."""
+    for k in range(len(X)):
+        n = n_before + k + 1
+        rank = int(np.count_nonzero(s))
+        x_parts, y_parts = _split(X[k], U, rank), _split(Y[k], V, rank)
+        weight = _outer_weight(n)
+        lengths = weight * math.sqrt(_square(x_parts)) * math.sqrt(_square(y_parts))
+        if not is_finite(lengths + s[0]):
+            return 0
+        if lengths < _NO_LENGTH:
+            continue
+        inner = np.zeros((rank + 1, rank + 1))
+        for i in range(rank):
+            inner[i, i] = s[i]
+        _add_outer(inner, x_parts, y_parts, weight)
+        A, B = _decompose(inner, s)
+        kept = int(np.count_nonzero(s))
+        _turn(U, X[k], A[:kept])
+        _turn(V, Y[k], B[:kept])
+        if n % _ROWS_BETWEEN_ORTHONORMALISATIONS == 0:
+            _orthonormalise(U[:kept])
+            _orthonormalise(V[:kept])
+    return -1
+
+
+@compiled
+def matrix_gradient(
+    X: Float64Array,
+    Y: Float64Array,
+    n_before: int,
+    U: Float64Array,
+    s: Float64Array,
+    V: Float64Array,
+    covariance: Float64Array,
+    previous_x: Float64Array,
+    previous_y: Float64Array,
+    totals: Float64Array,
+    eta0: float,
+    n_steps: int,
+    n_components: int,
+) -> int:
+    """Take steps of U'diag(s)V along xy', with a projection after each.
+
+    ``covariance`` is the mean of Uxy'V', in which a row counts in proportion to its number. The previous rows and the
+    totals are those of :func:`_step_size`.
+    """
+    for k in range(len(X)):
+        n = n_before + k + 1
+        rank = int(np.count_nonzero(s))
+        eta = _step_size(X[k], Y[k], n, previous_x, previous_y, totals, eta0) / n_steps
+        if not is_finite(eta):
+            return 0
+        share = 2.0 / max(2, n)
+        _scale_rows(covariance, 1 - share)
+        if eta == 0:
+            continue
+        x_parts, y_parts, weight = _split(X[k], U, rank), _split(Y[k], V, rank), _outer_weight(n)
+        mean, inner = np.zeros((rank + 1, rank + 1)), np.zeros((rank + 1, rank + 1))
+        for i in range(rank):
+            scale_into(mean[i, :rank], 1.0, covariance[i])
+            inner[i, i] = s[i]
+        _add_outer(mean, x_parts, y_parts, share * weight)
+        for _ in range(n_steps):
+            _add_outer(inner, x_parts, y_parts, eta * weight)
+            A, B = _decompose(inner, s)
+            project_singular_values(s, n_components)
+            kept = int(np.count_nonzero(s))
+            _scale_rows(inner, 0.0)
+            for i in range(kept):
+                _add_outer(inner, A[i], B[i], s[i])
+        _turn_covariance(mean, A, B, kept, covariance)
+        _turn(U, X[k], A[:kept])
+        _turn(V, Y[k], B[:kept])
+        if n % _ROWS_BETWEEN_ORTHONORMALISATIONS == 0:
+            _orthonormalise(U[:kept])
+            _orthonormalise(V[:kept])
+    return -1
+
+
+@compiled
+def stochastic_gradient(
+    X: Float64Array,
+    Y: Float64Array,
+    n_before: int,
+    U: Float64Array,
+    U_factor: Float64Array,
+    V: Float64Array,
+    V_factor: Float64Array,
+    begun: Array,
+    covariance: Float64Array,
+    previous_x: Float64Array,
+    previous_y: Float64Array,
+    totals: Float64Array,
+    eta0: float,
+    n_steps: int,
+) -> int:
+    """Take steps of the bases along x(y'V) and y(x'U), and make them orthonormal after each.
+
+    The bases are the rows of U_factor U and of V_factor V. So to orthonormalise is to change small factors, which are
+    lower triangular, and a row costs two passes over U. Only the first begun[0] rows of U are there, see
+    :func:`_begin_pair`. ``covariance`` is as in :func:`matrix_gradient`, and is turned with the bases.
+    """
+    c = len(U)
+    left = np.empty(X.shape[1])
+    for k in range(len(X)):
+        x, y, n = X[k], Y[k], n_before + k + 1
+        eta = _step_size(x, y, n, previous_x, previous_y, totals, eta0) / n_steps
+        if not is_finite(eta):
+            return 0
+        share = 2.0 / max(2, n)
+        _scale_rows(covariance, 1 - share)
+        if eta == 0:
+            continue
+        if begun[0] < c and _has_part_outside(y, V, V_factor, begun[0]):
+            _apply_factor(U_factor, U)
+            _apply_factor(V_factor, V)
+            scale_into(left, 1.0, x)
+            begun[0] += _begin_pair(left, y, U, V, begun[0], math.sqrt(totals[0] / n), math.sqrt(totals[1] / n))
+        x_square, y_square = _square(x), _square(y)
+        x_parts, y_parts = _product(U_factor, _product(U, x)), _product(V_factor, _product(V, y))
+        weight = _outer_weight(n)
+        gradient = _first_of(y_parts, begun[0], 1.0)
+        _add_outer(covariance, x_parts, gradient, share * weight)
+        x_coefficients, y_coefficients = np.zeros(c), np.zeros(c)
+        for _ in range(n_steps):
+            gradient = _first_of(y_parts, begun[0], eta * weight)
+            x_turn = _step(gradient, x_square, x_parts, x_coefficients, U_factor)
+            gradient = _first_of(x_parts, begun[0], eta * weight)
+            y_turn = _step(gradient, y_square, y_parts, y_coefficients, V_factor)
+            _turn_covariance(covariance.copy(), x_turn, y_turn, begun[0], covariance)
+        for i in range(c):
+            if not is_finite(x_parts[i] + y_parts[i]):
+                return i
+        _solve(U_factor, x_coefficients.reshape(c, 1))
+        _solve(V_factor, y_coefficients.reshape(c, 1))
+        _add_outer(U, x_coefficients, x, 1.0)
+        _add_outer(V, y_coefficients, y, 1.0)
+        is_due = n % _ROWS_BETWEEN_ORTHONORMALISATIONS == 0
+        if is_due or _has_outgrown(U_factor):
+            _apply_factor(U_factor, U)
+        if is_due or _has_outgrown(V_factor):
+            _apply_factor(V_factor, V)
+    return -1
+
+
+@compiled
+def project_singular_values(s: Float64Array, total: float) -> None:
+    """Set s, in descending order, to the nearest numbers from 0 to 1 whose sum is at most ``total``.
+
+    They are min(1, max(0, s - h)), with h = 0 if that will do. Their sum is a function of h made of straight pieces,
+    which meet where h is an s or an s - 1.
+    """
+    h = 0.0
+    low, high = 0.0, s[0]
+    above, below = _clipped_sum(s, low), 0.0
+    if above > total:
+        for i in range(2 * len(s)):
+            corner = s[i // 2] - i % 2
+            if low < corner < high:
+                at_corner = _clipped_sum(s, corner)
+                if at_corner > total:
+                    low, above = corner, at_corner
+                else:
+                    high, below = corner, at_corner
+        h = low + (high - low) * (above - total) / (above - below)
+    for i in range(len(s)):
+        s[i] = min(1.0, max(0.0, s[i] - h))
+
+
+@compiled
+def _clipped_sum(s: Float64Array, h: float) -> float:
+    total = 0.0
+    for i in range(len(s)):
+        total += min(1.0, max(0.0, s[i] - h))
+    return total
+
+
+@compiled
+def _outer_weight(n: int) -> float:
+    """Return the weight of xy' in the centred X'Y, if the means that x and y of row n are minus include that row."""
+    return n / max(1.0, n - 1.0)
+
+
+@compiled
+def _step_size(
+    x: Float64Array,
+    y: Float64Array,
+    n: int,
+    previous_x: Float64Array,
+    previous_y: Float64Array,
+    totals: Float64Array,
+    eta0: float,
+) -> float:
+    """Return eta0/sqrt(t) over the norm of the cross-covariance, as estimated; zero if x or y is zero.
+
+    The square of that norm is the mean of (x.x')(y.y') for two independent rows: here, a row and the previous one. It
+    is at least a t-th of the mean of |x|^2 times that of |y|^2, which is how far the estimate is off. ``totals`` are
+    the sums of |x|^2, of |y|^2 and of those products, and are updated, as are the previous rows.
+    """
+    weight = _outer_weight(n)
+    x_square, x_product = square_and_product(x, previous_x)
+    y_square, y_product = square_and_product(y, previous_y)
+    scale_into(previous_x, 1.0, x)
+    scale_into(previous_y, 1.0, y)
+    totals[0] += weight * x_square
+    totals[1] += weight * y_square
+    totals[2] += weight * weight * x_product * y_product
+    if not is_finite(totals[0] + totals[1] + totals[2]):
+        return math.nan
+    lengths = weight * math.sqrt(x_square) * math.sqrt(y_square)
+    if n == 1 or lengths < _NO_LENGTH:
+        return 0.0
+    t = n - 1.0
+    least_norm = math.sqrt(totals[0]) * math.sqrt(totals[1]) / math.sqrt(t) / t
+    eta = eta0 / math.sqrt(t) / max(math.sqrt(max(totals[2], 0.0) / t), least_norm)
+    return min(eta, _LARGEST_STEP / lengths)
+
+
+@compiled
+def _split(x: Float64Array, U: Float64Array, rank: int) -> Float64Array:
+    """Return the products of x with the first rows of U, and the length of what is left, whose direction x becomes.
+
+    The rows are orthonormal. If little is left, they are taken out of that once more, so that it is orthogonal to them.
+    """
+    parts = np.zeros(rank + 1)
+    whole, product = square_and_product(x, U[0])
+    square = whole
+    for turn in range(2):
+        if turn == 0 or square < 0.01 * whole:
+            for i in range(rank):
+                parts[i] += product
+                product, square = _take_out(x, product, U[i], U[(i + 1) % rank])
+    length = math.sqrt(square)
+    if is_finite(whole) and length <= _NOTHING_LEFT * math.sqrt(whole):
+        scale_into(x, 0.0, x)
+    else:
+        parts[rank] = length
+        scale_into(x, 1 / length, x)
+    return parts
+
+
+@compiled
+def _take_out(x: Float64Array, part: float, u: Float64Array, following: Float64Array) -> tuple[float, float]:
+    """Subtract part*u from x, and return x.following and x.x."""
+    product, square = 0.0, 0.0
+    for j in range(len(x)):
+        xj = x[j] - part * u[j]
+        x[j] = xj
+        product += xj * following[j]
+        square += xj * xj
+    return product, square
+
+
+@compiled
+def _decompose(inner: Float64Array, s: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Set s to as many singular values as it holds, rounding errors to zero; return the vectors, as rows."""
+    A, values, B = np.linalg.svd(inner)
+    for i in range(len(s)):
+        s[i] = values[i] if i < len(values) and values[i] > _NO_VALUE * values[0] else 0.0
+    return np.ascontiguousarray(A.T), np.ascontiguousarray(B)
+
+
+@compiled
+def _turn(U: Float64Array, x: Float64Array, R: Float64Array) -> None:
+    """Set the first rows of U to the product of R with the matrix of the rows of U and, as the last one, x."""
+    n_new, n_old = len(R), R.shape[1] - 1
+    old, new = np.zeros((n_old + 1, _BLOCK_FEATURES)), np.empty((n_new, _BLOCK_FEATURES))
+    for start in range(0, len(x), _BLOCK_FEATURES):
+        width = min(_BLOCK_FEATURES, len(x) - start)
+        for i in range(n_old):
+            scale_into(old[i, :width], 1.0, U[i, start:])
+        scale_into(old[n_old, :width], 1.0, x[start:])
+        np.dot(R, old, new)
+        for i in range(n_new):
+            scale_into(U[i, start : start + width], 1.0, new[i])
+
+
+@compiled
+def _orthonormalise(U: Float64Array) -> None:
+    """Correct rows that are orthonormal or zero but for rounding errors, by the method of Gram and Schmidt."""
+    for i in range(len(U)):
+        square = _square(U[i])
+        if square > 0:
+            scale_into(U[i], 1 / math.sqrt(square), U[i])
+        for h in range(i + 1, len(U)):
+            _, product = square_and_product(U[h], U[i])
+            _add_multiple(U[h], -product, U[i])
+
+
+@compiled
+def _has_part_outside(y: Float64Array, V: Float64Array, V_factor: Float64Array, begun: int) -> bool:
+    """Return whether y may have a part in rows of V without a partner: if not, there is no need to look at x."""
+    parts = _product(V_factor, _product(V, y))[begun:]
+    return _square(parts) > (_NOTHING_LEFT / 10) ** 2 * _square(y)
+
+
+@compiled
+def _begin_pair(
+    left: Float64Array, y: Float64Array, U: Float64Array, V: Float64Array, begun: int, x_size: float, y_size: float
+) -> int:
+    """Begin another row of U with the part of x, ``left``, that is outside it; return whether there is such a part.
+
+    Its partner is the direction, among the rows of V without one, that y has a part in. So there are no more pairs than
+    x and y have dimensions, and nothing of U is random. The sizes are those of usual rows.
+    """
+    if _split(left, U, begun)[begun] <= _NOTHING_LEFT * x_size:
+        return 0
+    parts = _product(V[begun:], y)
+    length = math.sqrt(_square(parts))
+    if length <= _NOTHING_LEFT * max(y_size, math.sqrt(_square(y))):
+        return 0
+    # A reflection takes the parts to (length, 0, ..., 0) or its negative, whichever is further off.
+    sign = 1.0 if parts[0] > 0 else -1.0
+    parts[0] += sign * length
+    image = np.zeros(len(y))
+    for i in range(len(parts)):
+        _add_multiple(image, 2 * parts[i] / _square(parts), V[begun + i])
+    for i in range(len(parts)):
+        _add_multiple(V[begun + i], -parts[i], image)
+    scale_into(V[begun], -sign, V[begun])
+    scale_into(U[begun], 1.0, left)
+    return 1
+
+
+@compiled
+def _step(
+    gradient: Float64Array, square: float, parts: Float64Array, coefficients: Float64Array, factor: Float64Array
+) -> Float64Array:
+    """Add gradient*x' to the rows of an orthonormal basis and orthonormalise it, given its parts of x and |x|^2.
+
+    The basis is factor times vectors plus coefficients*x'. If LL' are the products of its new rows with one another, it
+    is multiplied by the inverse of L, which is the method of Gram and Schmidt. Return how the old basis turned into the
+    new one: the products of the new rows with the old ones, made orthonormal.
+    """
+    c = len(parts)
+    turn = np.eye(c)
+    _add_outer(turn, gradient, parts, 1.0)
+    L = turn.copy()
+    _add_outer(L, parts, gradient, 1.0)
+    _add_outer(L, gradient, gradient, square)
+    _cholesky(L)
+    _add_multiple(parts, square, gradient)
+    _add_multiple(coefficients, 1.0, gradient)
+    _solve(L, parts.reshape(c, 1))
+    _solve(L, coefficients.reshape(c, 1))
+    _solve(L, factor)
+    _solve(L, turn)
+    for i in range(c):
+        for h in range(c):
+            _, L[i, h] = square_and_product(turn[i], turn[h])
+    _cholesky(L)
+    _solve(L, turn)
+    return turn
+
+
+@compiled
+def _cholesky(A: Float64Array) -> None:
+    """Set the lower triangle of a positive definite A to that of L, of which A = LL'."""
+    for i in range(len(A)):
+        for h in range(i):
+            _, known = square_and_product(A[i, :h], A[h, :h])
+            A[i, h] = (A[i, h] - known) / A[h, h]
+        A[i, i] = math.sqrt(A[i, i] - _square(A[i, :i]))
+
+
+@compiled
+def _solve(L: Float64Array, B: Float64Array) -> None:
+    """Set B to the X of LX = B, for a lower triangular L."""
+    for i in range(len(L)):
+        for h in range(i):
+            _add_multiple(B[i], -L[i, h], B[h])
+        scale_into(B[i], 1 / L[i, i], B[i])
+
+
+@compiled
+def _apply_factor(factor: Float64Array, U: Float64Array) -> None:
+    """Multiply U by the factor and orthonormalise it; the factor becomes one."""
+    for i in range(len(U) - 1, -1, -1):
+        scale_into(U[i], factor[i, i], U[i])
+        for h in range(i):
+            _add_multiple(U[i], factor[i, h], U[h])
+        for h in range(len(U)):
+            factor[i, h] = i == h
+    _orthonormalise(U)
+
+
+@compiled
+def _has_outgrown(factor: Float64Array) -> bool:
+    least, largest = math.inf, 0.0
+    for i in range(len(factor)):
+        least, largest = min(least, factor[i, i]), max(largest, factor[i, i])
+    return least < 1 / _LARGEST_FACTOR or largest > _LARGEST_FACTOR
+
+
+@compiled
+def _first_of(a: Float64Array, n_first: int, factor: float) -> Float64Array:
+    """Return factor*a, with zeros after the first entries."""
+    out = np.zeros(len(a))
+    scale_into(out[:n_first], factor, a)
+    return out
+
+
+@compiled
+def _turn_covariance(old: Float64Array, A: Float64Array, B: Float64Array, n: int, out: Float64Array) -> None:
+    """Set the first n rows and columns of ``out`` to those of A old B', and the others to zero."""
+    _scale_rows(out, 0.0)
+    for i in range(n):
+        row = np.zeros(len(old))
+        for h in range(len(old)):
+            _add_multiple(row, A[i, h], old[h])
+        for j in range(n):
+            _, out[i, j] = square_and_product(row, B[j])
+
+
+@compiled
+def _product(U: Float64Array, x: Float64Array) -> Float64Array:
+    """Return the products of the rows of U with x."""
+    products = np.empty(len(U))
+    for i in range(len(U)):
+        _, products[i] = square_and_product(x, U[i])
+    return products
+
+
+@compiled
+def _add_outer(out: Float64Array, a: Float64Array, b: Float64Array, factor: float) -> None:
+    """Add factor*ab'."""
+    for i in range(len(a)):
+        _add_multiple(out[i], factor * a[i], b)
+
+
+@compiled
+def _scale_rows(A: Float64Array, factor: float) -> None:
+    for i in range(len(A)):
+        scale_into(A[i], factor, A[i])
+
+
+@compiled
+def _square(a: Float64Array) -> float:
+    """Return a.a."""
+    square, _ = square_and_product(a, a)
+    return square
+
+
+@compiled
+def _add_multiple(out: Float64Array, factor: float, a: Float64Array) -> None:
+    for j in range(len(out)):
+        out[j] += factor * a[j]
 
 
 @dataclass(frozen=True)
@@ -206,7 +676,7 @@ class CrossCovarianceSVD:
         return self.x_weights
 
 
-class SGDPLS(Supervised):
+class SGDPLS(OnlineMethod):
     """Partial least squares as a singular value decomposition of the cross-covariance of X and y, by gradients.
 
     The components are the pairs of directions in X and y whose scores have the largest covariances, as in
@@ -256,7 +726,7 @@ class SGDPLS(Supervised):
     n_components_ : int
         Components that the rows so far have; further ones are zero.
     n_samples_seen_ : int
-        Rows that the model was made from.
+        Number of training samples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -306,7 +776,7 @@ class SGDPLS(Supervised):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Supervised._parameter_constraints,
+        **OnlineMethod._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "algorithm": [StrOptions({"sgd", "msg", "incremental"})],
         "eta0": [Interval(Real, 0, None, closed="neither"), None],
@@ -338,32 +808,34 @@ class SGDPLS(Supervised):
         self.random_state = random_state
         self.target = target
 
-    def _begin(self, n_features: int, n_columns: int) -> IncrementalSVD | MatrixGradient | StochasticGradient:
-        # One column a class, centred: they add up to zero.
-        is_one_a_class = self._targets.classes is not None and n_columns > 1
-        largest_rank = min(n_features, n_columns - is_one_a_class)
+    def _begin(self, n_features: int, n_columns: int) -> OnlineState:
+        # Columns of more than two classes, centred, add up to zero.
+        of_classes = self._encoding is not None and self._encoding.labels is not None and n_columns > 1
+        largest_rank = min(n_features, n_columns - of_classes)
         c, eta0 = min(self.n_components, largest_rank), float(self.eta0 or _ETA0[self.algorithm])
+        rank = min(c + _EXTRA_RANK, largest_rank)
+        recursion: Recursion
         if self.algorithm == "incremental":
-            return IncrementalSVD.of(min(c + _EXTRA_RANK, largest_rank), n_features, n_columns)
-        if self.algorithm == "msg":
-            rank = min(c + _EXTRA_RANK, largest_rank)
-            return MatrixGradient.of(c, rank, n_features, n_columns, eta0, self.n_steps)
-        random = check_random_state(self.random_state)
-        V = np.linalg.qr(random.standard_normal((n_columns, c)))[0].T.copy()
-        return StochasticGradient.of(V, n_features, eta0, self.n_steps)
+            recursion = IncrementalSVD.of(rank, n_features, n_columns)
+        elif self.algorithm == "msg":
+            recursion = MatrixGradient.of(c, rank, n_features, n_columns, eta0, self.n_steps)
+        else:
+            random = check_random_state(self.random_state)
+            V = np.linalg.qr(random.standard_normal((n_columns, c)))[0].T.copy()
+            recursion = StochasticGradient.of(V, n_features, eta0, self.n_steps)
+        return OnlineState.of(recursion, n_features, n_columns)
 
-    def _solve(self, stream: Stream) -> CrossCovarianceSVD:
-        recursion: Any = stream.recursion
+    def _solve(self, state: OnlineState) -> CrossCovarianceSVD:
         n_components = self._begun_with["n_components"]
-        U, V, s = (factor[:n_components] for factor in recursion.factors(stream.n_rows))
+        U, V, s = (factor[:n_components] for factor in state.recursion.factors(state.n_rows))
         missing = (0, n_components - len(s))
         x_weights, y_weights = (np.pad(vectors, (missing, (0, 0))).T for vectors in (U, V))
         signs = peak_signs(x_weights)
         with np.errstate(over="ignore", under="ignore"):
-            singular_values = np.pad(s, missing) / (stream.x.unit or 1.0) / (stream.y.unit or 1.0)
+            singular_values = np.pad(s, missing) / (state.x.unit or 1.0) / (state.y.unit or 1.0)
         return CrossCovarianceSVD(
-            x_mean=stream.x.mean,
-            y_mean=stream.y.mean,
+            x_mean=state.x.mean,
+            y_mean=state.y.mean,
             x_weights=x_weights * signs,
             y_weights=y_weights * signs,
             singular_values=singular_values,

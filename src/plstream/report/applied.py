@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_consistent_length
 
-from .._core.labels import as_target
+from .._core.labels import as_target, holds_labels
 from .._core.progress import track
 from .._core.tiles import default_block_rows
 from .._core.types import Array, Float64Array, Rows
 from .._core.validation import validate_rows
 from ..data import DataError, Source
 from ..monitoring import Monitor
-from ..online._targets import is_labels
 from ..rows import require_alone, validate_source
 from ..states import Gram, Moments
 from .kept_rows import KeptRows
@@ -194,7 +193,7 @@ def _add(found: Applied, model: Any, X: Rows, y: Array | None, first_row: int, r
     if y is not None:
         columns["y"] = y
         if found.score is None:
-            found.labels = hasattr(model, "classes_") or (predicted is None and is_labels(y, None, "auto"))
+            found.labels = hasattr(model, "classes_") or (predicted is None and holds_labels(y))
             found.score = None if predicted is None else score_for(model, y)
         if found.score is not None and predicted is not None:
             found.score.add(y, predicted)
