@@ -10,8 +10,8 @@ from sklearn.metrics import r2_score, root_mean_squared_error
 
 import plstream
 from plstream import CIPLS, IncrementalPLS, IncrementalPLSClassifier, InfFSS, VIPSelector, load, open_source, save
+from plstream._core.metrics import RegressionMetrics
 from plstream.monitoring import DriftTracker, Monitor
-from plstream.report.scores import Regression
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_scores_of_blocks_are_those_of_all_rows(size, mean, chunk):
     rng = np.random.default_rng(0)
     y = rng.normal(size=(100, 2)) + mean
     predicted = y + rng.normal(size=(100, 2))
-    score = Regression(y[:chunk] * size)
+    score = RegressionMetrics(y[:chunk] * size)
     for start in range(0, 100, chunk):
         score.add(y[start : start + chunk] * size, predicted[start : start + chunk] * size)
     for row, true, guess in zip(score.table(["a", "b"]), y.T, predicted.T, strict=True):
@@ -162,7 +162,7 @@ def test_scores_of_blocks_are_those_of_all_rows(size, mean, chunk):
 
 def test_scores_of_a_constant():
     for predicted, expected in ((3.0, 1.0), (4.0, 0.0)):
-        score = Regression(np.full((5, 1), 3.0))
+        score = RegressionMetrics(np.full((5, 1), 3.0))
         score.add(np.full(5, 3.0), np.full(5, predicted))
         assert score.table(["y"])[0]["r2"] == expected
 

@@ -21,7 +21,7 @@ def evaluate(
     plstream evaluate model.plstream test.csv --target moisture
     plstream evaluate model.plstream test.npy --target labels.npy
     """
-    from ..report.scores import Score, score_for
+    from .._core.metrics import Metrics, metrics_for
     from .applying import in_blocks, load_model, open_for
     from .output import print_table
     from .progress import shown
@@ -39,13 +39,13 @@ def evaluate(
         header=header,
         delimiter=delimiter,
     )
-    score: Score | None = None
+    metrics: Metrics | None = None
     if not hasattr(loaded, "predict"):
         raise ValueError(f"{type(loaded).__name__} has no predictions, only scores: use plstream transform.")
     with shown():
         for predicted, y in in_blocks(source, loaded.predict):
             assert y is not None
-            score = score_for(loaded, y) if score is None else score
-            score.add(y, predicted)
-    assert score is not None
-    print_table(score.table(source.target_names or [str(k) for k in range(source.n_targets)]))
+            metrics = metrics_for(loaded, y) if metrics is None else metrics
+            metrics.add(y, predicted)
+    assert metrics is not None
+    print_table(metrics.table(source.target_names or [str(k) for k in range(source.n_targets)]))

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from .._core.metrics import Metrics, metrics_for
 from .._core.progress import ProgressBar, Step, listening
 from .._core.types import Array
-from ..report.scores import Score, score_for
 
 # Seconds before a bar appears.
 WAIT = 0.5
@@ -45,18 +45,18 @@ class RunningError:
     """How well a model predicts each block before it learns it (test, then train)."""
 
     def __init__(self) -> None:
-        self._score: Score | None = None
+        self._metrics: Metrics | None = None
 
     def __call__(self, model: Any, X: Array, y: Array | None) -> None:
         """Take in a block that the model is about to learn."""
         if y is None or not hasattr(model, "predict") or not model.__sklearn_is_fitted__():
             return
-        if self._score is None:
-            self._score = score_for(model, y)
+        if self._metrics is None:
+            self._metrics = metrics_for(model, y)
         with warnings.catch_warnings():
             # That the rows so far are few, or have no names, is nothing to be told in between.
             warnings.simplefilter("ignore")
-            self._score.add(y, model.predict(X))
+            self._metrics.add(y, model.predict(X))
 
     def __str__(self) -> str:
-        return "" if self._score is None else f"error {self._score.error():.1%}"
+        return "" if self._metrics is None else f"error {self._metrics.error():.1%}"

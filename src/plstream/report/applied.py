@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.utils import check_consistent_length
 
 from .._core.labels import as_target, holds_labels
+from .._core.metrics import Metrics, metrics_for
 from .._core.progress import track
 from .._core.tiles import default_block_rows
 from .._core.types import Array, Float64Array, Rows
@@ -23,7 +24,6 @@ from ..monitoring import Monitor
 from ..rows import require_alone, validate_source
 from ..states import Gram, Moments
 from .kept_rows import KeptRows
-from .scores import Score, score_for
 
 # Rows that are drawn, rows that are named, and components whose scores are drawn.
 N_DRAWN = 2000
@@ -46,9 +46,9 @@ class Applied:
         Whether y holds labels.
     n_rows : int
         Rows read.
-    score : Score or None
+    score : Metrics or None
         How good predictions are, if there are such and y.
-    score_beyond, score_within : Score or None
+    score_beyond, score_within : Metrics or None
         The same of the rows beyond a limit of T2 or Q, and of the others, if there are any.
     sample : dict of str to ndarray
         A sample of rows: their number ``row``, ``scores``, and as far as there are such ``y``, ``predicted``, ``t2``
@@ -75,9 +75,9 @@ class Applied:
     no_monitor: str = ""
     labels: bool = False
     n_rows: int = 0
-    score: Score | None = None
-    score_beyond: Score | None = None
-    score_within: Score | None = None
+    score: Metrics | None = None
+    score_beyond: Metrics | None = None
+    score_within: Metrics | None = None
     moments: Gram = field(default_factory=lambda: Gram(0, 0))
     features: Moments = field(default_factory=lambda: Moments(0, 0))
     n_t2_alarms: int = 0
@@ -194,7 +194,7 @@ def _add(found: Applied, model: Any, X: Rows, y: Array | None, first_row: int, r
         columns["y"] = y
         if found.score is None:
             found.labels = hasattr(model, "classes_") or (predicted is None and holds_labels(y))
-            found.score = None if predicted is None else score_for(model, y)
+            found.score = None if predicted is None else metrics_for(model, y)
         if found.score is not None and predicted is not None:
             found.score.add(y, predicted)
     if found.monitor is not None:
@@ -214,11 +214,11 @@ def _add(found: Applied, model: Any, X: Rows, y: Array | None, first_row: int, r
     found.n_rows += n
 
 
-def _added(score: Score | None, model: Any, y: Array, predicted: Array, which: NDArray[np.bool_]) -> Score | None:
+def _added(score: Metrics | None, model: Any, y: Array, predicted: Array, which: NDArray[np.bool_]) -> Metrics | None:
     """Return a score with some rows more; None as long as there are none."""
     if not which.any():
         return score
-    score = score_for(model, y[which]) if score is None else score
+    score = metrics_for(model, y[which]) if score is None else score
     score.add(y[which], predicted[which])
     return score
 

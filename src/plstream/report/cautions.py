@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from .._core.metrics import ClassificationMetrics, RegressionMetrics
 from .applied import Applied
 from .html import Verdict
-from .scores import Accuracy, Regression
 from .traits import Traits, counted
 
 # A verdict, a few words, and a sentence.
@@ -115,7 +115,7 @@ def _unused(traits: Traits) -> Iterator[Caution]:
 
 def _predictions(found: Applied, responses: list[str]) -> Iterator[Caution]:
     score = found.score
-    if isinstance(score, Accuracy):
+    if isinstance(score, ClassificationMetrics):
         ((common, n),) = score.totals.most_common(1)
         if score.n_right <= n and len(score.totals) > 1:
             yield (
@@ -126,7 +126,7 @@ def _predictions(found: Applied, responses: list[str]) -> Iterator[Caution]:
                     f"{score.n_right / score.n_rows:.1%}."
                 ),
             )
-    if isinstance(score, Regression) and score.n_rows > 1:
+    if isinstance(score, RegressionMetrics) and score.n_rows > 1:
         for name, r2, bias, rmse in zip(responses, score.r2, score.bias, score.rmse, strict=False):
             if not r2 > 0:
                 yield "no", "No better than the mean.", f"Predictions of {name} have an R2 of {r2:.3g} on this data."
@@ -141,7 +141,7 @@ def _predictions(found: Applied, responses: list[str]) -> Iterator[Caution]:
 
 
 def _labels(traits: Traits, found: Applied) -> Iterator[Caution]:
-    if traits.classes is None or not isinstance(found.score, Accuracy):
+    if traits.classes is None or not isinstance(found.score, ClassificationMetrics):
         return
     known = set(traits.classes.tolist())
     new = sorted({str(true) for true in found.score.totals if true not in known})
@@ -192,11 +192,11 @@ def _errors_beyond(found: Applied, responses: list[str]) -> tuple[bool | None, s
     beyond, within = found.score_beyond, found.score_within
     if beyond is None or within is None or min(beyond.n_rows, within.n_rows) < _COMPARABLE_ROWS:
         return None, ""
-    if isinstance(beyond, Accuracy) and isinstance(within, Accuracy):
+    if isinstance(beyond, ClassificationMetrics) and isinstance(within, ClassificationMetrics):
         larger = beyond.error() > _MUCH_LARGER * max(within.error(), 1 / within.n_rows)
         return larger, f"{1 - beyond.error():.1%} of their labels are right, and {1 - within.error():.1%} of the others"
-    assert isinstance(beyond, Regression)
-    assert isinstance(within, Regression)
+    assert isinstance(beyond, RegressionMetrics)
+    assert isinstance(within, RegressionMetrics)
     ratios = beyond.rmse / np.maximum(within.rmse, np.finfo(float).tiny)
     worst = int(np.argmax(ratios))
     name = f" of {responses[worst]}" if worst < len(responses) else ""

@@ -8,6 +8,7 @@ import numpy as np
 
 import plstream
 
+from .._core.metrics import ClassificationMetrics, RegressionMetrics
 from .._core.types import Array, Float64Array
 from ..data.columns import listed
 from ..monitoring.pipelines import last_step
@@ -27,7 +28,6 @@ from .charts import (
 )
 from .html import Page, Section
 from .interactive import View
-from .scores import Accuracy, Regression
 from .traits import Features, Traits, counted
 
 _N_FEATURES = 15
@@ -120,7 +120,7 @@ def _what(traits: Traits) -> str:
 def _how_good(traits: Traits, found: Applied | None, responses: list[str]) -> str:
     model = traits.model
     if found is not None and found.score is not None:
-        words = _labels_in_words if isinstance(found.score, Accuracy) else _values_in_words
+        words = _labels_in_words if isinstance(found.score, ClassificationMetrics) else _values_in_words
         where = f"On {found.name}, {counted(found.n_rows, 'row')}"
         return f"{where}, {words(found.score, responses)}{_flattered(traits, found)}"
     if hasattr(model, "best_score_"):
@@ -189,11 +189,11 @@ def _facts(traits: Traits, found: Applied | None) -> dict[str, object]:
 
 
 def _predictions(section: Section, traits: Traits, found: Applied, responses: list[str]) -> None:
-    if isinstance(found.score, Accuracy):
+    if isinstance(found.score, ClassificationMetrics):
         _label_predictions(section, traits, found.score)
         return
     score = found.score
-    assert isinstance(score, Regression)
+    assert isinstance(score, RegressionMetrics)
     rows = [
         [name, f"{r2:.4f}" if score.n_rows > 1 else _NOTHING, *(f"{value:.4g}" for value in values)]
         for name, r2, *values in zip(responses, score.r2, score.rmse, score.bias, score.rmse_of_mean, strict=False)
@@ -217,7 +217,7 @@ def _sampled(found: Applied) -> str:
     return f" Drawn are {n:,} rows, a random sample of {found.n_rows:,}." if n < found.n_rows else ""
 
 
-def _label_predictions(section: Section, traits: Traits, score: Accuracy) -> None:
+def _label_predictions(section: Section, traits: Traits, score: ClassificationMetrics) -> None:
     assert traits.classes is not None
     known: list[Any] = traits.classes.tolist()
     labels = [*known, *sorted({true for true, _ in score.confusions} - set(known), key=str)]

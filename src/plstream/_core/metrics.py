@@ -1,4 +1,4 @@
-"""How good predictions are, from blocks of them: R2, RMSE and bias of values, accuracy and confusions of labels."""
+"""Metrics of predictions, block by block: R2, RMSE and bias of values, accuracy and confusions of labels."""
 
 from __future__ import annotations
 
@@ -7,44 +7,42 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._core.types import Array, Float64Array
+from .types import Array, Float64Array
 
 
-class Score(Protocol):
-    """What is known of predictions so far."""
+class Metrics(Protocol):
+    """What `RegressionMetrics` and `ClassificationMetrics` share."""
 
     n_rows: int
 
     def add(self, y: Array, predicted: Array) -> None:
-        """Take in a block of what is true and what was predicted."""
+        """Add a block of true and predicted values or labels."""
 
     def error(self) -> float:
-        """Return one number for all: the share of wrong labels, or the error relative to that of the mean."""
+        """Return one number for all targets: the share of wrong labels, or the error relative to that of the mean."""
 
     def table(self, names: list[str]) -> list[dict[str, Any]]:
-        """Return what to print for targets of these names."""
+        """Return the rows to print for targets of these names."""
 
 
-def score_for(model: Any, y: Array) -> Score:
-    """Return the score of a model that predicts labels or values."""
-    if not hasattr(model, "predict"):
-        raise ValueError(f"{type(model).__name__} has no predictions, only scores: use plstream transform.")
+def metrics_for(model: Any, y: Array) -> Metrics:
+    """Return empty metrics for a model that predicts labels or values; y is the first block of the target."""
     if hasattr(model, "classes_"):
-        return Accuracy()
+        return ClassificationMetrics()
     if y.dtype.kind not in "biuf":
         raise ValueError(f"The model predicts numbers, and the target holds text such as {str(y.flat[0])!r}.")
-    return Regression(columns_of(y))
+    return RegressionMetrics(columns_of(y))
 
 
-class Accuracy:
-    """The share of labels that are right.
+class ClassificationMetrics:
+    """Accuracy and confusions of labels.
 
     Attributes
     ----------
     n_rows, n_right : int
-        Rows, and those whose label is right.
+        Number of rows, and of those whose label is predicted correctly.
     confusions : Counter
-        How many rows there are of each pair of a true and a predicted label.
+        Number of rows per pair of a true and a predicted label.
     """
 
     def __init__(self) -> None:
@@ -53,7 +51,7 @@ class Accuracy:
         self.confusions: Counter[tuple[Any, Any]] = Counter()
 
     def add(self, y: Array, predicted: Array) -> None:
-        """Take in a block."""
+        """Add a block of true and predicted labels."""
         labels = np.asarray(y).reshape(-1)
         if len(labels) != len(predicted):
             raise ValueError("Labels must be in one column: name one target.")
@@ -71,7 +69,7 @@ class Accuracy:
 
     @property
     def totals(self) -> Counter[Any]:
-        """How many rows there are of each true label, that of most rows first."""
+        """Number of rows per true label, the most frequent label first."""
         totals: Counter[Any] = Counter()
         for (true, _), count in self.confusions.items():
             totals[true] += count
@@ -86,11 +84,16 @@ class Accuracy:
         return [{"target": names[0], "rows": self.n_rows, "accuracy": self.n_right / self.n_rows}]
 
 
-class Regression:
-    """R2, RMSE and bias of each target.
+class RegressionMetrics:
+    """R2, RMSE and bias per target.
 
     Sums of squares are about the mean of the rows so far, block by block (Chan, Golub and LeVeque), in units of the
     first block: a mean of 1e8 costs no digits, and units of 1e200 do not overflow.
+
+    Parameters
+    ----------
+    first : ndarray of shape (n_samples, n_targets)
+        The first block of the target, which sets the units.
     """
 
     def __init__(self, first: Float64Array) -> None:
@@ -100,7 +103,7 @@ class Regression:
         self._mean, self._total, self._residual, self._excess = np.zeros((4, first.shape[1]))
 
     def add(self, y: Array, predicted: Array) -> None:
-        """Take in a block."""
+        """Add a block of true and predicted values."""
         true, guess = columns_of(y) / self._unit, columns_of(predicted)
         if true.shape != guess.shape:
             raise ValueError(f"There are {true.shape[1]} target(s), but the model predicts {guess.shape[1]}.")
@@ -119,17 +122,17 @@ class Regression:
 
     @property
     def bias(self) -> Float64Array:
-        """Mean of what predictions are too large by."""
+        """Mean of predicted minus true values."""
         return self._unit * (self._excess / self.n_rows)
 
     @property
     def rmse_of_mean(self) -> Float64Array:
-        """Root mean squared error if the mean of these rows were predicted for all of them."""
+        """Root mean squared error of a model that predicts the mean of these rows."""
         return self._unit * np.sqrt(self._total / self.n_rows)
 
     @property
     def r2(self) -> Float64Array:
-        """Share of the variance that is predicted."""
+        """Share of the variance that is predicted, as in scikit-learn."""
         # As in scikit-learn: a constant is predicted or it is not.
         constant = np.where(self._residual > 0, 1.0, 0.0)
         r2: Float64Array = 1.0 - np.divide(self._residual, self._total, out=constant, where=self._total > 0)
@@ -140,7 +143,7 @@ class Regression:
         return float(np.sqrt(np.mean(1.0 - self.r2)))
 
     def table(self, names: list[str]) -> list[dict[str, Any]]:
-        """Return R2 and RMSE of each target."""
+        """Return R2 and RMSE per target."""
         if self.n_rows < 2:
             raise ValueError("R2 needs two rows or more, and there is one.")
         return [
@@ -150,5 +153,5 @@ class Regression:
 
 
 def columns_of(y: Array) -> Float64Array:
-    """Return values with one column a target."""
+    """Return values with one column per target."""
     return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
