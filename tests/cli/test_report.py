@@ -8,7 +8,7 @@ from sklearn.metrics import r2_score, root_mean_squared_error
 
 import plstream
 from plstream import CIPLS, IncrementalPLS, VIPSelector, load, open_source, save
-from plstream.report import interactive, model_report
+from plstream.report import html, model_report
 
 from ..browser import check_page
 
@@ -28,8 +28,8 @@ def model(folder):
 def test_a_model_and_data(model, folder, done, arrays, monkeypatch):
     monkeypatch.setattr(plstream.data.source, "default_rows", lambda *_: 70)
     assert done("report", "model.plstream", "data.csv", "--target", "y", "-o", "page.html") == ""
-    html = (folder / "page.html").read_text(encoding="utf-8")
-    text = " ".join(check_page(html, interactive.scripts()).texts)
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    text = " ".join(check_page(page, html.scripts()).texts)
     guess = model.predict(open_source("data.csv", columns=list("abcde")))
     assert f"y with an RMSE of {root_mean_squared_error(arrays.y, guess):.4g}" in text
     assert f"(R2 {r2_score(arrays.y, guess):.4f})" in text
@@ -101,7 +101,7 @@ def test_a_selector_has_a_page_but_no_data(done, refused, arrays):
 
 @pytest.mark.usefixtures("model")
 def test_without_plotly(refused, monkeypatch):
-    interactive.scripts.cache_clear()
+    html.scripts.cache_clear()
     for name in ("plotly", "plotly.offline"):
         monkeypatch.setitem(sys.modules, name, None)
     assert "pip install plstream[report]" in refused("report", "model.plstream")

@@ -24,8 +24,8 @@ from plstream.plots import (
     ScoresDisplay,
     VIPDisplay,
 )
-from plstream.plots._features import apart, positions
-from plstream.plots._many import MOST_POINTS, sample, thin
+from plstream.plots._thinning import MOST_POINTS, sample, thin
+from plstream.plots.features import apart, positions
 from plstream.plots.scores import are_values, groups_of
 
 from ..oracles import regression_data

@@ -40,7 +40,8 @@ from plstream import (
     open_source,
 )
 from plstream.monitoring import DriftTracker
-from plstream.report import html, interactive, model_report
+from plstream.plots import palette
+from plstream.report import html, model_report
 
 from ..browser import Tab, check_page
 from ..real_data import real_data
@@ -588,34 +589,32 @@ def test_pipelines_that_are_refused():
 
 def test_without_plotly(monkeypatch):
     monkeypatch.undo()
-    interactive.scripts.cache_clear()
+    html.scripts.cache_clear()
     monkeypatch.setitem(sys.modules, "plotly", None)
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(ImportError, match=r"needs the package plotly: pip install plstream\[report\]"):
         model_report(make_model()).html()
-    interactive.scripts.cache_clear()
+    html.scripts.cache_clear()
 
 
 def test_colours_of_plots_have_contrast_in_light_and_in_dark():
-    for paper, colours in (
-        (html.PAPER, html.LIGHT_COLOURS + html.LIGHT_SCALE),
-        (html._DARK[html.PAPER], html.DARK_COLOURS + html.DARK_SCALE),
-    ):
+    for theme in (palette.LIGHT, palette.DARK):
+        colours = [colour for name, colour in theme.items() if re.fullmatch(r"--[cs]\d", name)]
+        assert len(colours) == len(palette.CLASSES) + len(palette.SCALE)
         for colour in colours:
             # What WCAG asks of figures; the lighter end of a scale is near it.
-            assert contrast(luminance(colour), luminance(paper)) > 2.8, colour
-    assert len(html.LIGHT_COLOURS) == len(html.DARK_COLOURS)
+            assert contrast(luminance(colour), luminance(theme["--paper"])) > 2.8, colour
 
 
 @pytest.mark.usefixtures("drawn")
 def test_only_known_scripts_may_run():
-    html = model_report(make_model()).html()
-    page = check_page(html, interactive.scripts())
+    text = model_report(make_model()).html()
+    page = check_page(text, html.scripts())
     (allowed,) = [value for value in page.values("content") if "default-src" in value]
     assert "script-src 'sha256-" in allowed
     assert "unsafe-eval" not in allowed
     assert allowed.count("sha256-") == 2
-    assert html.isascii() or html.encode()
+    assert text.isascii() or text.encode()
 
 
 PLACE = """(() => {

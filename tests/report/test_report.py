@@ -2,8 +2,9 @@
 
 import pytest
 
+from plstream.plots.palette import DARK, INK, LIGHT
 from plstream.report import Page
-from plstream.report.html import FAINT, GRID, INK, PAPER, inline_svg
+from plstream.report.html import inline_svg
 
 from ..browser import check_page, check_widths, in_browser
 
@@ -100,13 +101,11 @@ def test_what_is_not_a_figure_is_refused(more, message):
 
 
 def test_colours_have_contrast_in_light_and_in_dark():
-    from plstream.report.html import _DARK
-
-    for colours in ({colour: colour for colour in _DARK}, _DARK):
-        paper = luminance(colours[PAPER])
-        assert contrast(luminance(colours[INK]), paper) > 12
-        assert contrast(luminance(colours[FAINT]), paper) > 4.5
-        assert contrast(luminance(colours[GRID]), paper) > 1.2
+    for colours in (LIGHT, DARK):
+        paper = luminance(colours["--paper"])
+        assert contrast(luminance(colours["--ink"]), paper) > 12
+        assert contrast(luminance(colours["--faint"]), paper) > 4.5
+        assert contrast(luminance(colours["--grid"]), paper) > 1.2
 
 
 def luminance(colour):

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plstream.plots._many import thin
-from plstream.report.kept_rows import KeptRows
+from plstream.plots._thinning import KeptRows, thin
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.integers(1, 10), st.data())

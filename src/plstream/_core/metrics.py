@@ -98,8 +98,9 @@ class RegressionMetrics:
 
     def __init__(self, first: Float64Array) -> None:
         self.n_rows = 0
-        peaks = np.abs(first).max(axis=0)
-        self._unit = np.where(peaks > 0, peaks, 1.0)
+        # Powers of two: scaling rounds nothing.
+        _, exponents = np.frexp(np.abs(first).max(axis=0))
+        self._unit: Float64Array = np.ldexp(1.0, exponents - 1)
         self._mean, self._total, self._residual, self._excess = np.zeros((4, first.shape[1]))
 
     def add(self, y: Array, predicted: Array) -> None:

@@ -36,7 +36,7 @@ def report(
     plstream report model.plstream test.csv --target moisture -o report.html
     """
     from ..report import model_report
-    from ..report.interactive import scripts
+    from ..report.html import scripts
     from .applying import load_model, open_for
     from .errors import tell
     from .output import STANDARD_OUTPUT, require_free

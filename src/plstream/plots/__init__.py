@@ -1,4 +1,4 @@
-"""Pictures of models and of what they make of rows, in scikit-learn's Display convention on matplotlib."""
+"""Plots of models and of data: displays compute and hold the numbers, matplotlib and Plotly draw them."""
 
 from .components import CrossValidationDisplay, ExplainedVarianceDisplay
 from .features import CoefficientsDisplay, LoadingsDisplay, VIPDisplay

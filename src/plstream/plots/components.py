@@ -9,14 +9,15 @@ import numpy as np
 
 from .._core.types import Float64Array
 from ..monitoring.pipelines import last_step
-from ._axes import Display, label, legend
+from ._display import Display, label, legend
+from ._plotly import PlotlyFigure, colour, figure, integer_ticks, numbers, plain
 from .palette import CLASSES, FAINT, PAPER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MARK: dict[str, Any] = {"markersize": 6, "markeredgecolor": PAPER, "markeredgewidth": 0.6, "linewidth": 1.6}
-# More than so many components have no markers of their own.
+# More components than these have no markers of their own.
 _MOST_MARKERS = 40
 
 
@@ -25,13 +26,17 @@ class ExplainedVarianceDisplay(Display):
 
     Parameters
     ----------
-    x_ratio, y_ratio : ndarray of shape (n_components,)
-        Shares of each component.
+    x_ratio, y_ratio : array-like of shape (n_components,), default=None
+        Shares per component, as far as they are known.
+    class_ratio : array-like of shape (n_components,), default=None
+        Shares of the variance between classes.
 
     Attributes
     ----------
+    ratios : dict of str to ndarray of shape (n_components,)
+        The known shares by what they are of.
     ax_, figure_
-        The axes that it was drawn in, and their figure.
+        The axes of the last plot, and their figure.
 
     Examples
     --------
@@ -44,57 +49,87 @@ class ExplainedVarianceDisplay(Display):
     array([ 90.9,  99. ,  99.9, 100. ])
     """
 
-    def __init__(self, x_ratio: Any, y_ratio: Any) -> None:
-        self.x_ratio: Float64Array = np.asarray(x_ratio, dtype=np.float64)
-        self.y_ratio: Float64Array = np.asarray(y_ratio, dtype=np.float64)
+    def __init__(self, x_ratio: Any = None, y_ratio: Any = None, *, class_ratio: Any = None) -> None:
+        given = {"X": x_ratio, "y": y_ratio, "between classes": class_ratio}
+        self.ratios: dict[str, Float64Array] = {
+            name: np.asarray(ratio, dtype=np.float64) for name, ratio in given.items() if ratio is not None
+        }
+        self.x_ratio, self.y_ratio, self.class_ratio = map(self.ratios.get, given)
 
     @classmethod
-    def from_estimator(cls, model: Any, *, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw those of a fitted model.
+    def from_estimator(cls, model: Any, *, ax: Axes | None = None, draw: bool = True, **options: Any) -> Self:
+        """Draw the shares of a fitted model.
 
         Parameters
         ----------
-        model : IncrementalPLS or another with ``x_explained_variance_ratio_`` and ``y_explained_variance_ratio_``
-            The model.
+        model : object
+            A model with ``x_explained_variance_ratio_`` and ``y_explained_variance_ratio_``, or with
+            ``explained_variance_ratio_``, which is of X, or of the differences between classes in a discriminant
+            analysis.
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
+        draw : bool, default=True
+            Whether to draw with matplotlib.
         **options
-            Others of ``plot``.
+            Further parameters of ``plot``.
 
         Returns
         -------
         display : ExplainedVarianceDisplay
         """
         model, _ = last_step(model)
-        return cls(model.x_explained_variance_ratio_, model.y_explained_variance_ratio_).plot(ax, **options)
+        if hasattr(model, "explained_variance_ratio_"):
+            name = "class_ratio" if hasattr(model, "scalings_") else "x_ratio"
+            display = cls(**{name: model.explained_variance_ratio_})
+        else:
+            display = cls(model.x_explained_variance_ratio_, model.y_explained_variance_ratio_)
+        return display.plot(ax, **options) if draw else display
 
     def plot(self, ax: Axes | None = None, *, title: str = "") -> Self:
-        """Draw.
+        """Draw with matplotlib.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
         title : str, default=""
-            Of the picture.
+            Title of the plot.
 
         Returns
         -------
         display : ExplainedVarianceDisplay
         """
         ax = self._begin(ax)
-        numbers = np.arange(1, 1 + len(self.x_ratio))
-        for i, (name, ratio) in enumerate((("X", self.x_ratio), ("y", self.y_ratio))):
-            ax.bar(numbers + (i - 0.5) * 0.3, 100 * ratio, 0.3, color=CLASSES[i], alpha=0.35, linewidth=0)
-            marker = "" if len(numbers) > _MOST_MARKERS else "o^"[i]
-            ax.plot(
-                numbers, 100 * np.cumsum(ratio), color=CLASSES[i], marker=marker, label=f"{name}, cumulative", **_MARK
-            )
+        at = np.arange(1, 1 + len(next(iter(self.ratios.values()))))
+        for i, (name, ratio) in enumerate(self.ratios.items()):
+            shift = (i - (len(self.ratios) - 1) / 2) * 0.3
+            ax.bar(at + shift, 100 * ratio, 0.3, color=CLASSES[i], alpha=0.35, linewidth=0)
+            marker = "" if len(at) > _MOST_MARKERS else "o^s"[i]
+            ax.plot(at, 100 * np.cumsum(ratio), color=CLASSES[i], marker=marker, label=f"{name}, cumulative", **_MARK)
         _count(ax)
-        ax.set_xlim(0.4, len(numbers) + 0.6)
+        ax.set_xlim(0.4, len(at) + 0.6)
         ax.set_ylim(0, 103)
         label(ax, "Component", "Explained variance, %", title, legend(ax))
         return self
+
+    def plotly(self) -> PlotlyFigure:
+        """Return the figure as data for Plotly."""
+        data: list[dict[str, Any]] = []
+        for i, (name, ratio) in enumerate(self.ratios.items()):
+            common = {"x": list(range(1, len(ratio) + 1)), "hovertemplate": "component %{x}<br>%{y:.2%}"}
+            bars = {"type": "bar", "name": plain(name), "y": numbers(ratio)}
+            line = {"type": "scatter", "mode": "lines+markers", "name": plain(f"{name}, all up to it")}
+            data += [
+                bars | common | {"marker": {"color": colour(i), "opacity": 0.6}},
+                line | common | {"y": numbers(np.cumsum(ratio)), "line": {"color": colour(i)}},
+            ]
+        return figure(
+            "Component",
+            "Share of the variance",
+            data,
+            xaxis=integer_ticks(len(next(iter(self.ratios.values())))),
+            yaxis={"tickformat": ".0%", "rangemode": "tozero"},
+        )
 
 
 class CrossValidationDisplay(Display):
@@ -105,7 +140,7 @@ class CrossValidationDisplay(Display):
     n_components : array-like of int
         Numbers of components.
     error : array-like of float
-        The error of each.
+        The error, or another metric, of each.
     std_error : array-like of float, default=None
         Its standard error.
     folds : array-like of shape (n_folds, n_numbers), default=None
@@ -118,7 +153,7 @@ class CrossValidationDisplay(Display):
     Attributes
     ----------
     ax_, figure_
-        The axes that it was drawn in, and their figure.
+        The axes of the last plot, and their figure.
 
     Examples
     --------
@@ -145,9 +180,16 @@ class CrossValidationDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, model: Any, *, metric: str | None = None, target: int = 0, ax: Axes | None = None, **options: Any
+        cls,
+        model: Any,
+        *,
+        metric: str | None = None,
+        target: int = 0,
+        ax: Axes | None = None,
+        draw: bool = True,
+        **options: Any,
     ) -> Self:
-        """Draw what a cross-validated model has found.
+        """Draw the results of a cross-validated model.
 
         Parameters
         ----------
@@ -159,9 +201,11 @@ class CrossValidationDisplay(Display):
         target : int, default=0
             Which response, where errors are of several.
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
+        draw : bool, default=True
+            Whether to draw with matplotlib.
         **options
-            Others of ``plot``.
+            Further parameters of ``plot``.
 
         Returns
         -------
@@ -187,24 +231,25 @@ class CrossValidationDisplay(Display):
             std_error = of_target(f"se_test_{metric}")
         elif len(splits) > 1:
             std_error = np.nanstd(splits, axis=0, ddof=1) / np.sqrt(len(splits))
-        return cls(
+        display = cls(
             results["n_components"],
             of_target(f"mean_test_{metric}"),
             std_error,
             folds=splits or None,
             chosen=int(model.n_components_),
             ylabel=f"Cross-validated {metric.upper() if metric == 'rmse' else metric}",
-        ).plot(ax, **options)
+        )
+        return display.plot(ax, **options) if draw else display
 
     def plot(self, ax: Axes | None = None, *, title: str = "") -> Self:
-        """Draw.
+        """Draw with matplotlib.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
         title : str, default=""
-            Of the picture.
+            Title of the plot.
 
         Returns
         -------
@@ -216,25 +261,40 @@ class CrossValidationDisplay(Display):
         marker = "" if len(self.n_components) > _MOST_MARKERS else "o"
         ax.plot(self.n_components, self.error, color=CLASSES[0], marker=marker, label="all rows", gid="error", **_MARK)
         if self.std_error is not None:
-            ax.errorbar(
-                self.n_components,
-                self.error,
-                self.std_error,
-                color=CLASSES[0],
-                linestyle="",
-                capsize=2.5,
-                linewidth=1.1,
-                label="standard error",
-            )
+            look: dict[str, Any] = {"color": CLASSES[0], "linestyle": "", "capsize": 2.5, "linewidth": 1.1}
+            ax.errorbar(self.n_components, self.error, self.std_error, label="standard error", **look)
         if self.chosen is not None:
             ax.axvline(self.chosen, color=CLASSES[1], linewidth=1.4, linestyle="--", label=f"chosen: {self.chosen}")
         _count(ax)
         label(ax, "Components", self.ylabel, title, legend(ax))
         return self
 
+    def plotly(self) -> PlotlyFigure:
+        """Return the figure as data for Plotly."""
+        common = {"type": "scatter", "hovertemplate": "components: %{x}<br>%{y:.4g}"}
+        x = self.n_components.tolist()
+        line: dict[str, Any] = {"mode": "lines+markers", "name": "cross-validated", "x": x, "y": numbers(self.error)}
+        if self.std_error is not None:
+            line["error_y"] = {"type": "data", "array": numbers(self.std_error), "color": "--faint"}
+        data = [line | common | {"line": {"color": colour(0)}}]
+        if self.chosen is not None:
+            at = self.n_components == self.chosen
+            star = {"color": colour(1), "size": 12, "symbol": "star"}
+            chosen = {"mode": "markers", "name": "chosen", "x": self.n_components[at].tolist(), "marker": star}
+            data.append(chosen | common | {"y": numbers(self.error[at])})
+        for i, fold in enumerate([] if self.folds is None else self.folds):
+            thin = {
+                "mode": "lines",
+                "line": {"color": "--faint", "width": 0.7},
+                "name": "folds",
+                "legendgroup": "folds",
+            }
+            data.append(thin | common | {"x": x, "y": numbers(fold), "showlegend": not i})
+        return figure("Number of components", self.ylabel, data, xaxis=integer_ticks(len(x)))
+
 
 def _count(ax: Axes) -> None:
-    """Have whole numbers below, and not too many of them."""
+    """Set ticks at integers, and not too many of them."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1))

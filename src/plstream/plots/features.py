@@ -1,34 +1,53 @@
-"""LoadingsDisplay, CoefficientsDisplay and VIPDisplay: what a model makes of each feature."""
+"""LoadingsDisplay, CoefficientsDisplay and VIPDisplay: one value per feature.
+
+A spectrum is drawn where there are many features or their names are numbers, bars where there are few.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.types import Float64Array
+from .._core.types import Array, Float64Array
 from ..monitoring.names import feature_names
 from ..monitoring.pipelines import last_step
 from ..selection import vip_scores
-from ._axes import SMALL, ink
-from ._features import MOST_BARS, FeatureDisplay, apart, positions
-from .palette import INK
+from ._display import SMALL, WIDTH, Display, ink, label, legend, short
+from ._plotly import PlotlyFigure, colour, dashed, figure, numbers, plain, tick_labels
+from ._thinning import INTERACTIVE_POINTS, LINE_BINS, interactive_bins, thin
+from .palette import CLASSES, FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_LINES = 10
+MOST_LINES = 10
+# More bars would have no room for their names.
+_MOST_BARS = 30
+_BAR_HEIGHT = 0.24
+# Lines that an interactive figure shows at first. A click on a name shows or hides a line.
+_SHOWN_AT_FIRST = 3
+_NUMBER = re.compile(r"\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(nm|µm|um|cm-1|cm\^-1|1/cm|Hz|kHz|eV|m/z)?\s*")
+_QUANTITIES = {
+    **dict.fromkeys(("cm-1", "cm^-1", "1/cm"), "Wavenumber"),
+    "Hz": "Frequency",
+    "kHz": "Frequency",
+    "eV": "Energy",
+    "m/z": "Mass to charge",
+}
+_DASHES = ("-", "--", ":", "-.")
 
 
-class LoadingsDisplay(FeatureDisplay):
-    """Loadings, weights or rotations of X, one line a component.
+class FeatureDisplay(Display):
+    """Base of displays with one value per feature, for one or several lines.
 
     Parameters
     ----------
     values : dict of str to ndarray of shape (n_features,)
-        What is drawn, by its name in the legend.
+        The values, by the name of the line in the legend.
     feature_names : array-like of shape (n_features,)
         Names of the features. If all are numbers, with or without a unit, and in order, the values are drawn at these.
     ylabel : str
@@ -36,8 +55,129 @@ class LoadingsDisplay(FeatureDisplay):
 
     Attributes
     ----------
+    axis : str
+        What the numbers in the names are, such as "Wavelength, nm"; "" if the names are not numbers.
+    positions : ndarray of shape (n_features,)
+        Where the features are drawn.
+    """
+
+    def __init__(self, values: Mapping[str, Float64Array], feature_names: Any, ylabel: str) -> None:
+        self.values = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
+        self.feature_names: Array = np.asarray(feature_names, dtype=object)
+        self.axis, self.positions = positions(self.feature_names)
+        self.ylabel = ylabel
+
+    def plot(self, ax: Axes | None = None, *, xlabel: str | None = None, title: str = "") -> Self:
+        """Draw with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw in. By default those of a new figure.
+        xlabel : str, default=None
+            What the features are, such as "Wavelength, nm". By default it is guessed from their names.
+        title : str, default=""
+            Title of the plot.
+
+        Returns
+        -------
+        display : object
+            The display itself, with ``ax_`` and ``figure_``.
+        """
+        if self._has_bars:
+            height = 0.9 + _BAR_HEIGHT * len(self.feature_names) * max(1.0, 0.6 * len(self.values))
+            self._draw_bars(self._begin(ax, (WIDTH, height)))
+            labels = self.ylabel, xlabel or ""
+        else:
+            self._draw_spectrum(self._begin(ax))
+            labels = xlabel or self.axis or "Feature", self.ylabel
+        above = legend(self.ax_) if len(self.values) > 1 else 0
+        label(self.ax_, *labels, title, above)
+        return self
+
+    def plotly(self) -> PlotlyFigure:
+        """Return the figure as data for Plotly; the names of features appear beside the pointer."""
+        data = [self._trace(i, name, value) for i, (name, value) in enumerate(self.values.items())]
+        names = list(map(str, self.feature_names))
+        if self._has_bars:
+            angle = -45 if max(map(len, names)) > 3 else 0
+            ticks = {"tickvals": list(range(len(names))), "ticktext": tick_labels(names), "tickangle": angle}
+            return figure("", self.ylabel, data, xaxis=ticks)
+        is_falling = self.positions[0] > self.positions[-1]
+        direction = {"autorange": "reversed"} if is_falling else {}
+        return figure(self.axis or "Number of the feature", self.ylabel, data, xaxis=direction)
+
+    @property
+    def _has_bars(self) -> bool:
+        return not self.axis and len(self.feature_names) <= _MOST_BARS
+
+    def _draw_spectrum(self, ax: Axes) -> None:
+        ax.axhline(0, color=FAINT, linewidth=0.8)
+        at = self.positions
+        for i, (name, value) in enumerate(self.values.items()):
+            look: dict[str, Any] = {
+                "color": CLASSES[i % len(CLASSES)],
+                "linestyle": _DASHES[i // len(CLASSES) % len(_DASHES)],
+            }
+            ax.plot(*thin(at, value), linewidth=1.4 if len(at) < 2 * LINE_BINS else 0.7, label=short(name), **look)
+        ax.margins(x=0.01)
+        ax.locator_params(axis="x", nbins=8)
+        if len(at) > 10_000:
+            ax.xaxis.set_major_formatter("{x:,.0f}")
+
+    def _draw_bars(self, ax: Axes) -> None:
+        n, k = len(self.feature_names), len(self.values)
+        height = 0.8 / k
+        for i, (name, value) in enumerate(self.values.items()):
+            places = np.arange(n) + (i - (k - 1) / 2) * height
+            ax.barh(places, value, height, color=CLASSES[i % len(CLASSES)], label=short(name))
+        ax.axvline(0, color=FAINT, linewidth=0.8)
+        ax.locator_params(axis="x", nbins=6)
+        ax.set_yticks(range(n), [short(name) for name in self.feature_names])
+        ax.set_ylim(n - 0.4, -0.6)
+        ax.tick_params(axis="y", length=0)
+        ax.grid(visible=False, axis="y")
+        ax.spines["left"].set_visible(False)
+
+    def _trace(self, i: int, name: str, value: Float64Array) -> dict[str, Any]:
+        at, _ = thin(np.arange(len(value)), value, interactive_bins(len(self.values)))
+        trace = self._named_points(at, value) | {
+            "name": plain(name),
+            "visible": True if i < _SHOWN_AT_FIRST else "legendonly",
+        }
+        if self._has_bars:
+            return trace | {"type": "bar", "textposition": "none", "marker": {"color": colour(i)}}
+        return trace | {"type": "scatter", "mode": "lines", "line": {"color": colour(i), "width": 1.6}}
+
+    def _named_points(self, at: NDArray[np.intp], value: Float64Array) -> dict[str, Any]:
+        return {
+            "x": numbers(self.positions[at]),
+            "y": numbers(value[at]),
+            "text": [plain(self.feature_names[k]) for k in at],
+            "hovertemplate": "%{text}<br>%{y:.4g}",
+        }
+
+
+class LoadingsDisplay(FeatureDisplay):
+    """Loadings, weights or rotations of X, one line per component.
+
+    Parameters
+    ----------
+    values : dict of str to ndarray of shape (n_features,)
+        The values, by the name of the line in the legend.
+    feature_names : array-like of shape (n_features,)
+        Names of the features. If all are numbers, with or without a unit, and in order, the values are drawn at these.
+    ylabel : str
+        What the values are.
+
+    Attributes
+    ----------
+    axis : str
+        What the numbers in the names are, such as "Wavelength, nm"; "" if the names are not numbers.
+    positions : ndarray of shape (n_features,)
+        Where the features are drawn.
     ax_, figure_
-        The axes that it was drawn in, and their figure.
+        The axes of the last plot, and their figure.
 
     Examples
     --------
@@ -58,9 +198,10 @@ class LoadingsDisplay(FeatureDisplay):
         components: Sequence[int] | None = None,
         kind: str = "loadings",
         ax: Axes | None = None,
+        draw: bool = True,
         **options: Any,
     ) -> Self:
-        """Draw those of a fitted model.
+        """Draw the loadings of a fitted model.
 
         Parameters
         ----------
@@ -69,11 +210,13 @@ class LoadingsDisplay(FeatureDisplay):
         components : sequence of int, default=None
             Which components, counted from one. By default the first three.
         kind : {"loadings", "weights", "rotations"}, default="loadings"
-            What is drawn.
+            What is drawn. The weights of CCIPCA and IncrementalLDA are their directions.
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
+        draw : bool, default=True
+            Whether to draw with matplotlib.
         **options
-            Others of ``plot``: ``xlabel`` and ``title``.
+            Further parameters of ``plot``: ``xlabel`` and ``title``.
 
         Returns
         -------
@@ -83,22 +226,23 @@ class LoadingsDisplay(FeatureDisplay):
             raise ValueError(f"kind must be 'loadings', 'weights' or 'rotations', not {kind!r}.")
         names = feature_names(model)
         model, _ = last_step(model)
-        matrix = getattr(model, f"x_{kind}_")
+        matrix = weights_of(model) if kind == "weights" else None
+        matrix = getattr(model, f"x_{kind}_") if matrix is None else matrix
         chosen = range(1, 1 + min(3, matrix.shape[1])) if components is None else components
         columns = component_columns(chosen, matrix.shape[1])
         values = {f"component {j + 1}": matrix[:, j] for j in columns}
-        if len(values) == 1:
-            return cls(values, names, f"{kind.capitalize()}, {next(iter(values))}").plot(ax, **options)
-        return cls(values, names, kind.capitalize()).plot(ax, **options)
+        ylabel = f"{kind.capitalize()}, {next(iter(values))}" if len(values) == 1 else kind.capitalize()
+        display = cls(values, names, ylabel)
+        return display.plot(ax, **options) if draw else display
 
 
 class CoefficientsDisplay(FeatureDisplay):
-    """Coefficients of a regression, one line a response.
+    """Coefficients of a regression, one line per response.
 
     Parameters
     ----------
     values : dict of str to ndarray of shape (n_features,)
-        What is drawn, by its name in the legend.
+        The values, by the name of the line in the legend.
     feature_names : array-like of shape (n_features,)
         Names of the features. If all are numbers, with or without a unit, and in order, the values are drawn at these.
     ylabel : str
@@ -106,8 +250,12 @@ class CoefficientsDisplay(FeatureDisplay):
 
     Attributes
     ----------
+    axis : str
+        What the numbers in the names are, such as "Wavelength, nm"; "" if the names are not numbers.
+    positions : ndarray of shape (n_features,)
+        Where the features are drawn.
     ax_, figure_
-        The axes that it was drawn in, and their figure.
+        The axes of the last plot, and their figure.
 
     Examples
     --------
@@ -126,11 +274,12 @@ class CoefficientsDisplay(FeatureDisplay):
         model: Any,
         *,
         targets: Sequence[Any] | None = None,
-        scaled: bool = False,
+        scaled: bool | str = False,
         ax: Axes | None = None,
+        draw: bool = True,
         **options: Any,
     ) -> Self:
-        """Draw those of a fitted model.
+        """Draw the coefficients of a fitted model.
 
         Parameters
         ----------
@@ -138,13 +287,15 @@ class CoefficientsDisplay(FeatureDisplay):
             The model.
         targets : sequence, default=None
             Names of the responses. By default those of the classes, or numbers; the first ten are drawn.
-        scaled : bool, default=False
-            Whether to draw the coefficients of scaled features and responses, which can be compared with each other
-            where units differ.
+        scaled : bool or "features", default=False
+            Whether to draw the coefficients of scaled features and responses, or of scaled features alone, which can
+            be compared with each other where units differ.
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
+        draw : bool, default=True
+            Whether to draw with matplotlib.
         **options
-            Others of ``plot``: ``xlabel`` and ``title``.
+            Further parameters of ``plot``: ``xlabel`` and ``title``.
 
         Returns
         -------
@@ -156,19 +307,20 @@ class CoefficientsDisplay(FeatureDisplay):
         if scaled:
             if not hasattr(model, "x_scale_"):
                 raise TypeError(f"{type(model).__name__} does not scale features: leave out scaled=True.")
-            coefficients = coefficients * model.x_scale_ / model.y_scale_[:, None]
-        classes = getattr(model, "classes_", None)
-        if targets is None:
-            targets = [f"y{k}" for k in range(len(coefficients))] if classes is None else list(classes)
-        values = dict(zip(map(str, targets), coefficients[:_MOST_LINES], strict=False))
-        name = "Scaled coefficient" if scaled else "Coefficient"
-        if len(values) < len(targets):
-            name += f" (the first {len(values)} of {len(targets)})"
-        return cls(values, names, name).plot(ax, **options)
+            coefficients = coefficients * model.x_scale_
+            if scaled != "features":
+                coefficients = coefficients / model.y_scale_[:, None]
+        responses = response_names(model, len(coefficients)) if targets is None else distinct(targets)
+        values = dict(zip(responses, coefficients[:MOST_LINES], strict=False))
+        ylabel = "Scaled coefficient" if scaled else "Coefficient"
+        if len(values) < len(responses):
+            ylabel += f" (the first {len(values)} of {len(responses)})"
+        display = cls(values, names, ylabel)
+        return display.plot(ax, **options) if draw else display
 
 
 class VIPDisplay(FeatureDisplay):
-    """Variable importance in projection, with the threshold one, and the names of those that are highest.
+    """Variable importance in projection, with the threshold one, and the names of the highest features.
 
     Parameters
     ----------
@@ -176,11 +328,19 @@ class VIPDisplay(FeatureDisplay):
         The scores.
     feature_names : array-like of shape (n_features,)
         Names of the features. If all are numbers, with or without a unit, and in order, the values are drawn at these.
+    name : str, default="VIP"
+        What the scores are.
+    kept : ndarray of shape (n_features,), default=None
+        Which features a selector keeps, marked in Plotly's figure.
 
     Attributes
     ----------
+    axis : str
+        What the numbers in the names are, such as "Wavelength, nm"; "" if the names are not numbers.
+    positions : ndarray of shape (n_features,)
+        Where the features are drawn.
     ax_, figure_
-        The axes that it was drawn in, and their figure.
+        The axes of the last plot, and their figure.
 
     Examples
     --------
@@ -193,8 +353,31 @@ class VIPDisplay(FeatureDisplay):
     'x3'
     """
 
-    def __init__(self, vip: Float64Array, feature_names: Any) -> None:
-        super().__init__({"VIP": vip}, feature_names, "VIP")
+    def __init__(self, vip: Float64Array, feature_names: Any, *, name: str = "VIP", kept: Any = None) -> None:
+        super().__init__({name: vip}, feature_names, name)
+        self.kept = kept
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, ax: Axes | None = None, draw: bool = True, **options: Any) -> Self:
+        """Draw the scores of a fitted model.
+
+        Parameters
+        ----------
+        model : object
+            A model that :func:`plstream.vip_scores` takes.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw in. By default those of a new figure.
+        draw : bool, default=True
+            Whether to draw with matplotlib.
+        **options
+            Further parameters of ``plot``.
+
+        Returns
+        -------
+        display : VIPDisplay
+        """
+        display = cls(vip_scores(last_step(model)[0]), feature_names(model))
+        return display.plot(ax, **options) if draw else display
 
     def plot(
         self,
@@ -205,12 +388,12 @@ class VIPDisplay(FeatureDisplay):
         xlabel: str | None = None,
         title: str = "",
     ) -> Self:
-        """Draw.
+        """Draw with matplotlib.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
         n_named : int, default=5
             How many of the highest features have their names in a spectrum; those too close to a higher one do not.
         threshold : float, default=1.0
@@ -218,74 +401,124 @@ class VIPDisplay(FeatureDisplay):
         xlabel : str, default=None
             What the features are, such as "Wavelength, nm". By default it is guessed from their names.
         title : str, default=""
-            Of the picture.
+            Title of the plot.
 
         Returns
         -------
         display : VIPDisplay
         """
-        found, at = positions(self.feature_names)
-        order = np.argsort(-self.values["VIP"], kind="stable")
-        shown = self if found else self._in_order(order)
-        super(VIPDisplay, shown).plot(ax, xlabel=xlabel, title=title)
-        self.ax_, self.figure_ = shown.ax_, shown.figure_
-        bars = bool(self.ax_.patches)
-        line = self.ax_.axvline if bars else self.ax_.axhline
-        line(threshold, color=INK, linewidth=1.1, linestyle="--", gid="threshold")
-        if not bars:
-            self.ax_.set_ylim(bottom=0)
-            high = _is_peak(self.values["VIP"]) & (self.values["VIP"] > threshold)
-            self._name_highest(apart(order[high[order]], at, n_named))
-            n_above = int(np.sum(self.values["VIP"] > threshold))
-            note = f"{n_above:,} of {len(order):,} above {threshold:g}"
-            self.ax_.text(
-                1.0,
-                1.01,
-                note,
-                transform=self.ax_.transAxes,
-                ha="right",
-                va="bottom",
-                fontsize=SMALL,
-                color=ink(self.ax_),
-            )
+        (vip,) = self.values.values()
+        order = np.argsort(-vip, kind="stable")
+        if self._has_bars:
+            # From the highest to the lowest.
+            bars = FeatureDisplay({self.ylabel: vip[order]}, self.feature_names[order], self.ylabel)
+            bars.plot(ax, xlabel=xlabel, title=title)
+            self.ax_, self.figure_ = bars.ax_, bars.figure_
+            self.ax_.axvline(threshold, color=INK, linewidth=1.1, linestyle="--", gid="threshold")
+            return self
+        super().plot(ax, xlabel=xlabel, title=title)
+        self.ax_.axhline(threshold, color=INK, linewidth=1.1, linestyle="--", gid="threshold")
+        self.ax_.set_ylim(bottom=0)
+        around = np.pad(vip, 1, constant_values=-np.inf)
+        is_peak = (vip >= around[:-2]) & (vip >= around[2:])
+        peaks = order[(is_peak & (vip > threshold))[order]]
+        self._write_names(apart(peaks, self.positions, n_named), vip)
+        note = f"{int(np.sum(vip > threshold)):,} of {len(vip):,} above {threshold:g}"
+        look: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": SMALL, "color": ink(self.ax_)}
+        self.ax_.text(1.0, 1.01, note, transform=self.ax_.transAxes, **look)
         return self
 
-    @classmethod
-    def from_estimator(cls, model: Any, *, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw that of a fitted model.
+    def plotly(self, *, threshold: float | None = 1.0) -> PlotlyFigure:
+        """Return the figure as data for Plotly, with a line at the threshold, if any, and marks of kept features."""
+        data, layout = super().plotly()
+        (vip,) = self.values.values()
+        if self.kept is not None:
+            at = np.flatnonzero(self.kept)
+            at = at if len(at) <= INTERACTIVE_POINTS else at[np.argsort(-vip[at])[:INTERACTIVE_POINTS]]
+            look = {"type": "scatter", "mode": "markers", "marker": {"color": colour(1), "size": 5}}
+            data.append({"name": "kept", **self._named_points(at, vip), **look})
+        if threshold is not None:
+            ends = (-0.5, len(vip) - 0.5) if self._has_bars else self.positions[[0, -1]]
+            data.append(dashed(ends, [threshold] * 2, f"{self.ylabel} of {threshold:g}"))
+        return PlotlyFigure(data, {**layout, "showlegend": len(data) > 1})
 
-        Parameters
-        ----------
-        model : object
-            A model that :func:`plstream.vip_scores` takes.
-        ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
-        **options
-            Others of ``plot``.
-
-        Returns
-        -------
-        display : VIPDisplay
-        """
-        return cls(vip_scores(last_step(model)[0]), feature_names(model)).plot(ax, **options)
-
-    def _in_order(self, order: Any) -> VIPDisplay:
-        """Return the display with bars from the highest to the lowest; a spectrum stays as it is."""
-        return self if len(order) > MOST_BARS else VIPDisplay(self.values["VIP"][order], self.feature_names[order])
+    def _write_names(self, which: NDArray[np.intp], vip: Float64Array) -> None:
+        # Names stand upright on peaks, for which there must be room.
+        low, high = self.ax_.get_ylim()
+        self.ax_.set_ylim(low, high + 0.25 * (high - low))
+        look: dict[str, Any] = {"ha": "center", "va": "bottom", "rotation": 90, "fontsize": SMALL - 1, "color": INK}
+        for i in which:
+            place = self.positions[i], vip[i]
+            name = short(self.feature_names[i], 14)
+            self.ax_.annotate(name, place, xytext=(0, 3), textcoords="offset points", **look)
 
 
-def _is_peak(values: Float64Array) -> NDArray[np.bool_]:
-    """Return which values are not below their neighbours."""
-    around = np.pad(values, 1, constant_values=-np.inf)
-    peaks: NDArray[np.bool_] = (values >= around[:-2]) & (values >= around[2:])
-    return peaks
+def positions(names: Array) -> tuple[str, Float64Array]:
+    """Return what the numbers in names are, "" if they are column numbers or there are none, and where features are.
+
+    Examples
+    --------
+    >>> from plstream.plots.features import positions
+    >>> positions(["1100 nm", "1102 nm"])
+    ('Wavelength, nm', array([1100., 1102.]))
+    >>> positions(["fat", "water"])
+    ('', array([0., 1.]))
+    """
+    matches = [_NUMBER.fullmatch(str(name)) for name in names]
+    index = np.arange(len(names), dtype=np.float64)
+    if len(names) < 2 or not all(matches):
+        return "", index
+    values = np.array([float(match[1]) for match in matches if match])
+    steps = np.diff(values)
+    # Columns that are called 0, 1, 2 have no names.
+    if not ((steps > 0).all() or (steps < 0).all()) or np.array_equal(values, index):
+        return "", index
+    units = {match[2] for match in matches if match}
+    unit = units.pop() if len(units) == 1 else None
+    quantity = _QUANTITIES.get(unit or "", "Wavelength")
+    return f"{quantity}, {unit}" if unit else quantity, values
+
+
+def apart(which: NDArray[np.intp], at: Float64Array, n: int, share: float = 0.05) -> NDArray[np.intp]:
+    """Return the first n of some features, without those too close to one before for their names to have room."""
+    gap = share * float(np.ptp(at))
+    kept: list[int] = []
+    for i in which:
+        if len(kept) < n and all(abs(at[i] - at[j]) >= gap for j in kept):
+            kept.append(int(i))
+    return np.array(kept, dtype=np.intp)
 
 
 def component_columns(components: Sequence[int], n_components: int) -> list[int]:
-    """Return the columns of components that are counted from one; raise ValueError if there are not so many."""
+    """Return the columns of components that are counted from one; raise ValueError if there are fewer."""
     for number in components:
         if number not in range(1, n_components + 1):
             raise ValueError(
                 f"components are counted from 1 to the model's {n_components}, and {number} is none of them."
             )
     return [int(number) - 1 for number in components]
+
+
+def weights_of(model: Any) -> Array | None:
+    """Return the weights of X, or the directions of another kind, one column per component; None if there are none."""
+    for name in ("x_weights_", "scalings_"):
+        if hasattr(model, name):
+            return np.asarray(getattr(model, name))
+    return np.asarray(model.components_).T if hasattr(model, "components_") else None
+
+
+def response_names(model: Any, n_responses: int, target_names: Sequence[str] | None = None) -> list[str]:
+    """Return names for the rows of the coefficients: classes, the names of the targets if known, or numbers."""
+    classes = getattr(model, "classes_", None)
+    if classes is not None:
+        # Of two classes, the second is what the only response stands for.
+        return distinct(classes if n_responses == len(classes) else classes[-n_responses:])
+    if target_names is not None and len(target_names) == n_responses:
+        return distinct(target_names)
+    return ["y"] if n_responses == 1 else [f"y{k}" for k in range(n_responses)]
+
+
+def distinct(names: Sequence[Any]) -> list[str]:
+    """Return names that all differ: lines are known by their names."""
+    texts = [str(name) for name in names]
+    return [text if texts.index(text) == k else f"{text} ({k})" for k, text in enumerate(texts)]

@@ -7,29 +7,30 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.types import Float64Array
+from .._core.types import Array, Float64Array
 from ..monitoring import Monitor
 from ..monitoring.pipelines import last_step
-from ._axes import SMALL, Display, label, legend, points
-from ._many import of_many, sample, thin
+from ._display import SMALL, Display, label, legend, points, sampled_title
+from ._plotly import PlotlyFigure, colour, dashed, figure, markers, symbol
+from ._thinning import sample, thin
 from .palette import CLASSES, FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Alarms of so many rows have the row's number beside them.
+# If at most these rows are above a limit, their numbers are written beside them.
 _MOST_NUMBERS = 8
-# What a number takes, in inches.
+# Size of a number, in inches.
 _ROOM = 0.3, 0.12
-# From here on an axis is logarithmic: rows below the limit would have no room.
+# Beyond so many times the limit an axis is logarithmic: rows below the limit would have no room.
 _FAR_ABOVE = 8.0
 
 
 class MonitoringDisplay(Display):
     """T2 and Q of rows: one against the other, or over time, relative to their limits.
 
-    Rows to the right of the limit of T2 are extreme in what the model knows, and rows above that of Q have something
-    that it does not know.
+    Rows to the right of the limit of T2 are extreme within the model, and rows above that of Q have something that the
+    model does not describe.
 
     Parameters
     ----------
@@ -39,11 +40,13 @@ class MonitoringDisplay(Display):
         Their limits.
     level : float, default=None
         The level of the limits.
+    rows : array-like of shape (n_samples,), default=None
+        Row numbers. By default 0, 1 and so on.
 
     Attributes
     ----------
     ax_, figure_
-        The axes that it was drawn in, and their figure.
+        The axes of the last plot, and their figure.
 
     Examples
     --------
@@ -58,13 +61,16 @@ class MonitoringDisplay(Display):
     'Relative to the limit'
     """
 
-    def __init__(self, t2: Any, q: Any, t2_limit: float, q_limit: float, *, level: float | None = None) -> None:
+    def __init__(
+        self, t2: Any, q: Any, t2_limit: float, q_limit: float, *, level: float | None = None, rows: Any = None
+    ) -> None:
         self.t2, self.q = np.asarray(t2, dtype=np.float64), np.asarray(q, dtype=np.float64)
         self.t2_limit, self.q_limit, self.level = t2_limit, q_limit, level
+        self.rows: Array = np.arange(len(self.t2)) if rows is None else np.asarray(rows)
 
     @classmethod
-    def from_estimator(cls, monitor: Any, X: Any, *, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw what a monitor finds.
+    def from_estimator(cls, monitor: Any, X: Any, *, ax: Axes | None = None, draw: bool = True, **options: Any) -> Self:
+        """Draw the statistics of rows.
 
         Parameters
         ----------
@@ -73,9 +79,11 @@ class MonitoringDisplay(Display):
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
+        draw : bool, default=True
+            Whether to draw with matplotlib.
         **options
-            Others of ``plot``.
+            Further parameters of ``plot``.
 
         Returns
         -------
@@ -84,7 +92,8 @@ class MonitoringDisplay(Display):
         monitor, X = last_step(monitor, X)
         watch = monitor if isinstance(monitor, Monitor) else Monitor(monitor)
         t2, q, _, _ = watch.check(X)
-        return cls(t2, q, watch.t2_limit_, watch.q_limit_, level=watch.level).plot(ax, **options)
+        display = cls(t2, q, watch.t2_limit_, watch.q_limit_, level=watch.level)
+        return display.plot(ax, **options) if draw else display
 
     @property
     def alarm(self) -> NDArray[np.bool_]:
@@ -92,16 +101,16 @@ class MonitoringDisplay(Display):
         return (self.t2 > self.t2_limit) | (self.q > self.q_limit)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "chart", title: str = "") -> Self:
-        """Draw.
+        """Draw with matplotlib.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
         kind : {"chart", "time"}, default="chart"
             Q against T2, or both, each relative to its limit, in the order of the rows.
         title : str, default=""
-            Of the picture. By default how many rows are above a limit.
+            Title of the plot. By default how many rows are above a limit.
 
         Returns
         -------
@@ -116,8 +125,32 @@ class MonitoringDisplay(Display):
             label(ax, "Row", "Relative to the limit", title, legend(ax))
         else:
             n_drawn = self._draw_chart(ax)
-            label(ax, "T²", "Q", "\n".join(filter(None, [title, of_many(n_drawn, len(self.t2))])))
+            label(ax, "T²", "Q", sampled_title(title, n_drawn, len(self.t2)))
         return self
+
+    def plotly(self) -> PlotlyFigure:
+        """Return the chart of Q against T2 as data for Plotly; row numbers appear beside the pointer."""
+        drawn = sample(np.maximum(*self._relative()))
+        t2, q, rows, alarm = self.t2[drawn], self.q[drawn], self.rows[drawn], self.alarm[drawn]
+        data = [
+            markers(t2[which], q[which], rows[which], "T2 %{x:.4g}<br>Q %{y:.4g}", name, look)
+            for which, name, look in (
+                (~alarm, "within limits", {"color": colour(0)}),
+                (alarm, "beyond a limit", {"color": colour(1), "symbol": symbol(1), "size": 8}),
+            )
+            if which.any()
+        ]
+        t2_limit, q_limit = self._drawn_limits()
+        name = "limits" if self.level is None else f"limits, {self.level:.0%}"
+        data += [
+            dashed([t2_limit] * 2, [q.min(), max(q.max(), q_limit)], name),
+            dashed([t2.min(), max(t2.max(), t2_limit)], [q_limit] * 2, ""),
+        ]
+        log = {"type": "log", "dtick": 1}
+        scales = {
+            axis: log for axis, values in zip(("xaxis", "yaxis"), self._relative(), strict=True) if _is_wide(values)
+        }
+        return figure("T2, within the model", "Q, distance to the model", data, **scales)
 
     def _relative(self) -> tuple[Float64Array, Float64Array]:
         t2_limit, q_limit = self._drawn_limits()
@@ -141,35 +174,32 @@ class MonitoringDisplay(Display):
         ax.axhline(q_limit, **lines, gid="q limit")
         for which, values in (("x", t2), ("y", q)):
             _set_scale(ax, which, values)
-        self._number(ax, drawn[above])
+        self._write_numbers(ax, drawn[above])
         if self.level is not None:
-            text = f"{100 * self.level:g} %"
-            by_row, by_column = ax.get_yaxis_transform(), ax.get_xaxis_transform()
-            ax.text(0.99, q_limit, text, transform=by_row, ha="right", va="bottom", **_limit_text())
-            ax.text(t2_limit, 0.99, text, transform=by_column, ha="right", va="top", rotation=90, **_limit_text())
+            text, look = f"{100 * self.level:g} %", {"ha": "right", "fontsize": SMALL - 0.5, "color": FAINT}
+            ax.text(0.99, q_limit, text, transform=ax.get_yaxis_transform(), va="bottom", **look)
+            ax.text(t2_limit, 0.99, text, transform=ax.get_xaxis_transform(), va="top", rotation=90, **look)
         return len(drawn)
 
-    def _number(self, ax: Axes, rows: NDArray[np.intp]) -> None:
+    def _write_numbers(self, ax: Axes, which: NDArray[np.intp]) -> None:
         """Write the numbers of a few rows beside them, but not on top of each other."""
-        if len(rows) > _MOST_NUMBERS:
+        if len(which) > _MOST_NUMBERS:
             return
-        places = ax.transData.transform(np.column_stack([self.t2[rows], self.q[rows]])) / ax.figure.dpi
-        for i, row in enumerate(rows):
+        places = ax.transData.transform(np.column_stack([self.t2[which], self.q[which]])) / ax.figure.dpi
+        look: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL - 1, "color": INK}
+        for i, k in enumerate(which):
             gaps = np.abs(places[:i] - places[i])
-            if np.any((gaps[:, 0] < _ROOM[0]) & (gaps[:, 1] < _ROOM[1])):
-                continue
-            look: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL - 1, "color": INK}
-            ax.annotate(f"{row:,}", (self.t2[row], self.q[row]), xytext=(4, 3), **look)
+            if not np.any((gaps[:, 0] < _ROOM[0]) & (gaps[:, 1] < _ROOM[1])):
+                ax.annotate(f"{self.rows[k]:,}", (self.t2[k], self.q[k]), xytext=(4, 3), **look)
 
     def _draw_time(self, ax: Axes) -> None:
-        rows = np.arange(len(self.t2))
         for i, (name, values) in enumerate(zip(("T²", "Q"), self._relative(), strict=True)):
-            ax.plot(
-                *thin(rows, values), color=CLASSES[i], linewidth=1 if len(rows) < 500 else 0.6, label=name, alpha=0.9
-            )
+            width = 1 if len(self.t2) < 500 else 0.6
+            ax.plot(*thin(self.rows, values), color=CLASSES[i], linewidth=width, label=name, alpha=0.9)
             above = np.flatnonzero(values > 1)
             above = above[sample(values[above])]
-            ax.scatter(above, values[above], color=CLASSES[i], marker="o^"[i], zorder=3, **points(max(200, len(above))))
+            look = {"color": CLASSES[i], "marker": "o^"[i], **points(max(200, len(above)))}
+            ax.scatter(self.rows[above], values[above], zorder=3, **look)
         ax.axhline(1, color=INK, linewidth=1.1, linestyle="--", gid="limit")
         _set_scale(ax, "y", np.concatenate(self._relative()))
         ax.margins(x=0.01)
@@ -177,13 +207,14 @@ class MonitoringDisplay(Display):
         ax.xaxis.set_major_formatter("{x:,.0f}")
 
 
-def _limit_text() -> dict[str, Any]:
-    return {"fontsize": SMALL - 0.5, "color": FAINT}
+def _is_wide(relative: Float64Array) -> bool:
+    """Return whether an axis must be logarithmic: some values are far above the limit, and none is zero."""
+    return bool(relative.max(initial=0.0) > _FAR_ABOVE and relative.min() > 0)
 
 
 def _set_scale(ax: Axes, which: str, relative: Float64Array) -> None:
-    """Make an axis logarithmic if some values are far above the limit, and begin at zero if not."""
-    if relative.max(initial=0.0) > _FAR_ABOVE:
+    """Make an axis logarithmic if values are far apart, or else let it begin at zero."""
+    if _is_wide(relative):
         getattr(ax, f"set_{which}scale")("log")
     else:
         getattr(ax, f"set_{which}lim")(**{"left" if which == "x" else "bottom": 0})

@@ -1,4 +1,4 @@
-"""PredictionDisplay: what is predicted against what was measured."""
+"""PredictionDisplay: predicted against measured values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import is_classifier
 
-from .._core.types import Float64Array
-from ._axes import SMALL, Display, label, points
-from ._many import of_many, sample
+from .._core.metrics import RegressionMetrics
+from .._core.types import Array, Float64Array
+from ._display import SMALL, Display, label, points, sampled_title
+from ._plotly import PlotlyFigure, colour, dashed, figure, markers, numbers
+from ._thinning import sample
 from .palette import CLASSES, INK, PAPER
 
 if TYPE_CHECKING:
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
 class PredictionDisplay(Display):
     """Predicted against measured values, with RMSE, R2 and bias.
 
-    Of more than 10,000 rows some are drawn, and the title says so: those with the largest errors, and others at random.
-    The numbers are of all rows.
+    Of more than 10,000 rows a sample is drawn, and the title says so: those with the largest errors, and others at
+    random. The numbers are of all rows.
 
     Parameters
     ----------
@@ -28,13 +30,15 @@ class PredictionDisplay(Display):
         Measured and predicted values.
     name : str, default="y"
         What they are.
+    rows : array-like of shape (n_samples,), default=None
+        Row numbers. By default 0, 1 and so on.
 
     Attributes
     ----------
     rmse_, r2_, bias_ : float
-        Root mean squared error, share of the variance explained (NaN if y does not vary), and mean error.
+        Root mean squared error, share of the variance explained (as in scikit-learn), and mean error.
     ax_, figure_
-        The axes that it was drawn in, and their figure.
+        The axes of the last plot, and their figure.
 
     Examples
     --------
@@ -46,7 +50,7 @@ class PredictionDisplay(Display):
 
     size = (4.2, 4.0)
 
-    def __init__(self, y_true: Any, y_pred: Any, *, name: str = "y") -> None:
+    def __init__(self, y_true: Any, y_pred: Any, *, name: str = "y", rows: Any = None) -> None:
         self.y_true: Float64Array = np.asarray(y_true, dtype=np.float64).ravel()
         self.y_pred: Float64Array = np.asarray(y_pred, dtype=np.float64).ravel()
         if len(self.y_true) != len(self.y_pred) or not len(self.y_true):
@@ -54,15 +58,23 @@ class PredictionDisplay(Display):
                 f"There are {len(self.y_true)} measured and {len(self.y_pred)} predicted values: both must be as many."
             )
         self.name = name
-        errors = self.y_pred - self.y_true
-        variance = float(np.var(self.y_true))
-        self.rmse_ = float(np.sqrt(np.mean(errors**2)))
-        self.r2_ = 1 - float(np.mean(errors**2)) / variance if variance else np.nan
-        self.bias_ = float(np.mean(errors))
+        self.rows: Array = np.arange(len(self.y_true)) if rows is None else np.asarray(rows)
+        metrics = RegressionMetrics(self.y_true[:, None])
+        metrics.add(self.y_true, self.y_pred)
+        self.rmse_, self.r2_, self.bias_ = float(metrics.rmse[0]), float(metrics.r2[0]), float(metrics.bias[0])
 
     @classmethod
     def from_estimator(
-        cls, model: Any, X: Any, y: Any, *, target: int = 0, name: str = "y", ax: Axes | None = None, **options: Any
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        *,
+        target: int = 0,
+        name: str = "y",
+        ax: Axes | None = None,
+        draw: bool = True,
+        **options: Any,
     ) -> Self:
         """Draw the predictions of a model.
 
@@ -73,15 +85,17 @@ class PredictionDisplay(Display):
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            What was measured.
+            Measured values.
         target : int, default=0
             Which response, if there are several.
         name : str, default="y"
             What it is.
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
+        draw : bool, default=True
+            Whether to draw with matplotlib.
         **options
-            Others of ``plot``.
+            Further parameters of ``plot``.
 
         Returns
         -------
@@ -92,17 +106,18 @@ class PredictionDisplay(Display):
         y_true = np.asarray(y)
         y_pred = np.asarray(model.predict(X))
         y_true, y_pred = (values if values.ndim == 1 else values[:, target] for values in (y_true, y_pred))
-        return cls(y_true, y_pred, name=name).plot(ax, **options)
+        display = cls(y_true, y_pred, name=name)
+        return display.plot(ax, **options) if draw else display
 
     def plot(self, ax: Axes | None = None, *, title: str = "") -> Self:
-        """Draw.
+        """Draw with matplotlib.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
         title : str, default=""
-            Of the picture.
+            Title of the plot.
 
         Returns
         -------
@@ -110,8 +125,7 @@ class PredictionDisplay(Display):
         """
         ax = self._begin(ax)
         drawn = sample(np.abs(self.y_pred - self.y_true))
-        low = min(self.y_true.min(), self.y_pred.min())
-        high = max(self.y_true.max(), self.y_pred.max())
+        low, high = self._range()
         margin = 0.04 * (high - low) or 1.0
         ends = low - margin, high + margin
         ax.plot(ends, ends, color=INK, linewidth=1, linestyle="--", zorder=1, gid="identity")
@@ -119,20 +133,26 @@ class PredictionDisplay(Display):
         ax.set(xlim=ends, ylim=ends)
         ax.set_aspect("equal", adjustable="box")
         ax.locator_params(nbins=6)
-        # Of rows that the model was made from it is a rounding error.
+        # On the training rows it is a rounding error.
         bias = self.bias_ if abs(self.bias_) > 1e-9 * max(abs(low), abs(high)) else 0.0
         note = f"RMSE {self.rmse_:.3g}\nR² {self.r2_:.3f}\nbias {bias:.2g}"
-        ax.text(
-            0.03,
-            0.97,
-            note,
-            transform=ax.transAxes,
-            va="top",
-            fontsize=SMALL + 0.5,
-            color=INK,
-            linespacing=1.4,
-            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 2},
-        )
-        titles = [part for part in (title, of_many(len(drawn), len(self.y_true))) if part]
-        label(ax, f"Measured {self.name}", f"Predicted {self.name}", "\n".join(titles))
+        box = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 2}
+        look: dict[str, Any] = {"va": "top", "fontsize": SMALL + 0.5, "color": INK, "linespacing": 1.4, "bbox": box}
+        ax.text(0.03, 0.97, note, transform=ax.transAxes, **look)
+        title = sampled_title(title, len(drawn), len(self.y_true))
+        label(ax, f"Measured {self.name}", f"Predicted {self.name}", title)
         return self
+
+    def plotly(self) -> PlotlyFigure:
+        """Return the figure as data for Plotly; row numbers and errors appear beside the pointer."""
+        drawn = sample(np.abs(self.y_pred - self.y_true))
+        x, y = self.y_true[drawn], self.y_pred[drawn]
+        hover = "measured %{x:.4g}<br>predicted %{y:.4g}<br>error %{text}"
+        rows = markers(x, y, self.rows[drawn], hover, "rows", {"color": colour(0)})
+        rows["text"] = ["" if error is None else f"{error:.4g}" for error in numbers(y - x)]
+        data = [rows, dashed(self._range(), self._range(), "as measured")]
+        return figure(f"Measured {self.name}", f"Predicted {self.name}", data)
+
+    def _range(self) -> tuple[float, float]:
+        low, high = min(self.y_true.min(), self.y_pred.min()), max(self.y_true.max(), self.y_pred.max())
+        return float(low), float(high)

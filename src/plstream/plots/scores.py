@@ -13,22 +13,23 @@ from .._core.types import Array, Float64Array
 from ..monitoring.limits import t2_limit
 from ..monitoring.pipelines import last_step
 from ..monitoring.residuals import score_variances
-from ._axes import SMALL, Display, ink, label, legend, points, short
-from ._many import of_many, sample
+from ._display import SMALL, Display, ink, label, legend, points, sampled_title, short
+from ._plotly import PlotlyFigure, colour, dashed, figure, markers, numbers, plain, symbol
+from ._thinning import sample
 from .features import component_columns
-from .palette import CLASS_MARKERS, CLASSES, FAINT, INK
+from .palette import CLASS_MARKERS, CLASSES, FAINT, INK, SCALE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Classes with a colour of their own.
-_MOST_CLASSES = 10
+# Classes with a look of their own: by colour and marker alone, and in a figure that names them at the pointer.
+_MOST_CLASSES, _MOST_INTERACTIVE = 10, 20
 _OTHERS = "others"
 _MISSING = "no value"
 
 
 class Ellipse(NamedTuple):
-    """A region that holds most rows: mean, covariance, and how many rows these are from."""
+    """A region that holds most rows: mean, covariance, and the number of rows these are from."""
 
     mean: Float64Array
     covariance: Float64Array
@@ -48,9 +49,9 @@ class Ellipse(NamedTuple):
 class ScoresDisplay(Display):
     """Scores of rows on two components, in the colours of their classes or values, with Hotelling's ellipse.
 
-    Rows outside of the ellipse are extreme in what these two components know. With one component, scores are drawn in
-    the order of the rows, and the ellipse is a band. Of more than 10,000 rows some are drawn, and the title says so:
-    the outermost, and others at random.
+    Rows outside of the ellipse are extreme within the model. With one component, scores are drawn in the order of the
+    rows, and the ellipse is a band. Of more than 10,000 rows a sample is drawn, and the title says so: the outermost,
+    and others at random.
 
     Parameters
     ----------
@@ -59,14 +60,19 @@ class ScoresDisplay(Display):
     y : array-like of shape (n_samples,), default=None
         Classes or values of the rows.
     labels : sequence of str
-        What the axes are.
+        Labels of the axes.
     ellipse : tuple of (mean, covariance, n_rows), default=None
         Of the scores that the ellipse is made from. By default those of the rows.
+    rows : array-like of shape (n_samples,), default=None
+        Row numbers. By default 0, 1 and so on.
+    has_values : bool, default=None
+        Whether y holds values rather than classes. By default fractions are values, and integers if there are many
+        different ones.
 
     Attributes
     ----------
     ax_, figure_
-        The axes that it was drawn in, and their figure.
+        The axes of the last plot, and their figure.
 
     Examples
     --------
@@ -81,14 +87,24 @@ class ScoresDisplay(Display):
     """
 
     def __init__(
-        self, scores: Any, y: Any = None, *, labels: Sequence[str] = ("Score 1", "Score 2"), ellipse: Any = None
+        self,
+        scores: Any,
+        y: Any = None,
+        *,
+        labels: Sequence[str] = ("Score 1", "Score 2"),
+        ellipse: Any = None,
+        rows: Any = None,
+        has_values: bool | None = None,
     ) -> None:
         self.scores: Float64Array = np.asarray(scores, dtype=np.float64)
         self.y: Array | None = None if y is None else np.asarray(y)
         if self.y is not None:
             check_consistent_length(self.scores, self.y)
             self.y = self.y.reshape(len(self.scores), -1)[:, 0]
+            has_values = are_values(self.y) if has_values is None else has_values
         self.labels = labels
+        self.rows: Array = np.arange(len(self.scores)) if rows is None else np.asarray(rows)
+        self.has_values = self.y is not None and bool(has_values)
         self.ellipse = self._own_ellipse() if ellipse is None else Ellipse(*ellipse)
 
     @classmethod
@@ -100,6 +116,7 @@ class ScoresDisplay(Display):
         *,
         components: Sequence[int] = (1, 2),
         ax: Axes | None = None,
+        draw: bool = True,
         **options: Any,
     ) -> Self:
         """Draw the scores of rows.
@@ -107,8 +124,8 @@ class ScoresDisplay(Display):
         Parameters
         ----------
         model : IncrementalPLS or another with ``transform``
-            The model. The ellipse is that of the rows it was made from if it keeps a streaming state, or else that of
-            the rows drawn.
+            The model. The ellipse is that of its training rows if it keeps a streaming state, or else that of the rows
+            drawn.
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
         y : array-like of shape (n_samples,), default=None
@@ -116,9 +133,11 @@ class ScoresDisplay(Display):
         components : sequence of one or two int, default=(1, 2)
             Which components, counted from one.
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
+        draw : bool, default=True
+            Whether to draw with matplotlib.
         **options
-            Others of ``plot``.
+            Further parameters of ``plot``.
 
         Returns
         -------
@@ -128,57 +147,100 @@ class ScoresDisplay(Display):
         scores = np.asarray(model.transform(X))
         chosen = list(components)[: scores.shape[1]] if tuple(components) == (1, 2) else components
         columns = component_columns(chosen, scores.shape[1])
-        explained = getattr(model, "x_explained_variance_ratio_", None)
-        labels = [
-            f"Component {j + 1}" + ("" if explained is None else f" ({100 * explained[j]:.3g} % of X)") for j in columns
-        ]
         known = score_variances(model)
         ellipse = None
         if known is not None and max(columns) < len(known[0]):
             variances = known[0][columns]
             ellipse = np.zeros(len(columns)), np.diag(variances), known[1]
-        return cls(scores[:, columns], y, labels=labels, ellipse=ellipse).plot(ax, **options)
+        display = cls(scores[:, columns], y, labels=component_labels(model, columns), ellipse=ellipse)
+        return display.plot(ax, **options) if draw else display
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95, ylabel: str = "", title: str = "") -> Self:
-        """Draw.
+        """Draw with matplotlib.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to. By default in a new figure.
+            Axes to draw in. By default those of a new figure.
         level : float, default=0.95
             Share of rows that is within the ellipse, if scores are normal.
         ylabel : str, default=""
             What y is.
         title : str, default=""
-            Of the picture.
+            Title of the plot.
 
         Returns
         -------
         display : ScoresDisplay
         """
         ax = self._begin(ax)
-        drawn = sample(
-            np.square(self.scores - self.scores.mean(axis=0)).sum(axis=1) if len(self.scores) else np.empty(0)
-        )
-        places = self._places()
-        self._draw(ax, places, drawn, ylabel)
+        drawn, places = self._drawn(), self._places()
+        look = points(len(drawn))
+        for i, (name, which) in enumerate(self._groups(drawn, _MOST_CLASSES).items()):
+            is_rest = name in {_OTHERS, _MISSING}
+            at = places[which]
+            if self.has_values and not is_rest:
+                assert self.y is not None
+                self._draw_values(ax, at, self.y[which].astype(np.float64), ylabel, look)
+                continue
+            tone, marker = (FAINT, ".") if is_rest else (CLASSES[i], CLASS_MARKERS[i])
+            ax.scatter(*at.T, color=tone, marker=marker, label=short(name) or None, zorder=2 - is_rest, **look)
         self._draw_ellipse(ax, level)
         above = 0
         if ax.get_legend_handles_labels()[1]:
-            has_bar = self.y is not None and are_values(self.y)
-            above = legend(ax, "" if has_bar else ylabel, beside=self.y is not None and not has_bar)
-        titles = [part for part in (title, of_many(len(drawn), len(self.scores))) if part]
-        x, y = self.labels if self._is_plane else ("Row", self.labels[0])
-        label(ax, x, y, "\n".join(titles), above)
+            has_classes = self.y is not None and not self.has_values
+            above = legend(ax, ylabel if has_classes else "", beside=has_classes)
+        x, y = self._axis_labels()
+        label(ax, x, y, sampled_title(title, len(drawn), len(self.scores)), above)
         return self
+
+    def plotly(self, *, level: float = 0.95, ylabel: str = "y") -> PlotlyFigure:
+        """Return the figure as data for Plotly; row numbers and classes or values appear beside the pointer."""
+        drawn, places = self._drawn(), self._places()
+        x, y = self._axis_labels()
+        hover = f"{plain(x)} %{{x:.4g}}<br>{plain(y)} %{{y:.4g}}"
+        data = []
+        for i, (name, which) in enumerate(self._groups(drawn, _MOST_INTERACTIVE).items()):
+            is_rest = name in {_OTHERS, _MISSING}
+            look: dict[str, Any] = {"color": "--faint"} if is_rest else {"color": colour(i), "symbol": symbol(i)}
+            more: dict[str, Any] = {}
+            text = hover if self.y is None else f"{hover}<br>%{{fullData.name}}"
+            if self.has_values and not is_rest:
+                assert self.y is not None
+                bar = {"title": {"text": plain(ylabel), "side": "right"}, "thickness": 12, "outlinewidth": 0}
+                scale = [[0, "--s0"], [0.5, "--s1"], [1, "--s2"]]
+                look = {"color": numbers(self.y[which]), "colorscale": scale, "showscale": True, "colorbar": bar}
+                # The name is not part of the template, in which it might stand for something else.
+                text, more = f"{hover}<br>%{{meta}} %{{marker.color:.4g}}", {"meta": plain(ylabel), "showlegend": False}
+            at = places[which]
+            data.append(markers(at[:, 0], at[:, 1], self.rows[which], text, name or "rows", look) | more)
+        for i, line in enumerate(self._outlines(level)):
+            data.append(dashed(line[:, 0], line[:, 1], "" if i else _share(level)))
+        return figure(x, y, data)
 
     @property
     def _is_plane(self) -> bool:
         return bool(self.scores.shape[1] == 2)
 
+    def _axis_labels(self) -> Sequence[str]:
+        return self.labels if self._is_plane else ("Row", self.labels[0])
+
     def _places(self) -> Float64Array:
-        return self.scores if self._is_plane else np.column_stack([np.arange(len(self.scores)), self.scores])
+        return self.scores if self._is_plane else np.column_stack([self.rows, self.scores])
+
+    def _drawn(self) -> NDArray[np.intp]:
+        """Return which rows are drawn."""
+        centred = self.scores - self.scores.mean(axis=0) if len(self.scores) else self.scores
+        return sample(np.square(centred).sum(axis=1))
+
+    def _groups(self, drawn: NDArray[np.intp], most: int) -> dict[str, NDArray[np.intp]]:
+        """Return the drawn rows by class; those with values, or all without y, have no name."""
+        if self.y is None:
+            return {"": drawn}
+        if not self.has_values:
+            return {name: drawn[rows[drawn]] for name, rows in groups_of(self.y, most).items()}
+        missing = ~np.isfinite(self.y[drawn].astype(np.float64))
+        return {_MISSING: drawn[missing], "": drawn[~missing]} if missing.any() else {"": drawn}
 
     def _own_ellipse(self) -> Ellipse | None:
         n, n_dimensions = self.scores.shape
@@ -187,26 +249,20 @@ class ScoresDisplay(Display):
         covariance = np.atleast_2d(np.cov(self.scores.T))
         return Ellipse(self.scores.mean(axis=0), covariance, float(n))
 
-    def _draw(self, ax: Axes, places: Float64Array, drawn: NDArray[np.intp], ylabel: str) -> None:
-        look = points(len(drawn))
-        if self.y is None:
-            ax.scatter(*places[drawn].T, color=CLASSES[0], **look)
-        elif are_values(self.y):
-            self._draw_values(ax, places[drawn], self.y[drawn], ylabel, look)
-        else:
-            groups = groups_of(self.y)
-            for i, (name, rows) in enumerate(groups.items()):
-                plain = name in {_OTHERS, _MISSING}
-                colour, marker = (FAINT, ".") if plain else (CLASSES[i], CLASS_MARKERS[i])
-                chosen = drawn[rows[drawn]]
-                ax.scatter(*places[chosen].T, color=colour, marker=marker, label=short(name), zorder=2 - plain, **look)
+    def _outlines(self, level: float) -> list[Float64Array]:
+        """Return the line around most rows, or the two of a band; none if there are too few rows."""
+        if self.ellipse is None or self.ellipse.n_rows <= self.scores.shape[1]:
+            return []
+        outline = self.ellipse.outline(level)
+        if self._is_plane:
+            return [outline]
+        return [np.column_stack([self.rows[[0, -1]], [bound, bound]]) for bound in outline[:, 0]]
 
-    def _draw_values(self, ax: Axes, places: Float64Array, y: Array, ylabel: str, look: dict[str, Any]) -> None:
-        values = y.astype(np.float64)
-        missing = ~np.isfinite(values)
-        if missing.any():
-            ax.scatter(*places[missing].T, color=FAINT, marker=".", label=_MISSING, **look)
-        drawn = ax.scatter(places[~missing, 0], places[~missing, 1], c=values[~missing], cmap="viridis", **look)
+    def _draw_values(self, ax: Axes, places: Float64Array, values: Array, ylabel: str, look: dict[str, Any]) -> None:
+        from matplotlib.colors import LinearSegmentedColormap
+
+        scale = LinearSegmentedColormap.from_list("plstream", SCALE)
+        drawn = ax.scatter(places[:, 0], places[:, 1], c=values, cmap=scale, **look)
         bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, aspect=30)
         if bar.solids is not None:
             bar.solids.set_alpha(1.0)
@@ -215,25 +271,29 @@ class ScoresDisplay(Display):
         bar.set_label(ylabel or "y", fontsize=SMALL + 1, color=ink(ax))
 
     def _draw_ellipse(self, ax: Axes, level: float) -> None:
-        if self.ellipse is None or self.ellipse.n_rows <= self.scores.shape[1]:
-            return
-        outline = self.ellipse.outline(level)
-        look: dict[str, Any] = {
-            "color": INK,
-            "linewidth": 1.1,
-            "linestyle": "--",
-            "label": f"{100 * level:g} % of rows",
-            "gid": "ellipse",
-        }
-        if self._is_plane:
-            ax.plot(*outline.T, **look)
-        else:
-            for i, value in enumerate(outline[:, 0]):
-                ax.axhline(value, **(look if i == 0 else look | {"label": None}))
+        look: dict[str, Any] = {"color": INK, "linewidth": 1.1, "linestyle": "--", "gid": "ellipse"}
+        for i, line in enumerate(self._outlines(level)):
+            look["label"] = None if i else _share(level)
+            if self._is_plane:
+                ax.plot(*line.T, **look)
+            else:
+                ax.axhline(line[0, 1], **look)
+
+
+def _share(level: float) -> str:
+    return f"{100 * level:g} % of rows"
+
+
+def component_labels(model: Any, columns: Sequence[int]) -> list[str]:
+    """Return labels of axes for components, with the share of the variance of X if the model knows it."""
+    explained = getattr(model, "x_explained_variance_ratio_", None)
+    return [
+        f"Component {j + 1}" + ("" if explained is None else f" ({100 * explained[j]:.3g} % of X)") for j in columns
+    ]
 
 
 def are_values(y: Array) -> bool:
-    """Return whether y holds values rather than classes: fractions, or whole numbers of which there are many.
+    """Return whether y holds values rather than classes: fractions, or integers of which many differ.
 
     Examples
     --------
@@ -245,13 +305,13 @@ def are_values(y: Array) -> bool:
     return y.dtype.kind == "f" or (y.dtype.kind in "iu" and len(np.unique(y)) > 2 * _MOST_CLASSES)
 
 
-def groups_of(y: Array) -> dict[str, NDArray[np.bool_]]:
+def groups_of(y: Array, most: int = _MOST_CLASSES) -> dict[str, NDArray[np.bool_]]:
     """Return the rows of each class by its name; of many classes, the most frequent, and all others together."""
     missing = np.array([value is None or value != value for value in y], dtype=bool)  # noqa: PLR0124
     names = np.array([str(value) for value in y], dtype=object)
     known, counts = np.unique(names[~missing].astype(str), return_counts=True)
-    if len(known) > _MOST_CLASSES:
-        known = np.sort(known[np.argsort(-counts, kind="stable")[: _MOST_CLASSES - 1]])
+    if len(known) > most:
+        known = np.sort(known[np.argsort(-counts, kind="stable")[: most - 1]])
     in_order = sorted(map(str, known), key=lambda name: (len(name), name) if name.isdigit() else (0, name))
     groups = {name: (names == name) & ~missing for name in in_order}
     others = ~missing & ~np.any([*groups.values(), missing], axis=0)

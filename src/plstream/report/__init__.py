@@ -1,6 +1,6 @@
-"""HTML reports that are one file each: of a model, and of what it makes of data."""
+"""HTML reports, each one file: about a model, and about its results on data."""
 
 from .html import Page, Section
-from .model_page import model_report
+from .model import model_report
 
 __all__ = ["Page", "Section", "model_report"]

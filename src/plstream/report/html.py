@@ -1,4 +1,4 @@
-"""Pages in HTML that are one file: nothing is loaded from elsewhere, and no script runs but those that draw plots.
+"""HTML reports that are one file: nothing is loaded from elsewhere, and no script runs but those that draw plots.
 
 All text is plain, and escaped here: nothing that a name or a title holds is ever markup. Figures are SVG, and become
 part of the page; plots are drawn by Plotly, which then is part of the page. Colours follow what the reader prefers,
@@ -7,27 +7,26 @@ light or dark.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from base64 import b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree as ET
 
+from .._core.errors import import_optional
 from ..files.files import replacing
-from ..plots.palette import FAINT, GRID, INK, PAPER
-from .interactive import View, as_json, hash_of, scripts
+from ..plots._plotly import PlotlyFigure
+from ..plots.palette import DARK, FAINT, GRID, INK, LIGHT, PAPER
 
 # Figures that are drawn in these colours follow the page: text and lines, background, what is less important, grids.
 _FOLLOWING = {INK: "var(--ink)", PAPER: "var(--paper)", FAINT: "var(--faint)", GRID: "var(--grid)"}
-_DARK = {INK: "#e6e9ec", PAPER: "#16191d", FAINT: "#a3adb7", GRID: "#363c43"}
-# Colours that plots tell things apart by: the variables --c0, --c1 and so on.
-LIGHT_COLOURS = ("#0460bd", "#c27600", "#0b8f91", "#9f480a", "#614cff", "#726440", "#2b8cbd", "#8b8348", "#b8336a")
-DARK_COLOURS = ("#5aa9ff", "#f0a63c", "#34c9cb", "#e08a50", "#a194ff", "#c0b083", "#7cc8f0", "#d3cb8a", "#f08ab4")
-# Low, middle and high values: --s0, --s1 and --s2.
-LIGHT_SCALE = ("#d98200", "#c2405f", "#3b1470")
-DARK_SCALE = ("#9168d0", "#e2637d", "#ffd27a")
 
 Verdict = Literal["yes", "partly", "no", "open"]
 _MARKS: dict[Verdict, str] = {"yes": "✓", "partly": "◐", "no": "✗", "open": "?"}
@@ -39,7 +38,7 @@ _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form
 
 
 class Section:
-    """A part of a page: blocks, one after the other.
+    """A section of a report: blocks, one after the other.
 
     All methods return the section, so that calls can be chained.
     """
@@ -59,7 +58,7 @@ class Section:
         return new
 
     def folded(self, title: str) -> Section:
-        """Begin something long that is shown when one asks for it, and return it."""
+        """Begin a section that is shown on request, and return it."""
         new = _Folded(title, self._level, self._ids)
         self._blocks.append(new)
         return new
@@ -69,7 +68,7 @@ class Section:
         return self._add(*(f"<p>{escape(text)}</p>" for text in paragraphs))
 
     def points(self, texts: Iterable[str], title: str = "") -> Section:
-        """Add a list, if there is something in it."""
+        """Add a list, unless it is empty."""
         items = "".join(f"<li>{escape(text)}</li>" for text in texts)
         heading = f"<p class='of-list'>{escape(title)}</p>" if title else ""
         return self._add(f"{heading}<ul>{items}</ul>") if items else self
@@ -79,7 +78,7 @@ class Section:
         return self._add(f"<p class='note'>{escape(text)}</p>")
 
     def code(self, text: str) -> Section:
-        """Add lines that are to be typed."""
+        """Add code."""
         return self._add(f"<pre tabindex='0'><code>{escape(text)}</code></pre>")
 
     def facts(self, facts: Mapping[str, object]) -> Section:
@@ -88,7 +87,7 @@ class Section:
         return self._add(f"<dl>{items}</dl>") if items else self
 
     def verdicts(self, verdicts: Iterable[tuple[Verdict, str, str]]) -> Section:
-        """Add a list of what holds, holds partly, does not hold, or is open: verdict, its words, and a sentence."""
+        """Add a list of findings: a verdict (holds, partly, does not hold, open), a few words, and a sentence."""
         items = "".join(
             f"<li class='{verdict}'><span class='mark' aria-hidden='true'>{_MARKS[verdict]}</span>"
             f"<span><strong>{escape(words)}</strong> {escape(text)}</span></li>"
@@ -103,7 +102,7 @@ class Section:
         caption: str,
         strong: Collection[int] = (),
     ) -> Section:
-        """Add a table. The first entry of a row is what the row is about; some rows, by number, stand out."""
+        """Add a table. The first entry of a row is its heading; some rows, by number, are highlighted."""
         head = "".join(f"<th scope='col'>{escape(entry)}</th>" for entry in header)
         body = "".join(
             f"<tr{' class=strong' if i in strong else ''}><th scope='row'>{escape(first)}</th>"
@@ -131,8 +130,8 @@ class Section:
         words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         return self._add(f"<figure>{inline_svg(svg, name, description)}{words}</figure>")
 
-    def plot(self, views: Sequence[View], description: str, caption: str = "") -> Section:
-        """Add a figure that one can point at and zoom into, with a choice of views if there are several.
+    def plot(self, figures: Mapping[str, PlotlyFigure], description: str, caption: str = "") -> Section:
+        """Add an interactive plot, with a choice by name if there are several figures.
 
         The description is for those who do not see it.
         """
@@ -140,10 +139,10 @@ class Section:
         self._plotted = True
         words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         return self._add(
-            f"<figure>{_choice(views, name)}"
+            f"<figure>{_choice(figures, name)}"
             f"<div class='drawing' id='{name}' role='img' aria-label='{escape(description)}' data-views='{data}'></div>"
             f"<noscript><p class='note'>This figure is drawn by a script of this page: allow it to run.</p></noscript>"
-            f"<script type='application/json' id='{data}'>{as_json(views)}</script>{words}</figure>"
+            f"<script type='application/json' id='{data}'>{_as_json(figures)}</script>{words}</figure>"
         )
 
     @property
@@ -166,23 +165,23 @@ class Section:
 
 
 class _Folded(Section):
-    """Blocks that are shown when one asks for them."""
+    """A section that is shown on request."""
 
     def html(self) -> str:
-        """Return them as HTML."""
+        """Return the section as HTML."""
         summary = f"<summary id='{self.id}'>{escape(self.title)}</summary>"
         return "\n".join(["<details>", summary, *self._inside(), "</details>"])
 
 
 class Page(Section):
-    """A page: a title, a few sentences that say it all, blocks of its own, and sections with a table of contents.
+    """An HTML report: a title, a summary, blocks of its own, and sections with a table of contents.
 
     Parameters
     ----------
     title : str
-        Of the page.
+        Title of the page.
     lead : sequence of str
-        Paragraphs that come first.
+        Paragraphs of the summary.
     footer : str, default=""
         The last line.
 
@@ -237,9 +236,9 @@ class Page(Section):
         )
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
-        """Write the page to a file, whole or not at all."""
+        """Write the page to a file, completely or not at all."""
         with replacing(path, overwrite=overwrite) as file:
-            # Names may hold halves of signs, which no file can.
+            # Names may hold lone surrogates, which no file can.
             file.write(self.html().encode(errors="replace"))
         return Path(path)
 
@@ -251,15 +250,42 @@ class Page(Section):
 
 
 def _allowed(drawing: Collection[str]) -> str:
-    """Return what a browser may do with the page: these scripts run, and pictures of what they draw can be saved."""
-    hashes = " ".join(map(hash_of, drawing))
+    """Return what a browser may do with the page: run these scripts and no others, and save images of the plots."""
+    digests = (b64encode(sha256(script.encode()).digest()).decode() for script in drawing)
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
     return f"{_ALLOWED}; script-src {hashes}; img-src data: blob:" if drawing else _ALLOWED
 
 
-def _choice(views: Sequence[View], name: str) -> str:
-    if len(views) < 2:
+@cache
+def scripts() -> tuple[str, ...]:
+    """Return the scripts that draw plots: Plotly's library, and the one that calls it. Neither loads anything.
+
+    Raises
+    ------
+    ImportError
+        If Plotly is not installed.
+    """
+    library = import_optional("plotly.offline", "A page with interactive figures", "report").get_plotlyjs()
+    texts = library, _file("drawing.js")
+    # Line ends as browsers read them, because they compare hashes.
+    return tuple(text.replace("\r\n", "\n").replace("</script", "<\\/script") for text in texts)
+
+
+def _file(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _as_json(figures: Mapping[str, PlotlyFigure]) -> str:
+    """Return figures as JSON without any sign that could end the element it is in."""
+    parts = [{"name": name, **figure._asdict()} for name, figure in figures.items()]
+    text = json.dumps(parts, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _choice(names: Collection[str], name: str) -> str:
+    if len(names) < 2:
         return ""
-    options = "".join(f"<option>{escape(view.name)}</option>" for view in views)
+    options = "".join(f"<option>{escape(option)}</option>" for option in names)
     return f"<p class='choice'><label>Show <select data-of='{name}' autocomplete='off'>{options}</select></label></p>"
 
 
@@ -347,80 +373,6 @@ def _new_id(title: str, ids: set[str]) -> str:
 
 
 def _style() -> str:
-    light = "; ".join(f"{name[4:-1]}: {colour}" for colour, name in _FOLLOWING.items())
-    dark = "; ".join(f"{name[4:-1]}: {_DARK[colour]}" for colour, name in _FOLLOWING.items())
-    return (
-        f"\n:root {{ {light}; --yes: #17703a; --partly: #8a5a00; --no: #b3261e; --open: #5c6670; --shade: #f3f5f7; "
-        f"{_numbered('c', LIGHT_COLOURS)}; {_numbered('s', LIGHT_SCALE)} }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ :root:not(.printed) {{ {dark}; "
-        f"--yes: #63c98b; --partly: #e0b04e; --no: #ff9389; --open: #a3adb7; --shade: #1f2429; "
-        f"{_numbered('c', DARK_COLOURS)}; {_numbered('s', DARK_SCALE)} }} }}\n" + _CSS
-    )
-
-
-def _numbered(letter: str, colours: Iterable[str]) -> str:
-    return "; ".join(f"--{letter}{i}: {colour}" for i, colour in enumerate(colours))
-
-
-_CSS = """
-* { box-sizing: border-box }
-html { -webkit-text-size-adjust: 100% }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 17px/1.55 system-ui, sans-serif;
-  overflow-wrap: anywhere }
-main, footer { max-width: 54rem; margin: 0 auto; padding: 0 1.1rem }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 2rem 0 .8rem }
-h2 { font-size: 1.45rem; line-height: 1.25; margin: 3rem 0 .6rem; padding-top: .8rem;
-  border-top: 2px solid var(--grid) }
-h3 { font-size: 1.12rem; line-height: 1.3; margin: 2rem 0 .5rem }
-p { margin: 0 0 .8rem }
-.lead { font-size: 1.08rem }
-a { color: inherit; text-decoration-color: var(--faint); text-underline-offset: .15em }
-ul, ol { padding-left: 1.3rem; margin: 0 0 1rem }
-nav { background: var(--shade); border-radius: .5rem; padding: .9rem 1.2rem; margin: 1.5rem 0 }
-nav h2 { font-size: 1rem; margin: 0 0 .3rem; padding: 0; border: 0 }
-nav ol { margin: 0; columns: 14rem }
-nav li { padding: .15rem 0; break-inside: avoid }
-.of-list { margin: 0 0 .2rem }
-.note { border-left: 4px solid var(--faint); padding: .5rem .9rem; background: var(--shade) }
-.verdicts { list-style: none; padding: 0 }
-.verdicts li { display: flex; gap: .7rem; margin: 0 0 .7rem }
-.mark { flex: none; width: 1.6rem; height: 1.6rem; line-height: 1.6rem; border-radius: 50%; text-align: center;
-  color: var(--paper); font-weight: 700; font-size: .95rem }
-.yes .mark { background: var(--yes) } .yes strong { color: var(--yes) }
-.partly .mark { background: var(--partly) } .partly strong { color: var(--partly) }
-.no .mark { background: var(--no) } .no strong { color: var(--no) }
-.open .mark { background: var(--open) } .open strong { color: var(--open) }
-dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 10rem), 1fr)); gap: .8rem 1.2rem;
-  margin: 1rem 0 }
-dt { color: var(--faint); font-size: .85rem }
-dd { margin: 0; font-weight: 600 }
-pre { background: var(--shade); border-radius: .4rem; padding: .8rem 1rem; overflow-x: auto; font-size: .85rem }
-.wide { overflow-x: auto; margin: 0 0 1rem; max-width: 100% }
-table { border-collapse: collapse; font-size: .84rem; line-height: 1.35; font-variant-numeric: tabular-nums }
-.caption { color: var(--faint); font-size: .88rem; margin: 1.2rem 0 .2rem }
-th, td { padding: .34rem .5rem; text-align: right; white-space: nowrap; overflow-wrap: normal;
-  border-bottom: 1px solid var(--grid) }
-th:first-child { text-align: left; padding-left: 0; position: sticky; left: 0; background: var(--paper);
-  font-weight: 400; white-space: normal; overflow-wrap: break-word; min-width: 9rem }
-thead th { border-bottom: 2px solid var(--faint); font-weight: 600; vertical-align: bottom;
-  white-space: normal; min-width: 3.9rem }
-thead th:first-child { font-weight: 600 }
-.strong th:first-child, .strong td { font-weight: 700 }
-figure { margin: 1.2rem 0 }
-figure > svg { display: block; width: 100%; height: auto; stroke-linejoin: round }
-.drawing { width: 100%; height: 27rem; overflow: hidden }
-.choice { margin: 0 0 .3rem; font-size: .88rem; color: var(--faint) }
-select { font: inherit; color: var(--ink); background: var(--shade); border: 1px solid var(--faint);
-  border-radius: .3rem; padding: .3rem .5rem; max-width: 100% }
-details { margin: 0 0 1rem }
-summary { cursor: pointer; padding: .35rem 0; font-weight: 600 }
-figcaption { color: var(--faint); font-size: .88rem; margin-top: .4rem }
-footer { color: var(--faint); font-size: .85rem; padding-top: 2rem; padding-bottom: 3rem }
-:focus-visible { outline: 2px solid var(--faint); outline-offset: 2px }
-@media (max-width: 30rem) { body { font-size: 16px } h1 { font-size: 1.5rem } h2 { font-size: 1.25rem }
-  th:first-child { min-width: 7.5rem } .drawing { height: 22rem } }
-@media print { body { font-size: 10pt } main { max-width: none } nav, .choice, .modebar { display: none }
-  .wide { overflow: visible } table { font-size: 7.5pt } th, td { padding: .15rem .35rem }
-  figure, tr { break-inside: avoid } h2, h3 { break-after: avoid }
-  h2 { margin-top: 1.5rem } figure > svg { max-width: 12cm !important } }
-"""
+    light, dark = ("; ".join(f"{name}: {colour}" for name, colour in theme.items()) for theme in (LIGHT, DARK))
+    dark_rule = f"@media screen and (prefers-color-scheme: dark) {{ :root:not(.printed) {{ {dark} }} }}"
+    return f"\n:root {{ {light} }}\n{dark_rule}\n\n{_file('page.css')}"

@@ -1,4 +1,4 @@
-"""Axes that look like one family, whatever the settings of matplotlib are: nothing here is set but on the axes."""
+"""The base of all displays, and their look in matplotlib: only axes are changed, no settings of matplotlib."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 5.2, 3.5
-"""Of a figure, in inches."""
+"""Size of a figure, in inches."""
 TEXT, SMALL = 9.5, 8.5
-"""Sizes of letters, in points."""
+"""Font sizes, in points."""
 _ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.01, 1.0)}
-# More points than these are drawn as pixels, even in a file of SVG.
+# More points than these are drawn as pixels, even in an SVG file.
 _VECTOR_POINTS = 2000
 
 
 class Display:
-    """What all pictures share: the axes that they were last drawn in.
+    """Base class of all displays.
+
+    A display computes its numbers in ``from_estimator`` and holds them as attributes. ``plot`` draws them with
+    matplotlib, and ``plotly`` returns the data of the same figure for Plotly.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        The axes.
+        The axes of the last plot.
     figure_ : matplotlib.figure.Figure
         Their figure.
     """
@@ -35,7 +38,7 @@ class Display:
     figure_: Figure
 
     def _begin(self, ax: Any, size: tuple[float, float] | None = None) -> Axes:
-        """Take the axes given, or new ones, and dress them."""
+        """Return the given axes, or new ones, with the common look."""
         if ax is None:
             figure, ax = _plt().subplots(figsize=size or self.size, layout="constrained", facecolor=PAPER)
             figure.get_layout_engine().set(w_pad=0.09, h_pad=0.09)
@@ -53,7 +56,7 @@ def _plt() -> Any:
 
 
 def ink(ax: Axes) -> str:
-    """Return the colour of what is written around axes: axes that were given may be in a dark figure."""
+    """Return the colour of text around axes: given axes may be in a dark figure."""
     from matplotlib.colors import rgb_to_hsv, to_rgba
 
     red, green, blue, alpha = to_rgba(ax.figure.get_facecolor())
@@ -73,7 +76,7 @@ def dress(ax: Axes) -> None:
 
 
 def label(ax: Axes, x: str, y: str, title: str = "", above: int = 0) -> None:
-    """Write what the axes and the picture show, the title above the lines that a legend has there."""
+    """Write the labels of axes, and a title above the lines of a legend there."""
     ax.set_xlabel(x, fontsize=TEXT, color=ink(ax))
     ax.set_ylabel(y, fontsize=TEXT, color=ink(ax))
     if title:
@@ -82,12 +85,9 @@ def label(ax: Axes, x: str, y: str, title: str = "", above: int = 0) -> None:
 
 
 def legend(ax: Axes, title: str = "", *, beside: bool = False) -> int:
-    """Have a legend where it hides nothing, and return how many lines of it are above the axes.
-
-    It is above, or beside the axes if there are many entries.
-    """
+    """Add a legend above the axes, or beside them if it is long, and return how many lines of it are above."""
     handles, names = ax.get_legend_handles_labels()
-    # In inches: all, a handle and its gaps, and a letter.
+    # In inches: the whole width, a handle with its gaps, and a letter.
     columns = max(1, min(4, int(4.1 / (0.5 + 0.075 * max(map(len, names))))))
     n_lines = -(-len(names) // columns)
     beside = beside or n_lines > 2
@@ -95,7 +95,7 @@ def legend(ax: Axes, title: str = "", *, beside: bool = False) -> int:
     box = ax.legend(
         handles,
         names,
-        # Its lines may be dark, too.
+        # In a dark figure its lines may be dark, too.
         frameon=ink(ax) != INK,
         facecolor=PAPER,
         fontsize=SMALL,
@@ -110,26 +110,25 @@ def legend(ax: Axes, title: str = "", *, beside: bool = False) -> int:
         **corner,
     )
     box.get_title().set_color(INK)
-    for handle in box.findobj(_is_points):
+    for handle in box.findobj(lambda artist: hasattr(artist, "set_sizes")):
         handle.set(sizes=[26], alpha=1)
     return 0 if beside else n_lines
 
 
-def _is_points(artist: Any) -> bool:
-    return hasattr(artist, "set_sizes")
-
-
 def points(n: int) -> dict[str, Any]:
-    """Return the look of n points: smaller and more transparent the more there are."""
+    """Return the look of n points: the more points, the smaller and more transparent."""
     size, alpha = (26, 0.9) if n <= 100 else (16, 0.75) if n <= 1000 else (7, 0.5)
     return {"s": size, "alpha": alpha, "linewidths": 0, "rasterized": n > _VECTOR_POINTS}
 
 
 def short(name: Any, length: int = 24) -> str:
-    """Return a name that fits beside the axes, without what matplotlib would take for mathematics.
-
-    Long names often differ only at the end.
-    """
+    """Return a name that fits beside the axes, without signs of mathematics; long names often differ at the end."""
     text = str(name).replace("\n", " ")
     text = text if len(text) <= length else f"{text[: length // 2]}…{text[1 - (length - length // 2) :]}"
     return text.replace("$", r"\$")
+
+
+def sampled_title(title: str, n_drawn: int, n: int) -> str:
+    """Return a title that says how many rows are drawn, if not all are."""
+    note = f"{n_drawn:,} of {n:,} rows drawn" if n_drawn < n else ""
+    return "\n".join(filter(None, [title, note]))

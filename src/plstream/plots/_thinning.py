@@ -1,0 +1,99 @@
+"""Few points for many values: lines that keep their extremes, samples that keep the outermost points, streamed samples.
+
+Everything that decides which values are drawn is here, for matplotlib and for Plotly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.types import Array, Float64Array
+
+# Two points per bin are more than a figure of matplotlib has pixels.
+LINE_BINS = 1500
+# Points of all lines of an interactive figure together: it can be zoomed into.
+INTERACTIVE_POINTS = 16_000
+# Rows that are drawn, at most.
+MOST_POINTS = 10_000
+
+
+def thin(x: Array, y: Float64Array, n_bins: int = LINE_BINS) -> tuple[Array, Float64Array]:
+    """Return the points of a line: the lowest and the highest of each bin, in their order, or all if they are few.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.plots._thinning import thin
+    >>> x, y = thin(np.arange(9), np.array([0, 1, 0, 0, -5, 0, 0, 0, 7.0]), n_bins=2)
+    >>> x.tolist(), y.tolist()
+    ([0, 1, 4, 8], [0.0, 1.0, -5.0, 7.0])
+    """
+    if len(y) <= 2 * n_bins:
+        return x, y
+    starts = np.linspace(0, len(y), n_bins, endpoint=False).astype(int)
+    order = np.lexsort((y, np.repeat(np.arange(n_bins), np.diff([*starts, len(y)]))))
+    lowest, highest = order[starts], order[np.r_[starts[1:], len(y)] - 1]
+    kept = np.unique(np.concatenate([lowest, highest]))
+    return x[kept], y[kept]
+
+
+def interactive_bins(n_lines: int) -> int:
+    """Return the number of bins per line of an interactive figure."""
+    return max(1, INTERACTIVE_POINTS // (2 * n_lines))
+
+
+def sample(distances: Float64Array, most: int = MOST_POINTS) -> NDArray[np.intp]:
+    """Return which points to draw, in order: all, or a random sample and the few that are farthest out."""
+    n = len(distances)
+    if n <= most:
+        return np.arange(n)
+    n_far = most // 200
+    order = np.argpartition(distances, n - n_far)
+    far, others = order[n - n_far :], order[: n - n_far]
+    return np.sort(np.concatenate([far, np.random.default_rng(0).choice(others, most - n_far, replace=False)]))
+
+
+class KeptRows:
+    """The rows with the smallest keys, from blocks of any size.
+
+    With random keys these are a sample in which every row is equally likely.
+
+    Parameters
+    ----------
+    size : int
+        Number of rows to keep.
+
+    Attributes
+    ----------
+    columns : dict of str to ndarray
+        What is known of the rows, which are in the order in which they were added.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.plots._thinning import KeptRows
+    >>> kept = KeptRows(2)
+    >>> for block in ([3.0, 1.0], [0.5, 2.0]):
+    ...     kept.add(np.array(block), {"value": np.array(block)})
+    >>> kept.columns["value"]
+    array([1. , 0.5])
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.columns: dict[str, Array] = {}
+        self._keys = np.empty(0)
+
+    def add(self, keys: Float64Array, columns: Mapping[str, Array]) -> None:
+        """Add a block."""
+        keys = np.concatenate([self._keys, keys])
+        kept = np.sort(np.argsort(keys, kind="stable")[: self.size])
+        old, new = kept[kept < len(self._keys)], kept[kept >= len(self._keys)] - len(self._keys)
+        self.columns = {
+            name: np.concatenate([self.columns[name][old], column[new]]) if self.columns else column[new]
+            for name, column in columns.items()
+        }
+        self._keys = keys[kept]

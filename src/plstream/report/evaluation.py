@@ -1,0 +1,241 @@
+"""EvaluationResult: a model's results on data, from one read of it, in memory independent of the number of rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_consistent_length
+
+from .._core.labels import as_target, holds_labels
+from .._core.metrics import Metrics, metrics_for
+from .._core.progress import track
+from .._core.tiles import default_block_rows
+from .._core.types import Array, Float64Array, Rows
+from .._core.validation import validate_rows
+from ..data import DataError, Source
+from ..rows import require_alone, validate_source
+from ..monitoring import Monitor
+from ..plots._thinning import KeptRows
+from ..states import Gram, Moments
+
+# Components whose scores are drawn.
+N_COMPONENTS = 4
+# Rows that are drawn, and unusual rows that are named with the features at fault.
+_N_DRAWN, _N_NAMED, _N_CAUSES = 2000, 10, 3
+
+
+@dataclass
+class EvaluationResult:
+    """Results of a model on data.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data.
+    target_names : list of str, or None
+        Names of its targets.
+    monitor : Monitor or None
+        What T2, Q and their limits are from.
+    no_monitor : str
+        Why there is none.
+    has_labels : bool
+        Whether y holds labels.
+    n_rows : int
+        Number of rows.
+    metrics : Metrics or None
+        Metrics of the predictions, if there are predictions and y.
+    metrics_beyond, metrics_within : Metrics or None
+        The same of the rows beyond a limit of T2 or Q, and of the others, if there are any.
+    moments : Gram
+        Means and covariances of the scores.
+    features : Moments
+        Means and variances of the features.
+    n_t2_alarms, n_q_alarms, n_alarms : int
+        Number of rows beyond the limit of T2, of Q, and of either.
+    sample : dict of str to ndarray
+        A random sample of rows: their number ``row``, ``scores``, and if known ``y``, ``predicted``, ``t2`` and ``q``.
+    unusual : dict of str to ndarray
+        The rows farthest beyond the limits of T2 and Q, the farthest first: as in the sample, with ``excess``, the
+        larger of T2 and Q relative to its limit, and the features ``X``.
+    causes : list
+        For each of these, the features with the largest contributions to T2 or Q, and their shares.
+    """
+
+    name: str
+    target_names: list[str] | None
+    monitor: Monitor | None = None
+    no_monitor: str = ""
+    has_labels: bool = False
+    n_rows: int = 0
+    metrics: Metrics | None = None
+    metrics_beyond: Metrics | None = None
+    metrics_within: Metrics | None = None
+    moments: Gram = field(default_factory=lambda: Gram(0, 0))
+    features: Moments = field(default_factory=lambda: Moments(0, 0))
+    n_t2_alarms: int = 0
+    n_q_alarms: int = 0
+    n_alarms: int = 0
+    sample: dict[str, Array] = field(default_factory=dict)
+    unusual: dict[str, Array] = field(default_factory=dict)
+    causes: list[list[tuple[int, float]]] = field(default_factory=list)
+
+
+def evaluate(model: Any, X: Any, y: Any = None) -> EvaluationResult:
+    """Return the results of a model on data, which is read once, or twice if limits of T2 and Q come from it.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model with scores.
+    X : array-like or sparse matrix of shape (n_samples, n_features), or source
+        The rows.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+        The true target, if known. None if X is a source, which has it.
+
+    Returns
+    -------
+    result : EvaluationResult
+    """
+    if isinstance(X, Source):
+        require_alone(y)
+        validate_source(model, X, reset=False)
+        rows, target = X, None
+        result = EvaluationResult(X.name, X.target_names)
+    else:
+        rows = validate_rows(model, X, reset=False)
+        target = None if y is None else as_target(y, type(model).__name__)
+        if target is not None:
+            check_consistent_length(rows, target)
+        result = EvaluationResult("the data given", _names_of(y))
+    drawn, named = KeptRows(_N_DRAWN), KeptRows(_N_NAMED)
+    # The keys of rows do not depend on where blocks end.
+    random = np.random.default_rng(0)
+    first_row = getattr(X, "first_row", 0)
+    with warnings.catch_warnings():
+        # Names of features are checked by now.
+        warnings.simplefilter("ignore")
+        result.monitor, result.no_monitor = _monitor(model, rows)
+        for block, block_y in _blocks(rows, target):
+            columns = {"row": first_row + result.n_rows + np.arange(block.shape[0])}
+            columns |= _add(result, model, block, block_y)
+            drawn.add(random.random(block.shape[0]), columns)
+            if result.monitor is not None:
+                excess = np.maximum(*_relative(columns, result.monitor))
+                most = np.argsort(-excess, kind="stable")[:_N_NAMED]
+                columns = {name: column[most] for name, column in columns.items()}
+                named.add(-excess[most], columns | {"excess": excess[most], "X": _dense(block[most])})
+        if not result.n_rows:
+            raise DataError(f"{result.name} has no rows.")
+        result.sample = drawn.columns
+        if result.monitor is not None:
+            order = np.argsort(-named.columns["excess"], kind="stable")
+            result.unusual = {name: column[order] for name, column in named.columns.items()}
+            result.causes = _causes(result.monitor, result.unusual)
+    return result
+
+
+def _names_of(y: Any) -> list[str] | None:
+    """Return the names of the columns of a frame, or of a series."""
+    names = [y.name] if getattr(y, "ndim", 0) == 1 and getattr(y, "name", None) is not None else None
+    columns = getattr(y, "columns", names)
+    return None if columns is None else [str(name) for name in columns]
+
+
+def _blocks(rows: Any, target: Array | None) -> Iterator[tuple[Rows, Array | None]]:
+    if isinstance(rows, Source):
+        with closing(rows.blocks()) as blocks:  # type: ignore[type-var]
+            yield from track(blocks, "one read", rows.n_rows, lambda block: len(block[0]))
+        return
+    step = default_block_rows(rows)
+    for start in range(0, rows.shape[0], step):
+        part = slice(start, start + step)
+        yield rows[part], None if target is None else target[part]
+
+
+def _monitor(model: Any, rows: Any) -> tuple[Monitor | None, str]:
+    """Return a monitor with limits from the model, or else from these rows; or the reason why there is none."""
+    try:
+        monitor = Monitor(model)
+    except TypeError:
+        return None, f"T2 and Q are not known for {type(model).__name__}."
+    try:
+        _ = monitor.t2_limit_
+    except ValueError:
+        if isinstance(rows, Source) and not rows.rereadable:
+            return None, "The model has kept no state that tells what is normal, and the data can be read only once."
+        try:
+            _ = monitor.partial_fit(rows).t2_limit_, monitor.q_limit_
+        except ValueError as error:
+            return None, str(error)
+    return monitor, ""
+
+
+def _add(result: EvaluationResult, model: Any, X: Rows, y: Array | None) -> dict[str, Array]:
+    """Add a block, and return what is known of its rows."""
+    n = X.shape[0]
+    scores = np.asarray(model.transform(X), dtype=np.float64)[:, :N_COMPONENTS]
+    if not result.n_rows:
+        result.moments, result.features = Gram(scores.shape[1], 0), Moments(X.shape[1], 0)
+    result.n_rows += n
+    result.moments.update(scores, np.empty((n, 0)))
+    result.features.update(X, np.empty((n, 0)))
+    columns: dict[str, Array] = {"scores": scores}
+    predicted = model.predict(X) if hasattr(model, "predict") else None
+    if predicted is not None:
+        columns["predicted"] = predicted
+    if y is not None:
+        columns["y"] = y
+        result.has_labels = hasattr(model, "classes_") or (predicted is None and holds_labels(y))
+    if predicted is not None and y is not None:
+        result.metrics = _added(result.metrics, model, y, predicted)
+    if result.monitor is not None:
+        checked = result.monitor.check(X)
+        columns |= {"t2": checked.t2, "q": checked.q}
+        result.n_t2_alarms += int(checked.t2_alarm.sum())
+        result.n_q_alarms += int(checked.q_alarm.sum())
+        result.n_alarms += int(checked.alarm.sum())
+        if predicted is not None and y is not None:
+            beyond, within = checked.alarm, ~checked.alarm
+            result.metrics_beyond = _added(result.metrics_beyond, model, y[beyond], predicted[beyond])
+            result.metrics_within = _added(result.metrics_within, model, y[within], predicted[within])
+    return columns
+
+
+def _added(metrics: Metrics | None, model: Any, y: Array, predicted: Array) -> Metrics | None:
+    """Return metrics with some rows more; None as long as there are none."""
+    if not len(y):
+        return metrics
+    metrics = metrics_for(model, y) if metrics is None else metrics
+    metrics.add(y, predicted)
+    return metrics
+
+
+def _causes(monitor: Monitor, rows: dict[str, Array]) -> list[list[tuple[int, float]]]:
+    t2, q = _relative(rows, monitor)
+    causes = []
+    for X, is_q in zip(rows["X"], q >= t2, strict=True):
+        parts = monitor.contributions(X[None], "q" if is_q else "t2")[0]
+        most = np.argsort(-parts, kind="stable")[:_N_CAUSES]
+        # Parts of T2 may be negative, and then the others sum to more than it.
+        total = np.abs(parts).sum()
+        causes.append([(int(k), float(parts[k] / total)) for k in most if parts[k] > 0])
+    return causes
+
+
+def _relative(rows: dict[str, Array], monitor: Monitor) -> tuple[Float64Array, Float64Array]:
+    """Return T2 and Q relative to their limits, of which those of rows that leave nothing to chance are zero."""
+    t2, q = (
+        rows[name] / limit if limit > 0 else np.where(rows[name] > 0, np.inf, 0.0)
+        for name, limit in (("t2", monitor.t2_limit_), ("q", monitor.q_limit_))
+    )
+    return t2, q
+
+
+def _dense(rows: Rows) -> Float64Array:
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)

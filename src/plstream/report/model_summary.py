@@ -1,0 +1,119 @@
+"""ModelSummary: what a fitted model has, under the same names for all kinds of models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._core.types import Array, Float64Array
+from ..monitoring.names import feature_names
+from ..monitoring.pipelines import last_step
+from ..plots.features import response_names, weights_of
+
+
+def counted(n: int, thing: str) -> str:
+    """Return a number of things, in words that agree.
+
+    Examples
+    --------
+    >>> from plstream.report.model_summary import counted
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
+class ModelSummary:
+    """What a fitted model has; None for what its kind of model lacks.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model of this package, or a pipeline that ends with one.
+
+    Attributes
+    ----------
+    given, model : object
+        The model as it was given, and the last step if that is a pipeline.
+    kind : str
+        Name of its class.
+    before : tuple of str
+        Names of the steps before it, in a pipeline.
+    feature_names : tuple of str
+        Names of the features.
+    n_rows : int or None
+        Number of training samples.
+    n_components, n_asked : int or None
+        Number of components that it has, and that were asked for.
+    weights, loadings : ndarray of shape (n_features, n_components), or None
+        Weights (or directions of another kind), and loadings of X.
+    coefficients : ndarray of shape (n_responses, n_features), or None
+        Coefficients.
+    scale : ndarray of shape (n_features,), or None
+        What features are divided by.
+    importance : ndarray of shape (n_features,), or None
+        VIP, or the scores by which a selector ranks features.
+    kept : ndarray of shape (n_features,), or None
+        Which features a selector keeps.
+    classes : ndarray, or None
+        Labels that it predicts.
+    """
+
+    def __init__(self, model: Any) -> None:
+        last, _ = last_step(model)
+        is_ours = any(kind.__module__.startswith("plstream.") for kind in type(last).__mro__)
+        if not (is_ours and hasattr(last, "get_params")):
+            inside = next((name for name in ("best_estimator_", "estimator_", "model") if hasattr(last, name)), None)
+            instead = f": pass its {inside}" if inside else ""
+            raise TypeError(f"A report is of a fitted model of plstream, not of {type(last).__name__}{instead}.")
+        check_is_fitted(last)
+        steps = [step for _, step in model.steps[:-1]] if last is not model else []
+        self.before = tuple(type(step).__name__ for step in steps if hasattr(step, "transform"))
+        self.feature_names = tuple(map(str, feature_names(model)))
+        self.given, self.model = model, last
+        self.kind = type(last).__name__
+        self.n_rows: int | None = getattr(last, "n_samples_seen_", None)
+        self.weights = weights_of(last)
+        self.loadings = self._first_of("x_loadings_")
+        self.coefficients = self._first_of("coef_")
+        self.scale = self._first_of("x_scale_")
+        self.importance = self._first_of("vip_", "scores_")
+        self.kept = self._first_of("support_")
+        self.classes = self._first_of("classes_")
+        self.n_components: int | None = getattr(last, "n_components_", None)
+        self.n_asked = self.n_components if self.weights is None else self.weights.shape[1]
+
+    def _first_of(self, *names: str) -> Array | None:
+        return next((np.asarray(getattr(self.model, name)) for name in names if hasattr(self.model, name)), None)
+
+    @property
+    def is_selector(self) -> bool:
+        """Whether it selects features, and has no scores of rows."""
+        return self.kept is not None
+
+    @property
+    def importance_name(self) -> str:
+        """What the importance is called."""
+        return "VIP" if hasattr(self.model, "vip_") or self.kind == "VIPSelector" else "Score"
+
+    def responses(self, target_names: list[str] | None = None) -> list[str]:
+        """Return names of what is predicted, one per row of the coefficients."""
+        return response_names(self.model, 1 if self.coefficients is None else len(self.coefficients), target_names)
+
+    @property
+    def is_used(self) -> Array | None:
+        """Which features have weights that are not zero; None if it has no weights."""
+        return None if self.weights is None else np.asarray(self.weights.any(axis=1))
+
+    @property
+    def strength(self) -> Float64Array:
+        """What features are ranked by: their importance, else their largest coefficient, scaled, or weight."""
+        if self.importance is not None:
+            return np.asarray(self.importance, dtype=np.float64)
+        if self.coefficients is not None:
+            scaled = self.coefficients if self.scale is None else self.coefficients * self.scale
+            return np.asarray(np.abs(scaled).max(axis=0))
+        weights = np.zeros((len(self.feature_names), 1)) if self.weights is None else self.weights
+        return np.asarray(np.abs(weights).max(axis=1))
