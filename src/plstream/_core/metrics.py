@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .types import Array, Float64Array
-
-
-class Metrics(Protocol):
-    """What `RegressionMetrics` and `ClassificationMetrics` share."""
-
-    n_rows: int
-
-    def add(self, y: Array, predicted: Array) -> None:
-        """Add a block of true and predicted values or labels."""
-
-    def error(self) -> float:
-        """Return one number for all targets: the share of wrong labels, or the error relative to that of the mean."""
-
-    def table(self, names: list[str]) -> list[dict[str, Any]]:
-        """Return the rows to print for targets of these names."""
 
 
 def metrics_for(model: Any, y: Array) -> Metrics:
@@ -151,6 +136,9 @@ class RegressionMetrics:
             {"target": name, "rows": self.n_rows, "r2": float(r2), "rmse": float(error)}
             for name, r2, error in zip(names, self.r2, self.rmse, strict=True)
         ]
+
+
+Metrics: TypeAlias = ClassificationMetrics | RegressionMetrics
 
 
 def columns_of(y: Array) -> Float64Array:

@@ -91,7 +91,7 @@ def markers(x: Array, y: Array, rows: Array, hover: str, name: object, marker: M
         "y": numbers(y),
         "customdata": rows.tolist(),
         "hovertemplate": f"row %{{customdata}}<br>{hover}<extra></extra>",
-        "marker": {"size": 6, "opacity": 0.8, **marker},
+        "marker": {"size": 6, "opacity": 0.9, **marker},
     }
 
 

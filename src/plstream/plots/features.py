@@ -108,6 +108,11 @@ class FeatureDisplay(Display):
         return figure(self.axis or "Number of the feature", self.ylabel, data, xaxis=direction)
 
     @property
+    def is_thinned(self) -> bool:
+        """Whether Plotly's figure has the extremes of bins instead of all features."""
+        return len(self.feature_names) > 2 * interactive_bins(len(self.values))
+
+    @property
     def _has_bars(self) -> bool:
         return not self.axis and len(self.feature_names) <= _MOST_BARS
 

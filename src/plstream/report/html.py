@@ -11,7 +11,7 @@ import json
 import os
 import re
 from base64 import b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -43,11 +43,11 @@ class Section:
     All methods return the section, so that calls can be chained.
     """
 
-    def __init__(self, title: str, level: int, ids: set[str]) -> None:
+    def __init__(self, title: str, level: int, ids: set[str], *, folded: bool = False) -> None:
         self.title = title
         self.parts: list[Section] = []
         self.id = _new_id(title, ids)
-        self._level, self._ids, self._plotted = level, ids, False
+        self._level, self._ids, self._folded, self._plotted = level, ids, folded, False
         self._blocks: list[str | Section] = []
 
     def part(self, title: str) -> Section:
@@ -59,7 +59,7 @@ class Section:
 
     def folded(self, title: str) -> Section:
         """Begin a section that is shown on request, and return it."""
-        new = _Folded(title, self._level, self._ids)
+        new = Section(title, self._level, self._ids, folded=True)
         self._blocks.append(new)
         return new
 
@@ -152,25 +152,16 @@ class Section:
 
     def html(self) -> str:
         """Return the section as HTML."""
-        level = self._level
-        heading = f"<h{level} id='{self.id}'>{escape(self.title)}</h{level}>"
-        return "\n".join([f"<section aria-labelledby='{self.id}'>", heading, *self._inside(), "</section>"])
-
-    def _inside(self) -> Iterator[str]:
-        return (block.html() if isinstance(block, Section) else block for block in self._blocks)
+        blocks = (block.html() if isinstance(block, Section) else block for block in self._blocks)
+        if self._folded:
+            summary = f"<summary id='{self.id}'>{escape(self.title)}</summary>"
+            return "\n".join(["<details>", summary, *blocks, "</details>"])
+        heading = f"<h{self._level} id='{self.id}'>{escape(self.title)}</h{self._level}>"
+        return "\n".join([f"<section aria-labelledby='{self.id}'>", heading, *blocks, "</section>"])
 
     def _add(self, *blocks: str) -> Section:
         self._blocks += blocks
         return self
-
-
-class _Folded(Section):
-    """A section that is shown on request."""
-
-    def html(self) -> str:
-        """Return the section as HTML."""
-        summary = f"<summary id='{self.id}'>{escape(self.title)}</summary>"
-        return "\n".join(["<details>", summary, *self._inside(), "</details>"])
 
 
 class Page(Section):
@@ -290,25 +281,9 @@ def _choice(names: Collection[str], name: str) -> str:
 
 
 def inline_svg(svg: str, name: str, description: str) -> str:
-    """Return a figure as part of a page: with names of its own, colours that follow the page, and as wide as there is.
+    """Return an SVG figure as part of a page, with colours that follow the page, and at most as wide as the page.
 
-    Parameters
-    ----------
-    svg : str
-        A file of SVG.
-    name : str
-        Goes before all its ids, so that those of other figures are different.
-    description : str
-        What can be seen.
-
-    Returns
-    -------
-    html : str
-
-    Raises
-    ------
-    ValueError
-        If there is anything but shapes and text in it.
+    The name is the prefix of all its ids. Raises ValueError if there is anything but shapes and text in it.
     """
     # Not from strangers, and a parser that knows no external entities.
     root = ET.fromstring(svg)  # noqa: S314

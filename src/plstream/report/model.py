@@ -9,7 +9,7 @@ import numpy as np
 
 import plstream
 
-from .._core.metrics import ClassificationMetrics, Metrics, RegressionMetrics
+from .._core.metrics import ClassificationMetrics, Metrics
 from .._core.types import Array
 from ..data.columns import listed
 from ..monitoring.pipelines import last_step
@@ -24,8 +24,7 @@ from ..plots import (
     VIPDisplay,
 )
 from ..plots._plotly import PlotlyFigure, figure, numbers, plain, tick_labels
-from ..plots._thinning import interactive_bins
-from ..plots.features import MOST_LINES
+from ..plots.features import MOST_LINES, FeatureDisplay
 from ..plots.scores import component_labels
 from .diagnostics import Diagnostic, diagnose
 from .evaluation import N_COMPONENTS, EvaluationResult, evaluate
@@ -153,7 +152,6 @@ def _in_words(metrics: Metrics, responses: list[str]) -> str:
             f"{metrics.n_right / metrics.n_rows:.1%} of its labels are right, where the most common label would be "
             f"right for {most / metrics.n_rows:.1%}."
         )
-    assert isinstance(metrics, RegressionMetrics)
     parts = [
         f"{name} with an RMSE of {rmse:.4g}, where the mean would have {other:.4g}"
         + (f" (R2 {r2:.4f})" if metrics.n_rows > 1 else "")
@@ -182,10 +180,10 @@ def _facts(page: Page, summary: ModelSummary, result: EvaluationResult | None) -
 
 def _predictions(section: Section, summary: ModelSummary, result: EvaluationResult, responses: list[str]) -> None:
     metrics = result.metrics
+    assert metrics is not None
     if isinstance(metrics, ClassificationMetrics):
         _label_predictions(section, summary, metrics)
         return
-    assert isinstance(metrics, RegressionMetrics)
     columns = metrics.r2, metrics.rmse, metrics.bias, metrics.rmse_of_mean
     rows = [
         [name, f"{r2:.4f}" if metrics.n_rows > 1 else _NOTHING, *(f"{value:.4g}" for value in values)]
@@ -413,67 +411,61 @@ def _unusual(section: Section, result: EvaluationResult, names: tuple[str, ...])
 
 
 def _features(section: Section, summary: ModelSummary, responses: list[str]) -> None:
-    n, given = len(summary.feature_names), summary.given
+    n = f"all {len(summary.feature_names):,} features"
     if summary.importance is not None:
-        _importance(section, summary)
+        name = summary.importance_name
+        vip = VIPDisplay(summary.importance, summary.feature_names, name=name, kept=summary.kept)
+        caption = "What the selector ranks features by: the larger, the better."
+        if name == "VIP":
+            above = int(np.count_nonzero(summary.importance > 1))
+            caption = (
+                f"Importance (VIP): its squares are one on average, and {above:,} of {len(summary.feature_names):,} "
+                "features are above one. These matter most for the target."
+            )
+        figure = vip.plotly(threshold=1.0 if name == "VIP" else None)
+        section.plot({name: figure}, f"{name} of {n}.", caption + _thinned(vip))
     _top(section, summary, responses)
     if summary.coefficients is not None:
         kinds: dict[str, bool | str] = {"Coefficients": False}
         if summary.scale is not None and not np.all(summary.scale == 1):
             kinds = {"Coefficients of scaled features": "features", **kinds}
-        figures = {
-            name: CoefficientsDisplay.from_estimator(given, targets=responses, scaled=scaled, draw=False).plotly()
+        coefficients = {
+            name: CoefficientsDisplay.from_estimator(summary.given, targets=responses, scaled=scaled, draw=False)
             for name, scaled in kinds.items()
         }
         section.plot(
-            figures,
-            f"Coefficients of all {n:,} features, one line for each of {listed(responses)}.",
+            {name: display.plotly() for name, display in coefficients.items()},
+            f"Coefficients of {n}, one line for each of {listed(responses)}.",
             "Coefficients: what a prediction changes by when a feature changes by one (scaled: by its standard "
             "deviation) and no other does. Smooth lines with few peaks speak of chemistry or physics, a jagged line of "
-            f"noise and of too many components.{_thinned(n, min(len(responses), MOST_LINES))}",
+            f"noise and of too many components.{_thinned(coefficients['Coefficients'])}",
         )
     meanings = {
-        "loadings": "Loadings are what a component looks like in the features.",
-        "weights": "Weights are what a component looks for in the features.",
+        "Loadings": "Loadings are what a component looks like in the features.",
+        "Weights": "Weights are what a component looks for in the features.",
     }
-    matrices = {"loadings": summary.loadings, "weights": summary.weights}
-    shapes = {kind: matrix.shape[1] for kind, matrix in matrices.items() if matrix is not None}
-    if shapes:
-        n_lines = min(next(iter(shapes.values())), MOST_LINES)
-        components = range(1, n_lines + 1)
-        figures = {
-            kind.capitalize(): LoadingsDisplay.from_estimator(
-                given, kind=kind, components=components, draw=False
-            ).plotly()
-            for kind in shapes
-        }
+    directions = {
+        kind: LoadingsDisplay.from_estimator(
+            summary.given,
+            kind=kind.lower(),
+            components=range(1, min(matrix.shape[1], MOST_LINES) + 1),
+            draw=False,
+        )
+        for kind, matrix in (("Loadings", summary.loadings), ("Weights", summary.weights))
+        if matrix is not None
+    }
+    if directions:
         section.plot(
-            figures,
-            f"{' and '.join(figures)} of all {n:,} features, one line per component.",
-            f"{' '.join(meanings[kind] for kind in shapes)} Click on a name above the figure to hide or show a line."
-            f"{_thinned(n, n_lines)}",
+            {name: display.plotly() for name, display in directions.items()},
+            f"{' and '.join(directions)} of {n}, one line per component.",
+            f"{' '.join(meanings[name] for name in directions)} Click on a name above the figure to hide or show a "
+            f"line.{_thinned(next(iter(directions.values())))}",
         )
 
 
-def _importance(section: Section, summary: ModelSummary) -> None:
-    assert summary.importance is not None
-    n, name = len(summary.feature_names), summary.importance_name
-    display = VIPDisplay(summary.importance, summary.feature_names, name=name, kept=summary.kept)
-    if name == "VIP":
-        above = int(np.count_nonzero(summary.importance > 1))
-        caption = (
-            f"Importance (VIP): its squares are one on average, and {above:,} of {n:,} features are above one. These "
-            "matter most for the target."
-        )
-    else:
-        caption = "What the selector ranks features by: the larger, the better."
-    figure = display.plotly(threshold=1.0 if name == "VIP" else None)
-    section.plot({name: figure}, f"{name} of all {n:,} features.", caption + _thinned(n, 1))
-
-
-def _thinned(n_features: int, n_lines: int) -> str:
+def _thinned(display: FeatureDisplay) -> str:
     words = " Of so many features, the largest and the smallest value of every stretch are drawn."
-    return words if n_features > 2 * interactive_bins(n_lines) else ""
+    return words if display.is_thinned else ""
 
 
 def _top(section: Section, summary: ModelSummary, responses: list[str]) -> None:
