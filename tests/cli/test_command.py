@@ -59,6 +59,20 @@ def test_help_is_quick():
     assert result.stderr.strip() == ""
 
 
+def test_commands_load_neither_plots_nor_reports(folder):
+    code = (
+        "import sys\n"
+        "from plstream.cli import main\n"
+        "assert main(['fit', 'data.csv', '--target', 'y', '--exclude', 'kind', '-o', 'light.plstream']) == 0\n"
+        "assert main(['evaluate', 'light.plstream', 'data.csv', '--target', 'y']) == 0\n"
+        "print([name for name in sys.modules if name.startswith(('plstream.plots', 'plstream.report', 'matplotlib'))])"
+    )
+    result = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=folder
+    )
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
 def test_without_the_extra():
     code = "import sys; sys.modules['typer'] = None; from plstream.cli import main; sys.exit(main([]))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
