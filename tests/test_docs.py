@@ -119,7 +119,7 @@ COMPARED = {"classification": 9, "monitoring": 2}
 PREPARED = {"data": data, "models": models, "report": report, "selection": selection}
 NEEDED = {
     "distributed": ["dask"],
-    "pictures": ["pandas", "matplotlib"],
+    "plots": ["pandas", "matplotlib"],
     "report": ["pandas", "plotly"],
     "spectra": ["pandas", "matplotlib", "plotly"],
 }

@@ -9,7 +9,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SMALL = {"out_of_core.py": ["--mebibytes", "160"], "select_features.py": ["--keep", "0.2"]}
 
-NEEDED = {"on_dask.py": "dask", "pictures.py": "matplotlib"}
+NEEDED = {"on_dask.py": "dask", "plots.py": "matplotlib"}
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))

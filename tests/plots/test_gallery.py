@@ -1,4 +1,4 @@
-"""The pages on pictures and monitoring: their code runs, and every picture is there."""
+"""The guides on plots and monitoring: their code runs, and every plot is there."""
 
 import re
 import runpy
@@ -13,18 +13,18 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_the_gallery_can_be_drawn():
     pytest.importorskip("pandas", reason="the gallery has names of features")
     pytest.importorskip("plotly", reason="a walk-through ends with a report")
-    matplotlib = pytest.importorskip("matplotlib", reason="pictures need plstream[plot]")
+    matplotlib = pytest.importorskip("matplotlib", reason="plots need plstream[plot]")
     matplotlib.use("Agg")
-    script = runpy.run_path(str(DOCS / "draw_pictures.py"))
-    figures = dict(script["pictures"]())
+    script = runpy.run_path(str(DOCS / "draw_plots.py"))
+    figures = dict(script["plots"]())
     assert len(figures) == 15
     for file, figure in figures.items():
         figure.canvas.draw()
         assert 5_000 < (DOCS / file).stat().st_size < 60_000
-    assert {Path(file).name for file in figures} == {path.name for path in (DOCS / "pictures").iterdir()}
+    assert {Path(file).name for file in figures} == {path.name for path in (DOCS / "plots").iterdir()}
 
 
-def test_the_page_on_monitoring_runs():
+def test_the_guide_on_monitoring_runs():
     names = {}
     for code in re.findall(r"```python\n(.*?)```", (DOCS / "monitoring.md").read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(code, "monitoring.md", "exec"), names)  # noqa: S102

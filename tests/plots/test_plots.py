@@ -1,4 +1,4 @@
-"""Pictures: artists have the numbers of the model, labels are bounded, and what is thinned out keeps its extremes."""
+"""Plots: artists have the numbers of the model, labels are bounded, and what is thinned out keeps its extremes."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ from plstream.plots.scores import are_values, groups_of
 
 from ..oracles import regression_data
 
-matplotlib = pytest.importorskip("matplotlib", reason="pictures need plstream[plot]")
+matplotlib = pytest.importorskip("matplotlib", reason="plots need plstream[plot]")
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 

@@ -1,4 +1,4 @@
-"""``plstream report``: a page about a model, and about what it makes of data."""
+"""``plstream report``: an HTML report about a model, and about its results on data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def report(
     model: Model,
     data: Annotated[
         str | None,
-        typer.Argument(metavar="[DATA]", help="Rows to try the model on, best such that it has not learnt from."),
+        typer.Argument(metavar="[DATA]", help="Rows to evaluate the model on, best such that it was not fitted to."),
     ] = None,
     target: Target = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write, .html.")] = Path(
@@ -27,9 +27,9 @@ def report(
     delimiter: Delimiter = None,
     force: Force = False,
 ) -> None:
-    """Write a page about a model: what it is, how well it does, what it looks at, and what to be careful about.
+    """Write an HTML report about a model: what it is, how well it predicts, what matters, what to be careful about.
 
-    The page is one file that needs no network. Data is read block by block; of many rows a sample is drawn.
+    The report is one file that needs no network. Data is read block by block; of many rows a sample is drawn.
 
     \b
     plstream report model.plstream -o report.html
@@ -68,4 +68,4 @@ def report(
             page = model_report(loaded, source, title=model.name)
     page.write(output, overwrite=force)
     if is_shown():
-        tell(f"{output}: a page about {model}, to open in a browser")
+        tell(f"{output}: a report about {model}, to open in a browser")

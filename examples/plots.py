@@ -1,8 +1,8 @@
-"""Draw what a model is about: scores, importances, explained variance and predictions, side by side in one file.
+"""Draw what a model has learnt: scores, importances, explained variance and predictions, side by side in one file.
 
 The wines come with scikit-learn: 13 measurements, and the alcohol is predicted from the other 12.
 
-Run as ``python examples/pictures.py [-o wine.png]``. It needs ``pip install 'plstream[plot]'``; without ``-o`` the file
+Run as ``python examples/plots.py [-o wine.png]``. It needs ``pip install 'plstream[plot]'``; without ``-o`` the file
 is made and thrown away.
 """
 
@@ -36,7 +36,7 @@ def draw(file: Path) -> None:
     PredictionDisplay.from_estimator(model, others[test], alcohol[test], name="alcohol, %", ax=predictions)
     figure.tight_layout()
     figure.savefig(file)
-    print(f"{file.name}: four pictures, {file.stat().st_size / 1000:.0f} kB")
+    print(f"{file.name}: four plots, {file.stat().st_size / 1000:.0f} kB")
 
 
 def main() -> None:
