@@ -43,7 +43,7 @@ def report(
     from .progress import is_shown, shown
 
     if str(output) == STANDARD_OUTPUT:
-        raise ValueError("A page is a file: name it with --output, such as report.html.")
+        raise ValueError("A report is a file: name it with --output, such as report.html.")
     require_free(output, force=force, endings=(".html", ".htm"))
     # Before any work.
     scripts()

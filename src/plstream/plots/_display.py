@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from .._core.errors import needed
 from .palette import FAINT, GRID, INK, PAPER
 
 if TYPE_CHECKING:
@@ -40,19 +41,12 @@ class Display:
     def _begin(self, ax: Any, size: tuple[float, float] | None = None) -> Axes:
         """Return the given axes, or new ones, with the common look."""
         if ax is None:
-            figure, ax = _plt().subplots(figsize=size or self.size, layout="constrained", facecolor=PAPER)
+            plt = needed("matplotlib.pyplot", "A plot", "plot")
+            figure, ax = plt.subplots(figsize=size or self.size, layout="constrained", facecolor=PAPER)
             figure.get_layout_engine().set(w_pad=0.09, h_pad=0.09)
         self.ax_, self.figure_ = ax, ax.figure
         dress(ax)
         return self.ax_
-
-
-def _plt() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("Pictures need matplotlib, which is not installed: pip install 'plstream[plot]'.") from None
-    return plt
 
 
 def ink(ax: Axes) -> str:

@@ -19,9 +19,9 @@ from .._core.tiles import default_block_rows
 from .._core.types import Array, Float64Array, Rows
 from .._core.validation import validate_rows
 from ..data import DataError, Source
-from ..rows import require_alone, validate_source
 from ..monitoring import Monitor
 from ..plots._thinning import KeptRows
+from ..rows import require_alone, validate_source
 from ..states import Gram, Moments
 
 # Components whose scores are drawn.

@@ -256,7 +256,7 @@ def scripts() -> tuple[str, ...]:
     ImportError
         If Plotly is not installed.
     """
-    library = import_optional("plotly.offline", "A page with interactive figures", "report").get_plotlyjs()
+    library = import_optional("plotly.offline", "An HTML report with interactive plots", "report").get_plotlyjs()
     texts = library, _file("drawing.js")
     # Line ends as browsers read them, because they compare hashes.
     return tuple(text.replace("\r\n", "\n").replace("</script", "<\\/script") for text in texts)

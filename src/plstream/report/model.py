@@ -112,7 +112,7 @@ def _what(summary: ModelSummary) -> str:
     if summary.kept is not None:
         return f"A {summary.kind}, which keeps {int(summary.kept.sum()):,} of {m}."
     text = f"A model of {counted(summary.n_components or 0, 'component')} and {m}"
-    text += f", made from {counted(summary.n_rows or 0, 'row')} by {summary.kind}"
+    text += f", fitted to {counted(summary.n_rows or 0, 'row')} by {summary.kind}"
     text += f" (solver {summary.model.solver_!r})" if hasattr(summary.model, "solver_") else ""
     text += f", after {', '.join(summary.before)}" if summary.before else ""
     if summary.classes is not None:
@@ -124,19 +124,19 @@ def _how_good(summary: ModelSummary, result: EvaluationResult | None, responses:
     model = summary.model
     if result is not None and result.metrics is not None:
         text = f"On {result.name}, {counted(result.n_rows, 'row')}, {_in_words(result.metrics, responses)}"
-        as_many = "It has learnt from as many rows, and if from these very ones, that flatters it."
-        others = "If it has learnt from any of these rows, that flatters it."
+        as_many = "It was fitted to as many rows: if these are the same ones, the result is optimistic."
+        others = "If it was fitted to any of these rows, the result is optimistic."
         return f"{text} {as_many if result.n_rows == summary.n_rows else others}"
     if hasattr(model, "best_score_"):
         share = f"{model.best_score_:.1%} of"
         does = f"predicts {share} the variance of rows held out"
-        does = does if summary.classes is None else f"is expected to tell {share} rows held out right"
+        does = does if summary.classes is None else f"is expected to classify {share} rows held out correctly"
         return f"In cross-validation it {does}."
     if hasattr(model, "y_explained_variance_ratio_"):
         share = model.y_explained_variance_ratio_.sum()
         return (
-            f"It explains {share:.1%} of the variance of the target in the rows it was made from. That flatters it: "
-            "how well it predicts others, only data that it has not learnt from can tell."
+            f"It explains {share:.1%} of the variance of the target in the training rows. This estimate is optimistic: "
+            "how well it predicts other rows, only data that it was not fitted to can tell."
         )
     if summary.is_selector:
         return "What the kept features are good for, only a model of them can tell."
@@ -172,7 +172,7 @@ def _facts(page: Page, summary: ModelSummary, result: EvaluationResult | None) -
     facts = {
         "Components": summary.n_components,
         "Features": len(summary.feature_names),
-        "Rows learnt": summary.n_rows,
+        "Training rows": summary.n_rows,
         "Rows of data": None if result is None else result.n_rows,
     }
     page.facts({name: f"{number:,}" for name, number in facts.items() if number is not None})
@@ -307,8 +307,8 @@ def _validation(section: Section, summary: ModelSummary) -> None:
     section.plot(
         {"Cross-validation": display.plotly()},
         f"Cross-validated score by the number of components, of which {display.chosen} were chosen.",
-        "Cross-validation: the score of rows that the model had not learnt, with standard errors. Take the first "
-        "number from which on it hardly gets better; where it falls, further components describe noise.",
+        "Cross-validation: the score of rows held out, with standard errors. Take the first number from which on it "
+        "hardly gets better; where it falls, further components describe noise.",
     )
     rmse = summary.model.cv_results_.get("mean_test_rmse")
     header, columns = ["Components", "Score"], [display.error]
@@ -322,7 +322,7 @@ def _validation(section: Section, summary: ModelSummary) -> None:
 
 def _explained_variance(section: Section, display: ExplainedVarianceDisplay) -> None:
     ratios = display.ratios
-    caption = "Explained variance in the rows that the model was made from."
+    caption = "Explained variance in the training rows."
     if len(ratios) > 1:
         caption += (
             " A component that explains much of X and little of y describes something that does not matter for the "
@@ -355,7 +355,7 @@ def _rows(section: Section, summary: ModelSummary, result: EvaluationResult, res
     display = MonitoringDisplay(t2, q, monitor.t2_limit_, monitor.q_limit_, level=monitor.level, rows=rows)
     own = (
         " The limits are from these very rows, because the model keeps none of its own: fit it with solver='gram' to "
-        "have them from the rows it has learnt."
+        "have them from the training rows."
         if monitor.n_reference_rows_
         else ""
     )
