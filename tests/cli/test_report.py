@@ -75,7 +75,7 @@ def test_a_page_is_replaced_only_by_force(folder, done, refused):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-o", "-"], "is a file: name it"),
+        (["-o", "-"], "A report is a file: name it"),
         (["-o", "page.pdf"], "must end in .html"),
         (["-o", "nowhere/page.html"], "no folder"),
         (["--target", "y"], "--target is for data"),

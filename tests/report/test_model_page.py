@@ -148,7 +148,7 @@ def test_a_model_alone():
     model = make_model(3)
     page = model_report(model)
     assert f"It explains {model.y_explained_variance_ratio_.sum():.1%}" in page.lead[1]
-    assert re.search("flatters|optimistic", page.lead[1])
+    assert "This estimate is optimistic" in page.lead[1]
     assert [
         "2",
         *(
@@ -394,7 +394,7 @@ def test_a_cross_validated_model_of_labels_has_an_accuracy():
     X, y = load_iris(return_X_y=True)
     model = IncrementalPLSClassifierCV(4).fit(X, y)
     page = model_report(model)
-    assert re.search(f"expected to (tell|classify) {model.best_score_:.1%} of rows", page.lead[1])
+    assert f"expected to classify {model.best_score_:.1%} of rows" in page.lead[1]
     model = IncrementalPLSCV(4).fit(*make_data(m=4))
     assert "of the variance of rows held out" in model_report(model).lead[1]
     # There are no more to try.
