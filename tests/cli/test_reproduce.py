@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from plstream.experiments import datasets, runner, settings, timing
+from plstream.experiments import datasets, runner, settings
+from plstream.experiments.paper import timing
 
 from ..experiments.conftest import SMALL, make_task
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from plstream.experiments import runner
-from plstream.experiments.catalogue import EXPERIMENTS
+from plstream.experiments.paper import experiments
 from plstream.experiments.plan import make_plan
-from plstream.experiments.protocol import Setting
+from plstream.experiments.protocol import Trial
 from plstream.experiments.results import Results
 from plstream.experiments.settings import Settings
 from plstream.experiments.task import Task
@@ -29,21 +29,21 @@ def task(request):
     return make_task(request.param)
 
 
-def setting_of(task, method, split=0, settings=SMALL, seed=0):
-    return Setting(task, method, split, settings, seed)
+def trial_of(task, method, split=0, settings=SMALL, seed=0):
+    return Trial(task, method, split, settings, seed)
 
 
 @pytest.fixture(scope="session")
 def results(tmp_path_factory):
     """All experiments on two tasks, one of them as if it were in the paper."""
     patch = pytest.MonkeyPatch()
-    patch.setattr("plstream.experiments.timing.GROWTH", {"n": (20, 40), "m": (8, 16), "c": (1, 2)})
-    patch.setattr("plstream.experiments.timing._USUAL", {"n": 40, "m": 8, "c": 2})
+    patch.setattr("plstream.experiments.paper.timing.GROWTH", {"n": (20, 40), "m": (8, 16), "c": (1, 2)})
+    patch.setattr("plstream.experiments.paper.timing._USUAL", {"n": 40, "m": 8, "c": 2})
     tasks = [make_task(2, kind="verification", paper="LFW"), make_task(4)]
     found = Results(tmp_path_factory.mktemp("results"), 0, SMALL)
     for task in tasks:
         found.begin(task)
-    parts = make_plan(tasks, list(EXPERIMENTS.values()), methods=None, folds=2, settings=SMALL, seed=0, jobs=1)
-    runner.run(parts, found, settings=SMALL, seed=0)
+    parts = make_plan(tasks, list(experiments().values()), methods=None, folds=2, settings=SMALL, seed=0, jobs=1)
+    runner.run(parts, found)
     patch.undo()
     return found.data

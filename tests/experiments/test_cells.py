@@ -11,19 +11,19 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from plstream import CIPLS, SGDPLS, InfFS
-from plstream.experiments.catalogue import EXPERIMENTS
-from plstream.experiments.higher_order import largest_cosine, residuals
+from plstream.experiments.paper import experiments
+from plstream.experiments.paper.higher_order import largest_cosine, residuals
 from plstream.experiments.protocol import choose_components, hold_out
 from plstream.experiments.runner import compute
 from plstream.experiments.settings import Settings
 
-from .conftest import SMALL, make_task, setting_of
+from .conftest import SMALL, make_task, trial_of
 
-CELLS = [name for name, experiment in EXPERIMENTS.items() if experiment.cell]
+CELLS = [name for name, experiment in experiments().items() if experiment.cells]
 
 
 def cells_of(experiment, task, method, **options):
-    outcome = compute(experiment, setting_of(task, method, **options))
+    outcome = compute(experiment, trial_of(task, method, **options))
     assert outcome.why == ""
     return outcome.cells
 
@@ -90,8 +90,8 @@ def test_accuracy_of_several_classes_by_a_plain_loop():
 
 def test_of_equals_the_smallest_number_of_components_is_chosen(task, monkeypatch):
     monkeypatch.setattr("plstream.experiments.protocol.accuracy", lambda *_, **__: 0.5)
-    assert choose_components(setting_of(task, "cipls")) == (1, [0.5, 0.5, 0.5])
-    assert choose_components(setting_of(task, "cipls"), least=2) == (2, [None, 0.5, 0.5])
+    assert choose_components(trial_of(task, "cipls")) == (1, [0.5, 0.5, 0.5])
+    assert choose_components(trial_of(task, "cipls"), least=2) == (2, [None, 0.5, 0.5])
 
 
 def test_controls_of_higher_order_components():
@@ -134,15 +134,15 @@ def test_a_stream_ends_where_a_fit_to_all_rows_does(task):
 
 def test_a_stream_never_learns_a_row_twice(task, monkeypatch):
     learnt = []
-    setting = setting_of(task, "cipls")
-    choice = choose_components(setting)
-    monkeypatch.setattr("plstream.experiments.streaming.choose_components", lambda _: choice)
+    trial = trial_of(task, "cipls")
+    choice = choose_components(trial)
+    monkeypatch.setattr("plstream.experiments.paper.streaming.choose_components", lambda _: choice)
     partial_fit = CIPLS.partial_fit
     monkeypatch.setattr(
         CIPLS, "partial_fit", lambda self, X, y, classes: (learnt.append(X), partial_fit(self, X, y, classes=classes))
     )
-    EXPERIMENTS["streaming"].cell(setting)
-    np.testing.assert_array_equal(np.concatenate(learnt), task.X[setting.train])
+    experiments()["streaming"].cells(trial)
+    np.testing.assert_array_equal(np.concatenate(learnt), task.X[trial.train])
 
 
 def test_selection_by_a_plain_loop():
@@ -180,7 +180,7 @@ def poisoned(task, split):
 
 @pytest.mark.parametrize("name", CELLS)
 def test_nothing_is_learnt_from_test_rows(task, name):
-    experiment = EXPERIMENTS[name]
+    experiment = experiments()[name]
     learnt = {"n_components", "validation", "largest_cosine", "largest_correlation", "n_seen", "ranking", "n_kept"}
     changed = 0
     for method in experiment.methods:
@@ -196,9 +196,9 @@ def test_nothing_is_learnt_from_test_rows(task, name):
 
 @pytest.mark.parametrize("name", CELLS)
 def test_every_method_has_cells_or_a_reason(task, name):
-    experiment = EXPERIMENTS[name]
+    experiment = experiments()[name]
     for method in experiment.methods:
-        outcome = compute(name, setting_of(task, method))
+        outcome = compute(name, trial_of(task, method))
         assert outcome.cells or outcome.why or experiment.why_not(method, task)
         assert bool(outcome.why) <= bool(experiment.why_not(method, task))
         assert all(cell["method"] == method and cell["split"] == 0 for cell in outcome.cells)
@@ -209,7 +209,7 @@ def test_a_method_that_fails_is_a_result(task, monkeypatch):
         raise ValueError("Rows\nare wrong.")
 
     monkeypatch.setattr(CIPLS, "partial_fit", fails)
-    outcome = compute("accuracy", setting_of(task, "cipls", split=2))
+    outcome = compute("accuracy", trial_of(task, "cipls", split=2))
     assert (outcome.cells, outcome.why) == ([], "split 2: Rows are wrong")
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from plstream.experiments.claims import compared, findings_of
+from plstream.experiments.inference import paired_difference
+from plstream.experiments.outputs import findings_of
 
 NOISE = np.random.default_rng(0).normal(scale=0.002, size=(8, 10))
 
@@ -69,12 +70,12 @@ def test_what_was_not_run_is_not_told():
 
 def test_comparisons_are_paired_t_tests():
     first, second = dict(enumerate(NOISE[0])), dict(enumerate(NOISE[1] + 0.003))
-    difference, low, high, p = compared(first, second)
+    difference, low, high, p = paired_difference(first, second)
     assert difference == pytest.approx(np.mean(NOISE[0] - NOISE[1]) - 0.003)
     assert p == pytest.approx(ttest_rel(NOISE[0], NOISE[1] + 0.003).pvalue)
     interval = ttest_rel(NOISE[0], NOISE[1] + 0.003).confidence_interval()
     assert (low, high) == pytest.approx((interval.low, interval.high))
-    assert np.isnan(compared(first, {})).all()
+    assert np.isnan(paired_difference(first, {})).all()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 
 from plstream.experiments.datasets import load_tasks
 from plstream.experiments.datasets.digits import _make_pairs
-from plstream.experiments.splits import stratified_folds
+from plstream.experiments.task import stratified_folds
 
 
 def test_no_image_is_in_two_folds_and_pairs_are_what_they_say():

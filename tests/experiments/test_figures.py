@@ -7,11 +7,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from plstream.experiments import paper
-from plstream.experiments.catalogue import EXPERIMENTS
 from plstream.experiments.drawing import STYLES, WIDTH, spread, style
-from plstream.experiments.figures import pictures_of
 from plstream.experiments.inference import exponent, interval
+from plstream.experiments.outputs import pictures_of
+from plstream.experiments.paper import experiments
+from plstream.experiments.paper.accuracy import reported
+from plstream.experiments.paper.selection import REPORTED
 from plstream.plots.palette import CLASSES, FAINT, INK
 
 from ..report.test_report import contrast, luminance
@@ -83,13 +84,13 @@ def test_what_the_paper_reports_is_marked_where_it_has_the_data(pictures):
             if line.get_marker() == "D" and line.get_xdata().size and line.get_color() == FAINT
         )
 
-    reported = [paper.accuracy(method, "LFW") for method in EXPERIMENTS["accuracy"].methods if method != "pls-svd"]
-    assert marks("accuracy-small2") == sorted(one.accuracy for one in reported if one)
+    theirs = [reported(method, "LFW") for method in experiments()["accuracy"].methods if method != "pls-svd"]
+    assert marks("accuracy-small2") == sorted(one.accuracy for one in theirs if one)
     assert marks("accuracy-small4") == []
     assert len(pictures["selection-small2"].figure.axes) == 2
     assert len(pictures["selection-small4"].figure.axes) == 1
     (theirs,) = lines_in(pictures["selection-small2"].figure.axes[1], "ilfs")
-    assert theirs.tolist() == [[10, 15, 20, 50], [*paper.SELECTION["LFW"]["ilfs"]]]
+    assert theirs.tolist() == [[10, 15, 20, 50], [*REPORTED["LFW"]["ilfs"]]]
 
 
 def test_lines_over_components_blocks_and_shares(pictures, results):
@@ -248,7 +249,7 @@ def test_labels_are_spread():
 
 
 def test_every_method_has_a_look_of_its_own():
-    for experiment in EXPERIMENTS.values():
+    for experiment in experiments().values():
         looks = [(STYLES[method].colour, STYLES[method].marker) for method in experiment.methods]
         assert len(looks) == len(set(looks))
 

@@ -5,22 +5,22 @@ import pytest
 from sklearn.cross_decomposition import PLSSVD
 
 from plstream import CIPLS, IPLS, OLPLS
-from plstream.experiments.methods import METHODS, as_responses, fitted, scores_of
+from plstream.experiments.methods import METHODS, as_responses
 
-from .conftest import SMALL, make_task
+from .conftest import make_task, trial_of
 
 NAMES = [name for name in METHODS if name != "sgdpls-steps"]
 SIDE_BY_SIDE = {"ipls": IPLS(2), "olpls": OLPLS(2), "cipls": CIPLS(2), "cipls-paper": CIPLS(2, variant="paper")}
 
 
 def scores(task, name, n_components):
-    train = task.splits[0][0]
-    return scores_of(fitted(METHODS[name], task, train, n_components, 0, SMALL), task, train)
+    trial = trial_of(task, name)
+    return trial.scores(trial.fit(n_components), trial.train)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if METHODS[name].nested])
 def test_first_components_of_many_are_those_of_few(task, name):
-    most = METHODS[name].most_components(task.n_classes, task.n_features, 4)
+    most = METHODS[name].max_components(task.n_classes, task.n_features, 4)
     many = scores(task, name, most)
     for c in range(1, most + 1):
         np.testing.assert_allclose(many[:, :, :c], scores(task, name, c), rtol=1e-7, atol=1e-9)
@@ -35,9 +35,10 @@ def test_sgdpls_is_not_nested():
 def test_scores_are_products_with_directions(task, name):
     method = METHODS[name]
     train = task.splits[0][0]
-    c = method.most_components(task.n_classes, task.n_features, 3)
-    projection = fitted(method, task, train, c, 0, SMALL)
-    directions, S = projection.directions(), scores_of(projection, task, train)
+    c = method.max_components(task.n_classes, task.n_features, 3)
+    trial = trial_of(task, name)
+    projection = trial.fit(c)
+    directions, S = projection.directions(), trial.scores(projection, train)
     assert directions.shape == projection.weights().shape == (S.shape[1], c, task.n_features)
     expected = np.einsum("nj,kij->nki", task.X[train], directions)
     np.testing.assert_allclose(S - S.mean(axis=0), expected - expected.mean(axis=0), rtol=1e-8, atol=1e-9)
@@ -65,11 +66,11 @@ def test_pls_svd_is_that_of_scikit_learn():
 
 def test_what_overflows_has_fewer_components():
     task = make_task(2, n_rows=600)
-    train = task.splits[0][0]
-    projection = fitted(METHODS["cipls-released"], task, train, 10, 0, SMALL)
+    trial = trial_of(task, "cipls-released")
+    projection = trial.fit(10)
     assert 1 < projection.n_components < 10
     assert "no longer finite" in projection.limited
-    assert np.isfinite(scores_of(projection, task, train)).all()
+    assert np.isfinite(trial.scores(projection, trial.train)).all()
 
 
 def test_blocks_of_rows_do_not_matter(task, monkeypatch):

@@ -5,11 +5,7 @@ import sys
 
 import pytest
 
-from plstream.experiments.claims import findings_of
-from plstream.experiments.figures import pictures_of
-from plstream.experiments.outputs import write_outputs
-from plstream.experiments.page import page_of
-from plstream.experiments.tables import tables_of
+from plstream.experiments.outputs import findings_of, page_of, pictures_of, tables_of, write_outputs
 
 from ..browser import check_page, check_widths
 from ..report.test_report import HOSTILE

@@ -9,8 +9,8 @@ import pytest
 
 import plstream
 from plstream.experiments import runner
-from plstream.experiments.catalogue import EXPERIMENTS
-from plstream.experiments.classifiers import linear_svm_of_features
+from plstream.experiments.classifiers import linear_svm
+from plstream.experiments.paper import experiments
 from plstream.experiments.plan import make_plan, planned_seconds, within_budget
 from plstream.experiments.results import FORMAT, Results, read
 
@@ -20,16 +20,16 @@ METHODS = ["sgdpls", "cipls", "pls"]
 
 
 def plan_of(tasks, names=("accuracy", "streaming"), **options):
-    experiments = [EXPERIMENTS[name] for name in names]
+    chosen = [experiments()[name] for name in names]
     known = {"methods": METHODS, "folds": None, "settings": SMALL, "seed": 0, "jobs": 1}
-    return make_plan(tasks, experiments, **(known | options))
+    return make_plan(tasks, chosen, **(known | options))
 
 
 def run_in(folder, tasks, parts=None, seed=0, force=False, **options):
     results = Results(folder, seed, SMALL, force=force)
     for task in tasks:
         results.begin(task, force=force)
-    runner.run(plan_of(tasks) if parts is None else parts, results, settings=SMALL, seed=seed, **options)
+    runner.run(plan_of(tasks) if parts is None else parts, results, **options)
     return results
 
 
@@ -44,9 +44,9 @@ def computed(monkeypatch):
     """The cells that are computed."""
     units, compute = [], runner.compute
 
-    def counted(experiment, setting):
-        units.append((experiment, setting.task.name, setting.method, setting.split))
-        return compute(experiment, setting)
+    def counted(experiment, trial):
+        units.append((experiment, trial.task.name, trial.method, trial.split))
+        return compute(experiment, trial)
 
     monkeypatch.setattr(runner, "compute", counted)
     return units
@@ -110,12 +110,12 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     (tmp_path / "results.json").unlink()
     compute, n_left = runner.compute, 4
 
-    def interrupted(experiment, setting):
+    def interrupted(experiment, trial):
         nonlocal n_left
         n_left -= 1
         if n_left < 0:
             raise KeyboardInterrupt
-        return compute(experiment, setting)
+        return compute(experiment, trial)
 
     monkeypatch.setattr(runner, "compute", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -163,8 +163,8 @@ def test_a_failure_is_told_and_the_rest_goes_on(tmp_path, monkeypatch):
 
 
 def test_times(tmp_path, monkeypatch):
-    monkeypatch.setattr("plstream.experiments.timing.GROWTH", {"n": (20, 40), "m": (8, 16), "c": (1, 2)})
-    monkeypatch.setattr("plstream.experiments.timing._USUAL", {"n": 40, "m": 8, "c": 2})
+    monkeypatch.setattr("plstream.experiments.paper.timing.GROWTH", {"n": (20, 40), "m": (8, 16), "c": (1, 2)})
+    monkeypatch.setattr("plstream.experiments.paper.timing._USUAL", {"n": 40, "m": 8, "c": 2})
     tasks = [make_task(2), make_task(4)]
     run_in(tmp_path, tasks, plan_of(tasks, names=["time"], methods=["cipls"]))
     results = run_in(tmp_path, tasks, plan_of(tasks, names=["time"], methods=["ccipca", "incremental-lda"]))
@@ -207,11 +207,11 @@ def test_an_svm_of_many_features_stops_early_and_it_is_said(tmp_path):
         results = Results(tmp_path, 0, settings, force=True)
         results.begin(task)
         parts = plan_of([task], names=["selection"], methods=["none"], settings=settings)
-        runner.run(parts, results, settings=settings, seed=0)
+        runner.run(parts, results)
         said[many] = results.data["tasks"]["small2"]["experiments"]["selection"]["settings"]["classifier"]
     assert said == {6: "linear SVM", 5: "linear SVM, stopped at a tolerance of 0.1"}
-    assert linear_svm_of_features(settings, 5).get_params()["tol"] == 1e-4
-    assert linear_svm_of_features(settings, 6).get_params()["tol"] == 0.1
+    assert linear_svm(settings, 5).get_params()["tol"] == 1e-4
+    assert linear_svm(settings, 6).get_params()["tol"] == 0.1
 
 
 def test_no_times_are_taken_when_the_budget_is_used_up(tmp_path):

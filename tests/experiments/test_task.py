@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from plstream.data import DataError
-from plstream.experiments.splits import single_split, split_by_fold, stratified_folds
-from plstream.experiments.task import Task
+from plstream.experiments.task import Task, single_split, split_by_fold, stratified_folds
 
 
 def rows(*numbers):

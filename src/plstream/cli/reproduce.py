@@ -4,37 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .._core.urls import local_path
+from ..experiments.paper import MODULES
 from .options import as_list
 
 if TYPE_CHECKING:
-    from ..experiments.catalogue import Experiment
+    from ..experiments.experiment import Experiment
     from ..experiments.plan import Part
     from ..experiments.tables import Table
     from ..experiments.task import Task
 
 
-class Which(StrEnum):
-    """Experiments by name."""
+_NAMES = ("all", *MODULES)
 
-    all = "all"
-    accuracy = "accuracy"
-    components = "components"
-    higher_order = "higher-order"
-    time = "time"
-    streaming = "streaming"
-    selection = "selection"
-    projection = "projection"
+
+def _known_experiment(name: str) -> str:
+    if name not in _NAMES:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, _NAMES))}.")
+    return name
 
 
 def reproduce(
-    experiment: Annotated[Which, typer.Argument(metavar="EXPERIMENT", help=", ".join(Which) + ".")] = Which.all,
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            callback=_known_experiment,
+            autocompletion=lambda incomplete: [name for name in _NAMES if name.startswith(incomplete)],
+            help=", ".join(_NAMES) + ".",
+        ),
+    ] = "all",
     data: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,20 +80,19 @@ def reproduce(
     """
     import os
 
-    from ..experiments.catalogue import EXPERIMENTS
     from ..experiments.datasets import load_tasks
-    from ..experiments.outputs import write_outputs
+    from ..experiments.outputs import tables_of, write_outputs
+    from ..experiments.paper import experiments
     from ..experiments.plan import make_plan, within_budget
     from ..experiments.results import Results
     from ..experiments.runner import run
     from ..experiments.settings import Settings
-    from ..experiments.tables import tables_of
     from .errors import FAILED, tell
     from .progress import shown
 
     settings = Settings()
-    experiments = [one for name, one in EXPERIMENTS.items() if experiment in {Which.all, name}]
-    wanted = _known_methods(as_list(methods), experiments)
+    chosen = [one for name, one in experiments().items() if experiment in {"all", name}]
+    wanted = _known_methods(as_list(methods), chosen)
     jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
     output = local_path(output)
     if output.exists() and not output.is_dir():
@@ -104,9 +107,7 @@ def reproduce(
     try:
         with _alone_in(output):
             with shown():
-                parts = make_plan(
-                    tasks, experiments, methods=wanted, folds=folds, settings=settings, seed=seed, jobs=jobs
-                )
+                parts = make_plan(tasks, chosen, methods=wanted, folds=folds, settings=settings, seed=seed, jobs=jobs)
             if budget is not None:
                 parts = within_budget(parts, budget, jobs)
             _show_plan(parts, jobs)
@@ -114,8 +115,6 @@ def reproduce(
                 run(
                     parts,
                     results,
-                    settings=settings,
-                    seed=seed,
                     jobs=jobs,
                     budget=budget,
                     on_finished=lambda name: _show_tables(tables_of(results.data, name)),
@@ -160,26 +159,26 @@ def _known_methods(names: list[str], experiments: list[Experiment]) -> list[str]
 def _show_plan(parts: list[Part], jobs: int) -> None:
     """Say what will be run, how long that takes and how much memory, and what is less than was asked for."""
     from .._core.memory import format_bytes
-    from ..experiments.plan import in_time, planned_seconds
+    from ..experiments.plan import format_duration, planned_seconds
 
     for part in parts:
         size = f"{len(part.methods)} methods, {part.n_splits} split(s)"
-        cost = f"about {in_time(planned_seconds([part], jobs))}, {format_bytes(part.largest_memory)} a cell"
+        cost = f"about {format_duration(planned_seconds([part], jobs))}, {format_bytes(part.largest_memory)} a cell"
         typer.echo(f"{part.experiment.name}, {part.task.name}: {size}; {cost}")
         if part.note:
             typer.echo(f"  only {part.note}")
         for method, why in part.skipped.items():
             if why.startswith("not run"):
                 typer.echo(f"  {method}: {why}")
-    total = in_time(planned_seconds(parts, jobs))
+    total = format_duration(planned_seconds(parts, jobs))
     typer.echo(f"Together about {total} with {jobs} cell(s) at a time, if none of it is there already.\n")
 
 
-def _as_typed(experiment: Which, options: dict[str, Any]) -> str:
+def _as_typed(experiment: str, options: dict[str, Any]) -> str:
     """Return the command with the options that were given."""
     import shlex
 
-    words = ["plstream", "reproduce", experiment.value]
+    words = ["plstream", "reproduce", experiment]
     for name, value in options.items():
         for one in value if isinstance(value, list) else [value]:
             words += [f"--{name}", str(one)] if one is not None else []

@@ -14,17 +14,34 @@ import numpy as np
 from .._core.types import Array
 from ..online import IncrementalLDA
 from .settings import Settings
+from .task import Task
 
 # That of the authors' code.
 _SVM_SEED = 1227
-FINAL = {True: "linear SVM", False: "multilayer perceptron"}
-QUICK = {True: "linear SVM", False: "linear discriminants"}
+
+
+def final_classifier(task: Task, _: Settings) -> str:
+    """Describe the classifier that is tested once."""
+    return "linear SVM" if task.n_classes == 2 else "multilayer perceptron"
+
+
+def quick_classifier(task: Task, _: Settings) -> str:
+    """Describe the classifier that is trained many times."""
+    return "linear SVM" if task.n_classes == 2 else "linear discriminants"
+
+
+def feature_classifier(task: Task, settings: Settings) -> str:
+    """Describe the classifier of features."""
+    name = "linear SVM" if task.n_classes == 2 else "linear SVM, one class against the rest"
+    if task.n_features <= settings.many_features:
+        return name
+    return f"{name}, stopped at a tolerance of {settings.early_tolerance:g}"
 
 
 def accuracy(
     S: Array, y: Array, S_test: Array, y_test: Array, *, settings: Settings, seed: int, quick: bool = False
 ) -> float:
-    """Return the share of test rows that a classifier of scores gets right.
+    """Return the accuracy on test rows of a classifier of scores.
 
     Parameters
     ----------
@@ -41,11 +58,10 @@ def accuracy(
 
     Returns
     -------
-    share : float
+    accuracy : float
     """
     columns, test_columns = standardised(S, S_test)
-    several = len(np.unique(y)) > 2
-    if not several:
+    if len(np.unique(y)) <= 2:
         classifier = linear_svm(settings)
     elif quick:
         classifier = IncrementalLDA(shrinkage=settings.shrinkage, solver="scatter")
@@ -59,7 +75,7 @@ def accuracy(
 
 
 def standardised(S: Array, S_test: Array) -> tuple[Array, Array]:
-    """Return both as matrices, minus the means and divided by the deviations of the columns of the first."""
+    """Return both as matrices, minus the means and divided by the standard deviations of the columns of the first."""
     columns, test_columns = S.reshape(len(S), -1), S_test.reshape(len(S_test), -1)
     mean, deviation = columns.mean(axis=0), columns.std(axis=0)
     # A column that is constant but for rounding errors says nothing.
@@ -67,22 +83,12 @@ def standardised(S: Array, S_test: Array) -> tuple[Array, Array]:
     return (columns - mean) / deviation, (test_columns - mean) / deviation
 
 
-def linear_svm(settings: Settings) -> Any:
-    """Return a linear SVM of scores, of one class against the rest if there are several."""
+def linear_svm(settings: Settings, n_features: int = 0) -> Any:
+    """Return a linear SVM of scores, or of the best of so many features; it stops early if there are thousands."""
     from sklearn.svm import LinearSVC
 
-    return LinearSVC(C=settings.svm_c, dual="auto", random_state=_SVM_SEED, max_iter=5000)
-
-
-def linear_svm_of_features(settings: Settings, n_features: int) -> Any:
-    """Return a linear SVM of the best of so many features, which stops early if there are thousands."""
-    svm = linear_svm(settings)
-    return svm.set_params(dual=False, tol=settings.early_tolerance) if stops_early(settings, n_features) else svm
-
-
-def stops_early(settings: Settings, n_features: int) -> bool:
-    """Return whether an SVM of some of so many features would take too long to converge."""
-    return n_features > settings.many_features
+    svm = LinearSVC(C=settings.svm_c, dual="auto", random_state=_SVM_SEED, max_iter=5000)
+    return svm.set_params(dual=False, tol=settings.early_tolerance) if n_features > settings.many_features else svm
 
 
 def _perceptron(y: Array, settings: Settings, seed: int) -> Any:

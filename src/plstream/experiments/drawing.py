@@ -1,8 +1,9 @@
 """How figures look: a colour and a marker for each method, labels beside what they name, and files without dates.
 
 Figures are made for a column of text: as wide as a phone is when it is held upright, so that words can be read there
-and in print alike. Colours are told apart by people who do not see red or green, and on white and on black paper (see
-the tests). Our own methods are drawn thicker, and PLS, which all others are measured by, in the colour of the text.
+and in print alike. Colours can be distinguished by people who do not see red or green, and on white and on black paper
+(see the tests). Our own methods are drawn thicker, and PLS, which all others are measured by, in the colour of the
+text.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..plots.palette import FAINT, GRID, INK, PAPER
+from .methods import TITLES
+from .results import Cell, TaskResults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Line = tuple[list[float], list[float]]
 WIDTH = 4.7
 DPI = 200
 _LINE = 0.185
@@ -138,17 +142,50 @@ def as_bytes(figure: Figure, kind: str) -> bytes:
     return file.getvalue()
 
 
-class Rows:
+class Drawn(NamedTuple):
+    """A figure of an experiment on a task.
+
+    Attributes
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure itself.
+    description : str
+        For those who do not see it.
+    reading : str
+        How to read it.
+    kind : str, default=""
+        Distinguishes it from the first figure of the experiment.
+    """
+
+    figure: Figure
+    description: str
+    reading: str
+    kind: str = ""
+
+
+def drawn_cells(found: TaskResults) -> dict[str, list[Cell]]:
+    """Return the cells of each method, in the order of figures."""
+    by_method = found.by_method()
+    return {method: by_method[method] for method in STYLES if method in by_method}
+
+
+def short_title(method: str) -> str:
+    """Return a title that fits beside a line."""
+    title = TITLES[method].replace(" (one pass)", "").replace("(normalized) ", "").replace("Algorithm 1", "Alg. 1")
+    return title.replace("released code", "released")
+
+
+class DotPlot:
     """Axes with a line of text for each of several methods, marks in it, and a number at its end."""
 
-    def __init__(self, methods: Sequence[str], titles: Sequence[str], xlabel: str, above: float = 0) -> None:
+    def __init__(self, methods: Sequence[str], xlabel: str, above: float = 0) -> None:
         # Lines for the axis below, and for what is said above.
         height = _LINE * (1.45 * len(methods) + 3.2 + above)
         self.figure = new_figure(height)
         bottom, top = 2.8 * _LINE / height, (0.4 + above) * _LINE / height
         self.axes: Axes = self.figure.add_axes((0.335, bottom, 0.51, 1 - bottom - top))
         self._places = {method: place for place, method in enumerate(methods)}
-        self.axes.set_yticks(range(len(methods)), titles)
+        self.axes.set_yticks(range(len(methods)), [*map(short_title, methods)])
         for label, method in zip(self.axes.get_yticklabels(), methods, strict=True):
             label.set_fontweight("bold" if STYLES[method].own else "normal")
         self.axes.set_ylim(len(methods) - 0.45, -0.55)
@@ -190,6 +227,19 @@ class Rows:
             zorder=2,
         )
 
+    def legend(self) -> None:
+        """Explain the marks above the axes, in two columns."""
+        self.axes.legend(
+            loc="lower right",
+            bbox_to_anchor=(1.25, 1.0),
+            ncols=2,
+            frameon=False,
+            handletextpad=0.2,
+            columnspacing=1.0,
+            borderaxespad=0.2,
+            fontsize=9,
+        )
+
 
 def stacked(n: int, height: float) -> tuple[Figure, list[Axes]]:
     """Return a figure with panels one below the other, and room for labels to the right of each."""
@@ -203,12 +253,10 @@ def stacked(n: int, height: float) -> tuple[Figure, list[Axes]]:
     return figure, axes
 
 
-def label_lines(
-    axes: Axes, lines: Mapping[str, tuple[Sequence[float], Sequence[float]]], texts: Mapping[str, str]
-) -> None:
+def label_lines(axes: Axes, lines: Mapping[str, Line], suffixes: Mapping[str, str] | None = None) -> None:
     """Write the names of lines to the right of them, in the order of their ends, each beside its marker.
 
-    Lines that end where the axes do are tied to their names.
+    Lines that end where the axes do are tied to their names, which may have suffixes.
     """
     # From here on axes stay as they are: the places of labels depend on them.
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
@@ -229,7 +277,85 @@ def label_lines(
             axes.plot([edge[0] + 0.015, 1.07], [ends[name], place], color=look.colour, linewidth=0.6, **options)
         axes.plot([1.105], [place], color=look.colour, marker=look.marker, linestyle="", **look.mark, **options)
         weight = "bold" if look.own else "normal"
-        axes.text(1.15, place, texts[name], va="center_baseline", fontsize=8.5, fontweight=weight, **options)
+        text = short_title(name) + (suffixes or {}).get(name, "")
+        axes.text(1.15, place, text, va="center_baseline", fontsize=8.5, fontweight=weight, **options)
+
+
+def draw_lines(
+    axes: Axes, lines: Mapping[str, Line], xlabel: str, title: str, level: float | None = None, markers_every: int = 1
+) -> None:
+    """Draw the lines of methods, and a dotted one at a level."""
+    for i, (method, (x, y)) in enumerate(lines.items()):
+        # Each begins elsewhere, so that markers of lines that are close are not all at the same places.
+        axes.plot(x, y, markevery=(i % markers_every, markers_every), **STYLES[method].line)
+    if level is not None:
+        axes.axhline(level, color=FAINT, linestyle=":", linewidth=1.5)
+    axes.set_xlabel(xlabel)
+    axes.set_title(title)
+
+
+def line_of(x: Sequence[float], y: Sequence[float]) -> Line:
+    """Return the points of a line whose value is not NaN."""
+    both = [(a, b) for a, b in zip(x, y, strict=True) if not np.isnan(b)]
+    return [a for a, _ in both], [b for _, b in both]
+
+
+def line_chart(
+    lines: Mapping[str, Line],
+    what: str,
+    reading: str,
+    *,
+    xlabel: str,
+    ticks: Sequence[float] | None = None,
+    markers_every: int = 1,
+) -> Drawn:
+    """Draw the accuracies of methods over something.
+
+    Parameters
+    ----------
+    lines : dict
+        Accuracies in per cent by method.
+    what, reading : str
+        What is drawn, and how to read it.
+    xlabel : str
+        What accuracies are over.
+    ticks : sequence of float, default=None
+        Ticks of this axis.
+    markers_every : int, default=1
+        One marker for so many points.
+
+    Returns
+    -------
+    drawn : Drawn
+    """
+    figure, (axes,) = stacked(1, 3.7)
+    shown = {method: line for method, line in lines.items() if line[0]}
+    draw_lines(axes, shown, xlabel, "Accuracy, %", markers_every=markers_every)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    if ticks is not None:
+        axes.set_xticks(ticks)
+    values = [value for _, y in shown.values() for value in y]
+    bottom = axes.get_ylim()[0]
+    if values and max(values) > (low := float(np.quantile(values, 0.1))):
+        # Above a few points that are so low that all others would be one line.
+        bottom = max(bottom, low - 3 * (max(values) - low))
+    axes.set_ylim(bottom=bottom)
+    label_lines(axes, shown)
+    below = [f"{TITLES[method]} ({min(y):.2f} %)" for method, (_, y) in shown.items() if min(y) < bottom]
+    reading += f" Lowest points below the axis: {', '.join(below)}." if below else ""
+    return Drawn(figure, describe_lines(what, lines), reading)
+
+
+def describe_lines(what: str, lines: Mapping[str, Line]) -> str:
+    """Return a sentence on where lines end."""
+    ends = {method: y[-1] for method, (x, y) in lines.items() if x}
+    if not ends:
+        return f"{what}: there are no points."
+    best, least = max(ends, key=lambda method: ends[method]), min(ends, key=lambda method: ends[method])
+    return (
+        f"{what}, for {len(ends)} methods. Lines end between {ends[least]:.2f} % ({TITLES[least]}) and "
+        f"{ends[best]:.2f} % ({TITLES[best]})."
+    )
 
 
 def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:

@@ -1,8 +1,8 @@
-"""Methods by name, and what all have in common: they learn rows, and take rows to scores."""
+"""Methods by name: those that reduce the dimension, which learn rows and project rows to scores, and selectors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +11,11 @@ import numpy as np
 from .._core.types import Array, Float64Array, FloatArray
 from ..estimators import IncrementalPLS
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
-from ..online._base import NotFiniteError
+from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector
 from .settings import Settings
 from .task import Rows, Task
 
-# Of rows that are taken from a memory map at a time.
+# Size of the blocks that are read from a memory map.
 _BLOCK_BYTES = 32 << 20
 
 
@@ -31,15 +31,15 @@ class Method:
         Takes the number of components, and options.
     options : dict
         Options that are always the same.
-    named : dict
-        Options that are settings, by the names that they have there.
+    from_settings : dict
+        Options that are settings: the name of the setting by the name of the option.
     seeded : bool
         Whether something is random.
     target : {"labels", "responses", "none"}
-        What it learns: labels, one column of -1 and +1 (two classes) or a column a class (more), or nothing.
+        What it learns: labels, one column of -1 and +1 (two classes) or one column per class (more), or nothing.
     directions, weights : str
         Attributes: what centred rows are multiplied by, and the directions that the components are known by.
-    a_class : bool
+    model_per_class : bool
         Whether more than two classes have a model each, with scores side by side.
     nested : bool
         Whether the first components of many are those of few.
@@ -53,32 +53,32 @@ class Method:
     title: str
     estimator: type[Any]
     options: Mapping[str, Any] = field(default_factory=dict)
-    named: Mapping[str, str] = field(default_factory=dict)
+    from_settings: Mapping[str, str] = field(default_factory=dict)
     seeded: bool = False
     target: str = "labels"
     directions: str = "x_weights_"
     weights: str = "x_weights_"
-    a_class: bool = False
+    model_per_class: bool = False
     nested: bool = True
     bounded: bool = False
     incremental: bool = True
 
     def new(self, n_components: int, seed: int, settings: Settings) -> Any:
-        """Return an estimator that has learnt nothing."""
-        options = {**self.options, **{option: getattr(settings, name) for option, name in self.named.items()}}
+        """Return an estimator that is not fitted."""
+        options = {**self.options, **{option: getattr(settings, name) for option, name in self.from_settings.items()}}
         return self.estimator(n_components, **options, **({"random_state": seed} if self.seeded else {}))
 
-    def most_components(self, n_classes: int, n_features: int, wanted: int) -> int:
-        """Return how many components there can be, at most as many as are wanted."""
+    def max_components(self, n_classes: int, n_features: int, wanted: int) -> int:
+        """Return the largest number of components there can be, at most as many as are wanted."""
         return min(wanted, n_features, n_classes - 1 if self.bounded else wanted)
 
     def n_models(self, n_classes: int) -> int:
-        """Return how many models there are side by side."""
-        return n_classes if self.a_class and n_classes > 2 else 1
+        """Return the number of models side by side."""
+        return n_classes if self.model_per_class and n_classes > 2 else 1
 
 
 class ClassMeansSVD:
-    """The singular vectors of Xc'Y, for Y of one column a class: PLS-SVD.
+    """The singular vectors of Xc'Y, for Y of one column per class: PLS-SVD.
 
     Column k of Xc'Y is the sum of the rows of class k less as many times the mean of all rows, so that Y is never made.
     """
@@ -116,13 +116,13 @@ class ClassMeansSVD:
         return np.asarray((X - self.x_mean_) @ self.x_weights_)
 
 
-_ONE_A_CLASS: dict[str, Any] = {"directions": "x_rotations_", "a_class": True}
+_MODEL_PER_CLASS: dict[str, Any] = {"directions": "x_rotations_", "model_per_class": True}
 _METHODS = (
     # Components are in the order of their variances: with one more, another may come before them.
     Method("ccipca", "CCIPCA", CCIPCA, target="none", directions="components_", weights="components_", nested=False),
     Method("sgdpls", "SGDPLS", SGDPLS, seeded=True, nested=False, bounded=True),
-    Method("ipls", "IPLS", IPLS, named={"n_pca_components": "ipls_directions"}, a_class=True),
-    Method("olpls", "OLPLS", OLPLS, **_ONE_A_CLASS),
+    Method("ipls", "IPLS", IPLS, from_settings={"n_pca_components": "ipls_directions"}, model_per_class=True),
+    Method("olpls", "OLPLS", OLPLS, **_MODEL_PER_CLASS),
     Method(
         "incremental-lda",
         "Incremental LDA",
@@ -131,9 +131,9 @@ _METHODS = (
         weights="scalings_",
         bounded=True,
     ),
-    Method("cipls-paper", "CIPLS (Algorithm 1)", CIPLS, {"variant": "paper"}, **_ONE_A_CLASS),
-    Method("cipls-released", "CIPLS (released code)", CIPLS, {"variant": "released"}, **_ONE_A_CLASS),
-    Method("cipls", "CIPLS (normalized)", CIPLS, {"variant": "normalized"}, **_ONE_A_CLASS),
+    Method("cipls-paper", "CIPLS (Algorithm 1)", CIPLS, {"variant": "paper"}, **_MODEL_PER_CLASS),
+    Method("cipls-released", "CIPLS (released code)", CIPLS, {"variant": "released"}, **_MODEL_PER_CLASS),
+    Method("cipls", "CIPLS (normalized)", CIPLS, {"variant": "normalized"}, **_MODEL_PER_CLASS),
     Method(
         "incremental-pls",
         "IncrementalPLS (one pass)",
@@ -157,17 +157,61 @@ _METHODS = (
         "sgdpls-steps",
         "SGDPLS, T steps a row",
         SGDPLS,
-        named={"n_steps": "steps"},
+        from_settings={"n_steps": "steps"},
         seeded=True,
         nested=False,
         bounded=True,
     ),
 )
 METHODS = {method.name: method for method in _METHODS}
+# The paper has one CIPLS. What its figures were made with, Algorithm 1 or the authors' code, it does not say.
+CIPLS_VARIANTS = ("cipls-paper", "cipls-released", "cipls")
+
+
+def paper_name(method: str) -> str:
+    """Return the name of the method in the paper, which has one CIPLS."""
+    return "cipls" if method in CIPLS_VARIANTS else method
+
+
+class _OnePassVIP:
+    """VIP of a model that reads the rows once."""
+
+    def __init__(self, n_components: int) -> None:
+        self._selector = VIPSelector(IncrementalPLS(n_components, scale=False))
+
+    def fit(self, X: Array, y: Array) -> Any:
+        return self._selector.partial_fit(X, y)
+
+
+@dataclass(frozen=True)
+class Selector:
+    """How a method that selects features is made, by the number of components of its model if it has one."""
+
+    title: str
+    new: Callable[[int], Any]
+    takes_responses: bool = False
+
+    def ranking(self, X: Array, y: Array, n_components: int) -> Array:
+        """Return the ranks of the features, 1 for the best."""
+        target = as_responses(y, np.unique(y)) if self.takes_responses else y
+        return np.asarray(self.new(n_components).fit(X, target).ranking_)
+
+
+SELECTORS = {
+    "inffs": Selector("InfFS", lambda _: InfFS()),
+    "ilfs": Selector("ILFS", lambda _: ILFS()),
+    "inffs-u": Selector("InfFS_U", lambda _: InfFSU()),
+    "inffs-s": Selector("InfFS_S", lambda _: InfFSS()),
+    "pls-vip": Selector("PLS + VIP", lambda c: VIPSelector(IncrementalPLS(c, scale=False)), takes_responses=True),
+    "cipls-vip": Selector("CIPLS (normalized) + VIP", lambda c: VIPSelector(CIPLS(c))),
+    "incremental-pls-vip": Selector("IncrementalPLS (one pass) + VIP", _OnePassVIP, takes_responses=True),
+    "none": Selector("all features", lambda _: None),
+}
+TITLES = {name: one.title for name, one in (METHODS | SELECTORS).items()}
 
 
 class Projection:
-    """A method that learns rows, and takes rows to scores.
+    """A method that learns rows, and projects rows to scores.
 
     Scores have the shape (rows, models, components): one model, or one for each class.
     """
@@ -176,11 +220,11 @@ class Projection:
         self.method, self.n_components, self.classes = method, n_components, classes
         self.n_models = method.n_models(len(classes))
         self.limited = ""
-        """Why there are fewer components than asked for, if so."""
+        """Why there are fewer components than requested, if so."""
         self.model = method.new(n_components, seed, settings)
 
     def learn(self, X: Array, y: Array) -> None:
-        """Learn more rows; a method that cannot forgets those before."""
+        """Learn more rows; a method that is not incremental starts again."""
         if self.method.target == "none":
             self.model.partial_fit(X)
         elif self.method.target == "labels":
@@ -228,33 +272,7 @@ def as_responses(y: Array, classes: Array) -> Float64Array:
 
 
 def in_blocks(rows: Rows, task: Task) -> Iterator[Rows]:
-    """Yield numbers of rows, so many that the rows themselves fit into a little memory."""
+    """Yield row numbers in blocks, small enough that the rows themselves take little memory."""
     step = max(1, _BLOCK_BYTES // (task.n_features * task.X.dtype.itemsize))
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
-
-
-def fitted(method: Method, task: Task, rows: Rows, n_components: int, seed: int, settings: Settings) -> Projection:
-    """Return the method after it has learnt some rows in order.
-
-    If numbers overflow, it has as many components as can be had without: ``limited`` says why.
-    """
-    classes, limited = np.unique(task.y[rows]), ""
-    while True:
-        projection = Projection(method, n_components, classes, seed, settings)
-        projection.limited = limited
-        try:
-            for block in in_blocks(rows, task) if method.incremental else [rows]:
-                projection.learn(task.X[block], task.y[block])
-        except NotFiniteError as error:
-            if error.component < 2:
-                raise
-            n_components = error.component - 1
-            limited = f"{n_components} component(s) at most, for number {error.component} is no longer finite"
-        else:
-            return projection
-
-
-def scores_of(projection: Projection, task: Task, rows: Rows) -> FloatArray:
-    """Return the scores of some rows of a task."""
-    return np.concatenate([projection.scores(task.X[block]) for block in in_blocks(rows, task)])

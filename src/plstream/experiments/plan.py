@@ -1,34 +1,36 @@
 """What will be run, how long it will take and how much memory, and what to leave out if that is too much.
 
-Time to learn is measured on a few rows of the task itself. Time to classify follows from the sizes, and from how fast
-the machine multiplies matrices. Both are good to a factor of two or so, on a machine that does nothing else.
+The time to learn is measured on a few rows of the task itself. The time to classify follows from the sizes, and from
+how fast the machine multiplies matrices. Both are good to a factor of two or so, on a machine that does nothing else.
 """
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from .._core.memory import available_bytes, format_bytes
 from .._core.progress import track
 from .._core.threads import single_threaded_blas
-from .catalogue import TIME, Experiment
+from .experiment import Experiment
 from .methods import METHODS, Projection
 from .settings import Settings
 from .task import Task
-from .timing import clock
 
+# On some systems the time of a thread is known to a few milliseconds only.
+clock = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-6 else time.perf_counter
 _ROWS_TO_TIME = (32, 96)
 _EPOCHS = 20
 # Passes over the scores, or over the features, that an SVM takes.
-_SVM_PASSES = 60
+SVM_PASSES = 60
 # Multiplications are slower in small steps than in large matrices.
-_SMALL = 5
-_SECONDS_OF_GROWTH = 6.0
+SMALL_STEPS = 5
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,13 @@ class Part:
     methods : tuple of str
         Methods to run.
     n_splits : int
-        The first so many splits.
+        Number of splits, the first ones.
     seconds, memory : dict
         Estimates for one cell of each method.
     skipped : dict
         Methods that are not run, and why.
     note : str
-        What is less than was asked for, and why.
+        What is less than was requested, and why.
     """
 
     experiment: Experiment
@@ -70,78 +72,80 @@ class Part:
         """Bytes that the largest cell takes."""
         return max((self.memory[method] for method in self.methods), default=0)
 
-    def without(self, methods: Iterable[str], why: str) -> Part:
-        """Return the part with fewer methods."""
-        gone = {method: why for method in self.methods if method in set(methods)}
-        left = tuple(method for method in self.methods if method not in gone)
-        return replace(self, methods=left, skipped={**self.skipped, **gone})
 
+class CostModel:
+    """Estimates of seconds and bytes for a task, of which experiments compose those of their cells.
 
-class Costs:
-    """Seconds and bytes that the cells of a task take."""
+    Parameters
+    ----------
+    task : Task
+        The data.
+    settings : Settings
+        As in the run.
+    seed : int
+        Of all that is random.
+
+    Attributes
+    ----------
+    n : int
+        Number of training rows.
+    speed : float
+        Multiplications per second, in large matrices.
+    """
 
     def __init__(self, task: Task, settings: Settings, seed: int) -> None:
         self.task, self.settings, self.seed = task, settings, seed
         self.n = len(task.splits[0][0])
-        self._fits: dict[str, tuple[float, float]] = {}
-        self._speed = _multiplications_a_second()
+        self.speed = _multiplications_per_second()
+        # Each method is measured once.
+        self.row_and_solve = cache(self._row_and_solve)
 
-    def seconds(self, experiment: Experiment, method: str) -> float:
-        """Return about how long a cell takes."""
-        settings = self.settings
-        if experiment.name == "selection":
-            return self._selection(method)
-        if experiment.name == TIME:
-            a_row, solve = self._fit(method)
-            return settings.runs * (a_row + solve) + settings.warm_rows * a_row
-        most = self._most(method)
-        fit = self._to_fit(method)
-        choose = fit if METHODS[method].nested else most * fit
-        # Of 1, 2, ... components, half as many on average.
-        quick = most * self._classify(method, most / 2, quick=True)
-        final = self._classify(method, most / 2, quick=False)
-        return {
-            "accuracy": choose + quick + fit + final,
-            "components": choose + quick,
-            "higher-order": choose + quick + fit + 4 * final,
-            "streaming": choose
-            + quick
-            + fit
-            + settings.blocks * self._classify(method, most / 2, quick=True, n=self.n / 2),
-            "projection": fit,
-        }[experiment.name]
+    def fit(self, method: str) -> float:
+        """Return seconds to learn the training rows."""
+        row, solve = self.row_and_solve(method)
+        return self.n * row + solve
 
-    def memory(self, experiment: Experiment, method: str) -> int:
-        """Return about how many bytes a cell takes at most."""
-        task, n, m = self.task, self.n, self.task.n_features
-        rows = n * m * task.X.dtype.itemsize
-        if experiment.name == "selection":
-            matrices = 4 * 8 * m * m if method.startswith("inffs") else 0
-            return 4 * rows + matrices
-        models, c = METHODS[method].n_models(task.n_classes), self._most(method)
+    def choose(self, method: str) -> float:
+        """Return seconds to fit and test every number of components."""
+        most = self._max_components(method)
+        fits = 1 if METHODS[method].nested else most
+        return fits * self.fit(method) + most * self.classify(method, quick=True)
+
+    def classify(self, method: str, *, quick: bool = False, n: float | None = None) -> float:
+        """Return seconds for one classifier of scores: of half the components, as many as there are on average."""
+        n, k = self.n if n is None else n, self.task.n_classes
+        d = METHODS[method].n_models(k) * max(1.0, self._max_components(method) / 2)
+        if k == 2:
+            return 0.001 + SVM_PASSES * n * d * SMALL_STEPS / self.speed
+        if quick:
+            return 0.002 + (n * d * (d + k) + 10 * d**3) / self.speed
+        hidden = sum(self.settings.hidden)
+        # A step for every 200 rows takes a moment, however little there is to multiply.
+        return _EPOCHS * n * (3 * (d + k) * hidden / self.speed + 4e-6)
+
+    def memory(self, method: str) -> int:
+        """Return how many bytes a model and its scores take at most."""
+        task, m = self.task, self.task.n_features
+        models, c = METHODS[method].n_models(task.n_classes), self._max_components(method)
         model = 8 * m * models * c * 12 + (8 * 8 * m * m if m <= 2048 else 0)
         scores = 8 * len(task.X) * models * c * 3
-        return model + scores + (0 if METHODS[method].incremental else 2 * rows)
+        return model + scores + (0 if METHODS[method].incremental else 2 * self.bytes_of_rows)
 
-    def _most(self, method: str) -> int:
-        return METHODS[method].most_components(self.task.n_classes, self.task.n_features, self.settings.components)
+    @property
+    def bytes_of_rows(self) -> int:
+        """Bytes of the training rows."""
+        return self.n * self.task.n_features * self.task.X.dtype.itemsize
 
-    def _to_fit(self, method: str) -> float:
-        a_row, solve = self._fit(method)
-        return self.n * a_row + solve
+    def _max_components(self, method: str) -> int:
+        return METHODS[method].max_components(self.task.n_classes, self.task.n_features, self.settings.components)
 
-    def _fit(self, method: str) -> tuple[float, float]:
+    def _row_and_solve(self, method: str) -> tuple[float, float]:
         """Return seconds to learn a row, and to solve: measured."""
-        if method not in self._fits:
-            self._fits[method] = self._measured_fit(method)
-        return self._fits[method]
-
-    def _measured_fit(self, method: str) -> tuple[float, float]:
         few, many = (self._seconds_to_fit(method, n_rows) for n_rows in _ROWS_TO_TIME)
         more = _ROWS_TO_TIME[1] - _ROWS_TO_TIME[0]
         # What does not grow with rows may be most of it, and then the difference is mostly noise.
-        a_row = max((many - few) / more, 0.1 * many / _ROWS_TO_TIME[1])
-        return a_row, max(0.0, few - a_row * _ROWS_TO_TIME[0])
+        row = max((many - few) / more, 0.1 * many / _ROWS_TO_TIME[1])
+        return row, max(0.0, few - row * _ROWS_TO_TIME[0])
 
     def _seconds_to_fit(self, method: str, n_rows: int) -> float:
         train = self.task.splits[0][0]
@@ -150,39 +154,14 @@ class Costs:
         times = []
         # The first time, something may have to be compiled.
         for _ in range(2):
-            projection = Projection(METHODS[method], self._most(method), classes, self.seed, self.settings)
+            projection = Projection(METHODS[method], self._max_components(method), classes, self.seed, self.settings)
             start = clock()
-            # Numbers that overflow, say: the cell will tell.
+            # Numbers that overflow, say: the cell will report it.
             with suppress(ValueError):
                 projection.learn(X, y)
                 projection.directions()
             times.append(clock() - start)
         return min(times)
-
-    def _classify(self, method: str, components: float, *, quick: bool, n: float | None = None) -> float:
-        """Return seconds for one classifier of scores."""
-        n, k = self.n if n is None else n, self.task.n_classes
-        d = METHODS[method].n_models(k) * max(1.0, components)
-        if k == 2:
-            return 0.001 + _SVM_PASSES * n * d * _SMALL / self._speed
-        if quick:
-            return 0.002 + (n * d * (d + k) + 10 * d**3) / self._speed
-        hidden = sum(self.settings.hidden)
-        # A step for every 200 rows takes a moment, however little there is to multiply.
-        return _EPOCHS * n * (3 * (d + k) * hidden / self._speed + 4e-6)
-
-    def _selection(self, method: str) -> float:
-        n, m, k = self.n, self.task.n_features, self.task.n_classes
-        svm = _SVM_PASSES * n * m * (1 if k == 2 else k) * _SMALL / self._speed
-        if method == "none":
-            return svm
-        rank = {
-            "ilfs": 100.0 * n * m,
-            "inffs": n * m * m + 300.0 * m * m,
-            "inffs-u": n * m * m + 300.0 * m * m,
-            "inffs-s": n * m * m + 300.0 * m * m,
-        }.get(method, 20.0 * n * m * (1 if k == 2 else k))
-        return rank / self._speed + sum(self.settings.shares) * svm
 
 
 def make_plan(
@@ -202,7 +181,7 @@ def make_plan(
     with single_threaded_blas(), warnings.catch_warnings():
         # That so few rows have fewer components.
         warnings.simplefilter("ignore")
-        costs = {task.name: Costs(task, settings, seed) for task in tasks}
+        costs = {task.name: CostModel(task, settings, seed) for task in tasks}
         parts = (_part(*both, methods, folds, costs[both[1].name], room) for both in which)
         return list(track(parts, "estimating", len(which), lambda _: 1, "parts"))
 
@@ -212,13 +191,13 @@ def _part(
     task: Task,
     methods: Sequence[str] | None,
     folds: int | None,
-    costs: Costs,
+    costs: CostModel,
     room: int | None,
 ) -> Part:
     wanted = tuple(method for method in experiment.methods if methods is None or method in methods)
     skipped = {method: why for method in wanted if (why := experiment.why_not(method, task))}
     wanted = tuple(method for method in wanted if method not in skipped)
-    memory = {method: costs.memory(experiment, method) for method in wanted}
+    memory = {method: (experiment.memory or CostModel.memory)(costs, method) for method in wanted}
     for method in wanted:
         if room is not None and memory[method] > room:
             skipped[method] = (
@@ -227,29 +206,31 @@ def _part(
             )
     wanted = tuple(method for method in wanted if method not in skipped)
     n_splits = 1 if experiment.one_split else min(folds or len(task.splits), len(task.splits))
-    seconds = {method: costs.seconds(experiment, method) for method in wanted}
+    seconds = {method: experiment.seconds(costs, method) for method in wanted}
     return Part(experiment, task, wanted, n_splits, seconds, memory, skipped)
 
 
 def planned_seconds(parts: Iterable[Part], jobs: int) -> float:
-    """Return about how long all parts take on some cores; times are measured on one of them."""
-    parts = list(parts)
-    timed = [part.total_seconds for part in parts if part.experiment.name == TIME and part.methods]
-    others = sum(part.total_seconds for part in parts if part.experiment.name != TIME)
-    return others / jobs + sum(timed) + (_SECONDS_OF_GROWTH if timed else 0.0)
+    """Return about how long all parts take on some cores; what is not made of independent cells takes one of them."""
+    seconds, overheads = 0.0, {}
+    for part in parts:
+        seconds += part.total_seconds / (1 if part.experiment.run else jobs)
+        if part.methods:
+            overheads[part.experiment.name] = part.experiment.overhead
+    return seconds + sum(overheads.values())
 
 
 def within_budget(parts: Sequence[Part], minutes: float, jobs: int) -> list[Part]:
-    """Return parts that take no longer than this: with fewer splits, or else also without the slowest methods.
+    """Return parts that take no longer than a budget: with fewer splits, or else also without the slowest methods.
 
     Parameters
     ----------
     parts : sequence of Part
-        What is wanted.
+        What was requested.
     minutes : float
         The budget.
     jobs : int
-        Cells at a time.
+        Number of processes.
 
     Returns
     -------
@@ -265,8 +246,9 @@ def within_budget(parts: Sequence[Part], minutes: float, jobs: int) -> list[Part
         reverse=True,
     )
     for seconds, i, method in slowest:
-        why = f"not run, because it would take about {in_time(seconds)}, and there are {minutes:g} min for all"
-        fewer[i] = fewer[i].without([method], why)
+        why = f"not run, because it would take about {format_duration(seconds)}, and there are {minutes:g} min for all"
+        left = tuple(other for other in fewer[i].methods if other != method)
+        fewer[i] = replace(fewer[i], methods=left, skipped={**fewer[i].skipped, method: why})
         if planned_seconds(fewer, jobs) <= 60 * minutes:
             break
     return fewer
@@ -279,21 +261,21 @@ def _with_splits(part: Part, n_splits: int, minutes: float) -> Part:
     return replace(part, n_splits=n_splits, note=note)
 
 
-def in_time(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a time with its unit.
 
     Examples
     --------
-    >>> from plstream.experiments.plan import in_time
-    >>> in_time(0.4), in_time(75), in_time(600), in_time(9000)
-    ('1 s', '75 s', '10 min', '2.5 h')
+    >>> from plstream.experiments.plan import format_duration
+    >>> [format_duration(seconds) for seconds in (0.4, 75, 600, 9000)]
+    ['1 s', '75 s', '10 min', '2.5 h']
     """
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _multiplications_a_second() -> float:
+def _multiplications_per_second() -> float:
     A = np.ones((256, 256))
     A @ A
     start = clock()

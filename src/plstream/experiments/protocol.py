@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .._core.types import FloatArray
+from .._core.types import Array, FloatArray
+from ..online._base import NotFiniteError
 from .classifiers import accuracy
-from .methods import METHODS, fitted, scores_of
+from .methods import METHODS, Projection, in_blocks
 from .settings import Settings
 from .task import Rows, Task
-
-Cell = dict[str, Any]
 
 
 class NotPossibleError(ValueError):
@@ -22,8 +20,8 @@ class NotPossibleError(ValueError):
 
 
 @dataclass(frozen=True)
-class Setting:
-    """All that a cell of a table is computed from.
+class Trial:
+    """One method on one split: all that a cell of a table is computed from.
 
     Attributes
     ----------
@@ -32,9 +30,9 @@ class Setting:
     method : str
         Name of the method.
     split : int
-        Which rows are for training and which for the test.
+        Number of the split into training and test rows.
     settings : Settings
-        Numbers that all cells share.
+        Numbers that all trials share.
     seed : int
         Of all that is random.
     """
@@ -55,14 +53,41 @@ class Setting:
         """Rows that nothing is learnt from."""
         return self.task.splits[self.split][1]
 
-    @property
-    def most_components(self) -> int:
-        """The most components that the method has here, and that are tried."""
+    def max_components(self, wanted: int | None = None) -> int:
+        """Return the largest number of components that the method has here and that is wanted: those to be tried."""
         n_classes = len(np.unique(self.task.y[self.train]))
-        return METHODS[self.method].most_components(n_classes, self.task.n_features, self.settings.components)
+        wanted = self.settings.components if wanted is None else wanted
+        return METHODS[self.method].max_components(n_classes, self.task.n_features, wanted)
 
-    def accuracy(self, rows: Rows, S: FloatArray, test_rows: Rows, S_test: FloatArray, *, quick: bool = False) -> float:
-        """Return how many of the second rows are right, by a classifier of the scores of the first."""
+    def fit(self, n_components: int, rows: Rows | None = None) -> Projection:
+        """Return the method after it has learnt some rows in order, by default all training rows.
+
+        If numbers overflow, it has as many components as can be had without: ``limited`` says why.
+        """
+        method, task = METHODS[self.method], self.task
+        rows = self.train if rows is None else rows
+        classes, limited = np.unique(task.y[rows]), ""
+        while True:
+            projection = Projection(method, n_components, classes, self.seed, self.settings)
+            projection.limited = limited
+            try:
+                for block in in_blocks(rows, task) if method.incremental else [rows]:
+                    projection.learn(task.X[block], task.y[block])
+            except NotFiniteError as error:
+                if error.component < 2:
+                    raise
+                n_components = error.component - 1
+                limited = f"{n_components} component(s) at most, for number {error.component} is no longer finite"
+            else:
+                return projection
+
+    def scores(self, projection: Projection, rows: Rows) -> FloatArray:
+        """Return the scores of some rows."""
+        task = self.task
+        return np.concatenate([projection.scores(task.X[block]) for block in in_blocks(rows, task)])
+
+    def accuracy(self, rows: Rows, S: Array, test_rows: Rows, S_test: Array, *, quick: bool = False) -> float:
+        """Return the accuracy on the second rows of a classifier of the scores of the first."""
         y = self.task.y
         return accuracy(S, y[rows], S_test, y[test_rows], settings=self.settings, seed=self.seed, quick=quick)
 
@@ -103,49 +128,39 @@ def hold_out(y: Any, rows: Rows, share: float, seed: int, split: int) -> tuple[R
     return rows[~is_held], rows[is_held]
 
 
-def score_tables(
-    setting: Setting, rows: Rows, others: Rows, least: int = 1
-) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-    """Yield the scores of rows that are learnt, and of others, for every number of components.
-
-    Nested methods learn once. Numbers of components that a method cannot have are left out.
-    """
-    method, task = METHODS[setting.method], setting.task
-    most = setting.most_components
-
-    def scores(n_components: int) -> tuple[FloatArray, FloatArray]:
-        projection = fitted(method, task, rows, n_components, setting.seed, setting.settings)
-        return scores_of(projection, task, rows), scores_of(projection, task, others)
-
-    if method.nested:
-        S, S_others = scores(most)
-        for c in range(least, S.shape[2] + 1):
-            yield c, S[:, :, :c], S_others[:, :, :c]
-        return
-    for c in range(least, most + 1):
-        yield c, *scores(c)
-
-
-def choose_components(setting: Setting, least: int = 1) -> tuple[int, list[float | None]]:
+def choose_components(trial: Trial, least: int = 1) -> tuple[int, list[float | None]]:
     """Return the number of components with the best accuracy on validation rows, the smallest of equals, and all.
 
     Accuracies are those for 1, 2, ... components, None where there is none.
     """
-    task, settings = setting.task, setting.settings
-    left, held = hold_out(task.y, setting.train, settings.validation, setting.seed, setting.split)
-    validation = accuracies(setting, left, held, least)
+    left, held = hold_out(trial.task.y, trial.train, trial.settings.validation, trial.seed, trial.split)
+    validation = accuracies(trial, left, held, least)
     known = [value for value in validation if value is not None]
     if not known:
         raise NotPossibleError(f"it has fewer than {least} components")
     return validation.index(max(known)) + 1, validation
 
 
-def accuracies(setting: Setting, rows: Rows, others: Rows, least: int = 1) -> list[float | None]:
-    """Return the accuracies on other rows for 1, 2, ... components, None where there is none."""
-    found: list[float | None] = [None] * setting.settings.components
-    for c, S, S_others in score_tables(setting, rows, others, least):
-        found[c - 1] = setting.accuracy(rows, S, others, S_others, quick=True)
+def accuracies(trial: Trial, rows: Rows, others: Rows, least: int = 1) -> list[float | None]:
+    """Return the accuracies on other rows for 1, 2, ... components, None where there is none.
+
+    Nested methods learn once. Numbers of components that a method cannot have are left out.
+    """
+    found: list[float | None] = [None] * trial.settings.components
+    most, nested = trial.max_components(), METHODS[trial.method].nested
+    for c in range(least, most + 1):
+        if c == least or not nested:
+            projection = trial.fit(most if nested else c, rows)
+            S, S_others = trial.scores(projection, rows), trial.scores(projection, others)
+        if nested and c > S.shape[2]:
+            break
+        found[c - 1] = trial.accuracy(rows, S[:, :, :c], others, S_others[:, :, :c], quick=True)
     return found
 
 
-CellFunction = Callable[[Setting], list[Cell]]
+def limit(trial: Trial, found: list[float | None]) -> dict[str, str]:
+    """Return a note for a cell if the method could not have all the components that were requested."""
+    reached = sum(value is not None for value in found)
+    if reached == trial.max_components():
+        return {}
+    return {"limited": f"at most {reached} component(s): with more, numbers are no longer finite"}

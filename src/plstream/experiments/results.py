@@ -1,4 +1,4 @@
-"""results.json: all that tables and figures are made from, written whole after every cell, and gone on with later.
+"""results.json: all that tables and figures are made from, written whole after every cell, so that a run can resume.
 
 ::
 
@@ -6,8 +6,8 @@
      "tasks": {name: {"title", "kind", "paper", "note", "fingerprint", "n_rows", "n_features", "n_classes", "n_splits",
        "experiments": {name: {"settings": {...}, "cells": [{"method", "split", ...}], "skipped": {method: why}}}}}}
 
-Cells have what their experiment's module says; those of times have "run" instead of "split", and there is "growth"
-beside them. Accuracies are fractions, None (null) where a method has no such component.
+Cells have what their experiment's file in ``paper/`` says; those of times have "run" instead of "split", and there is
+"growth" beside them. Accuracies are fractions, None (null) where a method has no such component.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import json
 import os
 import platform
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,9 +28,13 @@ import plstream
 from .._core.urls import local_path, redacted
 from ..files.container import require_known_format
 from ..files.files import replacing
-from .protocol import Cell
 from .settings import Settings
 from .task import Task
+
+if TYPE_CHECKING:
+    from .experiment import Experiment
+
+Cell = dict[str, Any]
 
 FORMAT = 1
 FILE = "results.json"
@@ -46,11 +52,12 @@ class Results:
     seed, settings
         What cells depend on, beside their task.
     force : bool, default=False
-        Whether to begin anew if there are others.
+        Whether to start again if there are others.
     """
 
     def __init__(self, folder: str | os.PathLike[str], seed: int, settings: Settings, *, force: bool = False) -> None:
         self.path = local_path(folder) / FILE
+        self.seed, self.settings = seed, settings
         self.data: dict[str, Any] = {
             "format": FORMAT,
             "plstream": plstream.__version__,
@@ -63,9 +70,9 @@ class Results:
         self._written = -_PAUSE
         self._begun: set[str] = set()
         if self.path.exists():
-            self._go_on_with(read(self.path), force=force)
+            self._resume(read(self.path), force=force)
 
-    def _go_on_with(self, before: dict[str, Any], *, force: bool) -> None:
+    def _resume(self, before: dict[str, Any], *, force: bool) -> None:
         for name in ("seed", "settings"):
             if before.get(name) != self.data[name]:
                 if force:
@@ -129,12 +136,62 @@ class Results:
         )
 
     def save(self, *, now: bool = True) -> None:
-        """Write the file, if it was not written a moment ago or has to be written now."""
+        """Write the file; unless now, only if that was not done a moment ago."""
         if not now and time.monotonic() - self._written < _PAUSE:
             return
         with replacing(self.path) as file:
             file.write((json.dumps(self.data, indent=1, allow_nan=False) + "\n").encode())
         self._written = time.monotonic()
+
+
+@dataclass(frozen=True, eq=False)
+class TaskResults:
+    """What an experiment found on one task.
+
+    Attributes
+    ----------
+    experiment : Experiment
+        Which one.
+    name : str
+        Name of the task.
+    task : dict
+        What results.json says of the task: its title, its number of classes and so on.
+    found : dict
+        The cells, and why there are none of some methods.
+    settings : dict
+        Numbers that all experiments share.
+    """
+
+    experiment: Experiment
+    name: str
+    task: dict[str, Any]
+    found: dict[str, Any]
+    settings: dict[str, Any]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All cells."""
+        cells: list[Cell] = self.found["cells"]
+        return cells
+
+    def by_method(self) -> dict[str, list[Cell]]:
+        """Return the cells of each method that has any."""
+        groups: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            groups.setdefault(cell["method"], []).append(cell)
+        return groups
+
+    def values(self, key: str = "accuracy", *, by: str = "split", scale: float = 1.0) -> dict[str, dict[int, float]]:
+        """Return a number of the cells of each method, by split (or by run), times a scale."""
+        return {method: {cell[by]: scale * cell[key] for cell in cells} for method, cells in self.by_method().items()}
+
+
+def results_of(results: dict[str, Any], experiment: Experiment) -> Iterator[TaskResults]:
+    """Yield what an experiment found on each task that it was run on."""
+    for name, task in results["tasks"].items():
+        if experiment.name in task["experiments"]:
+            found = task["experiments"][experiment.name]
+            yield TaskResults(experiment, name, task, found, results.get("settings", {}))
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -5,26 +5,24 @@ from __future__ import annotations
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from .._core.progress import listening, track
 from .._core.threads import single_threaded_blas
-from .catalogue import EXPERIMENTS, TIME
+from .paper import experiments
 from .plan import Part
-from .protocol import Cell, Setting
-from .results import Results
-from .settings import Settings
-from .timing import GROWTH, NOT_GROWN, growth, update_times
+from .protocol import Trial
+from .results import Cell, Results
 
 # What may be wrong with a method and its data, and is then a result. All else is an error of the program.
 _RESULTS = (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
 
 
 class Outcome(NamedTuple):
-    """Cells of a method and a split, or why there are none."""
+    """Cells of a trial, or why there are none."""
 
     method: str
     split: int
@@ -32,12 +30,23 @@ class Outcome(NamedTuple):
     why: str = ""
 
 
+class Deadline:
+    """When no more cells are begun: after some minutes, or never if None."""
+
+    def __init__(self, minutes: float | None) -> None:
+        self._end = np.inf if minutes is None else time.monotonic() + 60 * minutes
+        self.reason = f"because the {minutes:g} min for all were over" if minutes is not None else ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() > self._end
+
+
 def run(
     parts: Sequence[Part],
     results: Results,
     *,
-    settings: Settings,
-    seed: int,
     jobs: int = 1,
     budget: float | None = None,
     on_finished: Callable[[str], None] = lambda _: None,
@@ -49,11 +58,8 @@ def run(
     parts : sequence of Part
         What to run, those of an experiment next to each other.
     results : Results
-        What there is; it is written after every cell, and when the work ends, however it ends.
-    settings : Settings
-        As in the plan.
-    seed : int
-        Of all that is random.
+        What there is; it is written after every cell, and when the work ends, however it ends. Cells are computed by
+        its seed and its settings.
     jobs : int, default=1
         Cells at a time, in processes of their own. Results do not depend on it.
     budget : float, default=None
@@ -61,142 +67,94 @@ def run(
     on_finished : callable, optional
         Is passed the name of each experiment when it is finished.
     """
-    deadline = np.inf if budget is None else time.monotonic() + 60 * budget
+    deadline = Deadline(budget)
     try:
         for part in parts:
-            _begin(part, results, settings)
-        for name in dict.fromkeys(part.experiment.name for part in parts):
+            _begin(part, results)
+        for name, experiment in {part.experiment.name: part.experiment for part in parts}.items():
             mine = [part for part in parts if part.experiment.name == name]
-            if name == TIME:
-                _run_times(mine, results, settings, seed, deadline, budget)
+            if experiment.run:
+                experiment.run(mine, results, deadline)
             else:
                 for part in mine:
-                    _run_part(part, results, settings, seed, jobs, deadline, budget)
+                    _run_part(part, results, jobs, deadline)
             results.save()
             on_finished(name)
     finally:
         results.save()
 
 
-def compute(experiment: str, setting: Setting) -> Outcome:
-    """Return the cells of a method and a split: they depend on nothing else."""
-    function = EXPERIMENTS[experiment].cell
+def compute(experiment: str, trial: Trial) -> Outcome:
+    """Return the cells of a trial: they depend on nothing else."""
+    function = experiments()[experiment].cells
     assert function is not None
     start = time.perf_counter()
     with listening(None), single_threaded_blas(), warnings.catch_warnings(), np.errstate(all="ignore"):
         # What they say of components that are missing is in the cells.
         warnings.simplefilter("ignore")
         try:
-            cells = function(setting)
+            cells = function(trial)
         except _RESULTS as error:
-            return Outcome(setting.method, setting.split, [], f"split {setting.split}: {_sentence(error)}")
+            return Outcome(trial.method, trial.split, [], f"split {trial.split}: {_sentence(error)}")
     seconds = time.perf_counter() - start
-    name = {"method": setting.method, "split": setting.split}
-    return Outcome(setting.method, setting.split, [{**name, "seconds": seconds, **cell} for cell in cells])
+    name = {"method": trial.method, "split": trial.split}
+    return Outcome(trial.method, trial.split, [{**name, "seconds": seconds, **cell} for cell in cells])
 
 
-def _begin(part: Part, results: Results, settings: Settings) -> None:
+def _begin(part: Part, results: Results) -> None:
     place = results.experiment(part.task.name, part.experiment.name)
     # Of methods that are not run now, what was known before.
     known = {method: why for method, why in place["skipped"].items() if method not in part.methods}
     place["skipped"] = {**known, **part.skipped}
-    place["settings"] = {
-        name: value
-        for name, value in (
-            ("classifier", part.experiment.classifier(part.task, settings)),
-            ("n_splits", part.n_splits),
-            ("note", part.note),
-        )
-        if value
+    describe = part.experiment.classifier
+    about = {
+        "classifier": describe and describe(part.task, results.settings),
+        "n_splits": part.n_splits,
+        "note": part.note,
     }
+    place["settings"] = {name: value for name, value in about.items() if value}
 
 
-def _run_part(
-    part: Part,
-    results: Results,
-    settings: Settings,
-    seed: int,
-    jobs: int,
-    deadline: float,
-    budget: float | None,
-) -> None:
-    experiment, task = part.experiment, part.task
-    place, done = results.experiment(task.name, experiment.name), results.done(task.name, experiment.name)
+def _run_part(part: Part, results: Results, jobs: int, deadline: Deadline) -> None:
+    name, task = part.experiment.name, part.task
+    place, done = results.experiment(task.name, name), results.done(task.name, name)
     # All methods of a split, then the next split.
     units = [(method, split) for split in range(part.n_splits) for method in part.methods]
-    left = [Setting(task, method, split, settings, seed) for method, split in units if (method, split) not in done]
-    in_time = _before(deadline, left)
-    outcomes = _computed(experiment.name, in_time, jobs)
-    for outcome in track(outcomes, f"{experiment.name}, {task.name}", len(left), lambda _: 1, "cells"):
+    left = [Trial(task, *unit, results.settings, results.seed) for unit in units if unit not in done]
+    outcomes = _computed(name, _until(deadline, left), jobs)
+    for outcome in track(outcomes, f"{name}, {task.name}", len(left), lambda _: 1, "cells"):
         if outcome.why:
             place["skipped"][outcome.method] = outcome.why
-        results.add(task.name, experiment.name, outcome.cells, experiment.methods)
+        results.add(task.name, name, outcome.cells, part.experiment.methods)
         results.save(now=False)
-    done = results.done(task.name, experiment.name)
+    done = results.done(task.name, name)
     for method, split in units:
         if (method, split) not in done and method not in place["skipped"]:
-            place["skipped"][method] = f"split {split} and on not run, {_over(budget)}"
+            place["skipped"][method] = f"split {split} and on not run, {deadline.reason}"
 
 
-def _over(budget: float | None) -> str:
-    return f"because the {budget:g} min for all were over"
-
-
-def _before(deadline: float, settings: Iterable[Setting]) -> Iterator[Setting]:
-    for setting in settings:
-        if time.monotonic() > deadline:
+def _until(deadline: Deadline, trials: Sequence[Trial]) -> Iterator[Trial]:
+    for trial in trials:
+        if deadline.is_over:
             return
-        yield setting
+        yield trial
 
 
-def _computed(experiment: str, settings: Iterator[Setting], jobs: int) -> Iterator[Outcome]:
+def _computed(experiment: str, trials: Iterator[Trial], jobs: int) -> Iterator[Outcome]:
     if jobs == 1:
-        yield from (compute(experiment, setting) for setting in settings)
+        yield from (compute(experiment, trial) for trial in trials)
         return
     from joblib import Parallel, delayed
 
     # Arrays are shared by way of files: a copy of the data for each process may be more than there is room for.
     workers = Parallel(jobs, return_as="generator_unordered", pre_dispatch=jobs, max_nbytes="1M")
-    yield from workers(delayed(_compute_apart)(experiment, setting) for setting in settings)
+    yield from workers(delayed(_compute_apart)(experiment, trial) for trial in trials)
 
 
-def _compute_apart(experiment: str, setting: Setting) -> Outcome:
-    """Compute in a process that leaves it to the first one to do something about Ctrl-C, which reaches both."""
+def _compute_apart(experiment: str, trial: Trial) -> Outcome:
+    """Compute in a process that leaves it to the first one to handle Ctrl-C, which reaches both."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return compute(experiment, setting)
-
-
-def _run_times(
-    parts: Sequence[Part], results: Results, settings: Settings, seed: int, deadline: float, budget: float | None
-) -> None:
-    """Measure times: all methods of a task in turn, and how they grow once for all tasks."""
-    places = [results.experiment(part.task.name, TIME) for part in parts]
-    grown = next((place for place in places if place.get("growth")), None)
-    with single_threaded_blas(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for part in parts:
-            name, place = part.task.name, results.experiment(part.task.name, TIME)
-            known, wanted = {method for method, _ in results.done(name, TIME)}, set(part.methods)
-            place.setdefault("growth", [])
-            if time.monotonic() > deadline:
-                place["skipped"].update(dict.fromkeys(wanted - known, f"not run, {_over(budget)}"))
-                continue
-            if wanted - known:
-                # Methods are measured in turn, so all of them again if there is a new one.
-                methods = [method for method in part.experiment.methods if method in known | wanted]
-                with listening(None):
-                    cells, skipped = update_times(part.task, methods, settings, seed)
-                place["skipped"].update(skipped)
-                place["cells"] = []
-                results.add(name, TIME, cells, part.experiment.methods)
-            if grown is None or grown is place:
-                known = {cell["method"] for cell in place["growth"]}
-                methods = [method for method in part.methods if method not in {*NOT_GROWN, *known}]
-                n_cells = len(methods) * sum(map(len, GROWTH.values()))
-                sizes = growth(methods, settings, seed)
-                place["growth"] += track(sizes, "time, by size", n_cells, lambda _: 1, "cells")
-                grown = place
-            results.save(now=False)
+    return compute(experiment, trial)
 
 
 def _sentence(error: BaseException) -> str:

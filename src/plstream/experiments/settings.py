@@ -13,7 +13,7 @@ class Settings:
     Attributes
     ----------
     components : int
-        The most components that are tried (paper: 10).
+        Largest number of components that is tried (paper: 10).
     validation : float
         Share of the training rows that the number of components is chosen on (paper: 0.1).
     svm_c : float
@@ -21,8 +21,8 @@ class Settings:
     hidden : tuple of int
         Layers of the perceptron, which the paper does not describe.
     rate, epochs, patience : float, int and int
-        Its steps, the most epochs, and those after which it stops if no more of a tenth of its rows, set aside, are
-        right. (On digits, scikit-learn's steps of 0.001 take twice as long and get fewer right.)
+        Its learning rate, the most epochs, and those after which it stops if the accuracy on a tenth of its rows, set
+        aside, has not improved. (On digits, scikit-learn's rate of 0.001 takes twice as long and is less accurate.)
     shrinkage : float
         Of the linear discriminants that stand for the perceptron where there are dozens to train.
     ipls_directions : int
@@ -33,7 +33,7 @@ class Settings:
         Shares of features that are kept (paper: 0.1, 0.15, 0.2, 0.5).
     many_features, early_tolerance : int and float
         With more features than this, the linear SVM of features stops at this tolerance. At its own, 0.0001, it would
-        take hours a split for thousands of features of thousands of rows.
+        take hours per split for thousands of features of thousands of rows.
     vip_components : int
         Components of the models that VIP is taken from (2 is best in the paper).
     runs, time_components, steps : int
@@ -42,7 +42,7 @@ class Settings:
     warm_rows : int
         Rows that a model has learnt before it is timed.
     points : int
-        The most points of a projection.
+        Largest number of points of a projection.
     """
 
     components: int = 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
 
 KINDS = ("verification", "classification")
-# Rows that a fingerprint looks at: enough to tell data sets apart, and read at once from the largest file.
+FOLDS = 10
+# Rows that a fingerprint looks at: enough to distinguish data sets, and read at once from the largest file.
 _LOOKED_AT = 64
 
 
@@ -30,7 +32,7 @@ class Task:
     title : str
         One line for people.
     kind : {"verification", "classification"}
-        Verification tells whether two things are the same: its labels are 1 if they are, else 0.
+        Verification decides whether two things are the same: its labels are 1 if they are, else 0.
     X : ndarray of shape (n_rows, n_features)
         Features, float32 or float64, perhaps a memory map. Pairs are ``abs(a - b)``.
     y : ndarray of shape (n_rows,), int64
@@ -84,19 +86,19 @@ class Task:
 
     @property
     def n_features(self) -> int:
-        """How many features there are."""
+        """Number of features."""
         return int(self.X.shape[1])
 
     @property
     def n_classes(self) -> int:
-        """How many different labels there are."""
+        """Number of different labels."""
         return len(np.unique(self.y))
 
     def fingerprint(self) -> str:
-        """Return a short text that other data, labels or splits would change.
+        """Return a short string that other data, labels or splits would change.
 
         Of the features it looks at some rows, spread over all: it is for resuming what was done with the same data, not
-        for telling whether anyone has tampered with them.
+        for detecting whether anyone has tampered with them.
 
         Returns
         -------
@@ -143,3 +145,55 @@ class Task:
                 raise DataError(f"{what} has {part} rows more than once.")
         if len(np.unique(self.y[train])) < 2:
             raise DataError(f"{what} has a single class in its training rows.")
+
+
+def stratified_folds(y: Array, seed: int, n_folds: int = FOLDS) -> NDArray[np.intp]:
+    """Assign rows to folds at random: sizes of folds, and of classes in folds, differ by at most one.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        Labels.
+    seed : int
+        The same seed gives the same folds.
+    n_folds : int, default=10
+        Number of folds.
+
+    Returns
+    -------
+    fold : ndarray of shape (n_rows,)
+        From 0 on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.experiments.task import stratified_folds
+    >>> fold = stratified_folds(np.repeat([0, 1], 4), seed=0, n_folds=4)
+    >>> [int(np.sum(fold[:4] == k)) for k in range(4)]
+    [1, 1, 1, 1]
+    """
+    by_class = np.lexsort((np.random.default_rng(seed).random(len(y)), y))
+    fold = np.empty(len(y), np.intp)
+    # Dealt out class by class, like cards.
+    fold[by_class] = np.arange(len(y)) % n_folds
+    return fold
+
+
+def split_by_fold(fold: Array, seed: int) -> tuple[Split, ...]:
+    """Return one split per fold, which is tested on after training on all others.
+
+    Training rows are in random order, the same in all splits: files have them sorted by class, and a stream that brings
+    one class after another is another experiment.
+    """
+    shuffled = _shuffled(np.arange(len(fold)), seed)
+    return tuple((shuffled[fold[shuffled] != number], np.flatnonzero(fold == number)) for number in np.unique(fold))
+
+
+def single_split(test: Any, seed: int) -> tuple[Split, ...]:
+    """Return the split whose test rows a mask selects. Training rows are in random order."""
+    test = np.asarray(test, bool)
+    return ((_shuffled(np.flatnonzero(~test), seed), np.flatnonzero(test)),)
+
+
+def _shuffled(rows: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
+    return np.random.default_rng(seed).permutation(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .._core.errors import needed
+from .._core.errors import import_optional
 from .palette import FAINT, GRID, INK, PAPER
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Display:
     def _begin(self, ax: Any, size: tuple[float, float] | None = None) -> Axes:
         """Return the given axes, or new ones, with the common look."""
         if ax is None:
-            plt = needed("matplotlib.pyplot", "A plot", "plot")
+            plt = import_optional("matplotlib.pyplot", "A plot", "plot")
             figure, ax = plt.subplots(figsize=size or self.size, layout="constrained", facecolor=PAPER)
             figure.get_layout_engine().set(w_pad=0.09, h_pad=0.09)
         self.ax_, self.figure_ = ax, ax.figure

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from ..._core.types import Array
 from ...vision.pairs import pair_differences
-from ..splits import split_by_fold, stratified_folds
-from ..task import Task
+from ..task import Task, split_by_fold, stratified_folds
 
 # Of each kind in a fold: LFW has 300.
 _PAIRS = 200

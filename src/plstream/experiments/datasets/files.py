@@ -12,8 +12,7 @@ from ..._core.errors import DataError
 from ..._core.types import Array
 from ...data import open_source
 from ...data.columns import listed
-from ..splits import FOLDS, single_split, split_by_fold, stratified_folds
-from ..task import Split, Task
+from ..task import FOLDS, Split, Task, single_split, split_by_fold, stratified_folds
 from .features import SUFFIXES, FeatureFile, as_rows, feature_files
 from .pairs import verification
 

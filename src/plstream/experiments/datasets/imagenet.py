@@ -13,8 +13,7 @@ from ..._core.errors import DataError
 from ..._core.progress import track
 from ..._core.types import Array
 from ...data.numpy_files import members
-from ..splits import single_split
-from ..task import Task
+from ..task import Task, single_split
 from . import files
 from .features import as_rows, read_array
 from .pickles import read_pickle

@@ -12,8 +12,7 @@ import numpy as np
 from ..._core.errors import DataError
 from ..._core.types import Array
 from ...data.columns import listed
-from ..splits import FOLDS
-from ..task import Task
+from ..task import FOLDS, Task
 from .features import FeatureFile, feature_files, read_lines
 from .pairs import NamedPair, find_rows, is_number, verification
 

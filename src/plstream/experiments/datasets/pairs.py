@@ -12,8 +12,7 @@ from ..._core.errors import DataError
 from ..._core.types import Array
 from ...data.columns import listed
 from ...vision.pairs import pair_differences
-from ..splits import split_by_fold
-from ..task import Task
+from ..task import Task, split_by_fold
 
 
 def is_number(text: str) -> bool:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ..._core.errors import DataError
 from ..._core.progress import track
-from ..splits import FOLDS
-from ..task import Task
+from ..task import FOLDS, Task
 from .features import FeatureFile, feature_files, read_lines
 from .pairs import NamedPair, find_rows, is_number, verification
 

@@ -1,0 +1,42 @@
+"""The experiments of the CIPLS paper, one file each: cells, cost, tables, figures and claims.
+
+A. Jordao, M. Lie, V. H. C. de Melo and W. R. Schwartz, "Covariance-free Partial Least Squares: An Incremental
+Dimensionality Reduction Method", IEEE Winter Conference on Applications of Computer Vision, 2021. Accuracies that it
+reports are in per cent, None where it has a dash. Its figures are images without numbers.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..experiment import Experiment
+
+MODULES = {
+    "accuracy": "accuracy",
+    "components": "components",
+    "higher-order": "higher_order",
+    "time": "timing",
+    "streaming": "streaming",
+    "selection": "selection",
+    "projection": "projection",
+}
+"""The file of each experiment, by the name of the experiment, in the order of the paper.
+
+The command line lists these names. Files are imported only when they are needed, as that takes a while.
+"""
+
+
+@cache
+def experiments() -> dict[str, Experiment]:
+    """Return the experiments by name, in the order of the paper.
+
+    Examples
+    --------
+    >>> from plstream.experiments.paper import experiments
+    >>> experiments()["time"].title
+    'Time to learn one more row'
+    """
+    return {name: import_module(f"{__name__}.{file}").EXPERIMENT for name, file in MODULES.items()}

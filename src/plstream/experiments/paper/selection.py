@@ -1,0 +1,193 @@
+"""Feature selection: a linear SVM of the features that a method ranks best."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+
+import numpy as np
+
+from ...selection._base import number_to_keep
+from ..claims import Assessment, Claim, compare_with_rivals, no_less
+from ..classifiers import feature_classifier, linear_svm, standardised
+from ..drawing import Drawn, Line, describe_lines, draw_lines, drawn_cells, label_lines, stacked
+from ..experiment import Experiment
+from ..methods import SELECTORS
+from ..plan import SMALL_STEPS, SVM_PASSES, CostModel
+from ..protocol import Trial
+from ..results import Cell, TaskResults
+from ..tables import Table, format_number, mean_with_interval, table_of
+from ..task import Task
+
+SHARES = (0.1, 0.15, 0.2, 0.5)
+REPORTED: dict[str, dict[str, tuple[float, ...]]] = {
+    "LFW": {
+        "inffs": (91.92, 91.58, 92.03, 92.23),
+        "ilfs": (92.03, 91.67, 92.25, 92.23),
+        "inffs-u": (92.08, 91.70, 92.30, 92.15),
+        "inffs-s": (91.80, 91.62, 91.62, 92.33),
+        "pls-vip": (92.05, 91.67, 92.13, 92.38),
+        "cipls-vip": (91.63, 91.55, 91.80, 92.18),
+    },
+    "YTF": {
+        "inffs": (86.64, 86.68, 87.14, 87.30),
+        "ilfs": (86.60, 86.94, 86.84, 87.54),
+        "inffs-u": (86.36, 86.60, 87.14, 87.16),
+        "inffs-s": (86.12, 86.50, 86.80, 87.22),
+        "pls-vip": (86.70, 86.82, 87.18, 87.68),
+        "cipls-vip": (86.48, 86.92, 87.02, 87.40),
+    },
+}
+"""Table "Comparison of feature selection methods using different percentages of kept features", by SHARES."""
+
+
+def cells(trial: Trial) -> list[Cell]:
+    """Rank the features by the training rows, and test the best shares of them; or all of them."""
+    task, settings, start = trial.task, trial.settings, time.perf_counter()
+    y, y_test = task.y[trial.train], task.y[trial.test]
+    raw, raw_test = task.X[trial.train], task.X[trial.test]
+    if trial.method == "none":
+        ranks = np.arange(1, task.n_features + 1)
+    else:
+        ranks = SELECTORS[trial.method].ranking(raw, y, settings.vip_components)
+    X, X_test = standardised(raw, raw_test)
+    digest = hashlib.sha256(np.ascontiguousarray(ranks, dtype=np.int64).tobytes()).hexdigest()[:16]
+    to_rank, cells = time.perf_counter() - start, []
+    for share in (1.0,) if trial.method == "none" else settings.shares:
+        start = time.perf_counter()
+        kept = ranks <= number_to_keep(share, task.n_features)
+        with warnings.catch_warnings():
+            # That liblinear has had the iterations it is allowed.
+            warnings.simplefilter("ignore")
+            svm = linear_svm(settings, task.n_features)
+            predicted = svm.fit(X[:, kept], y).predict(X_test[:, kept])
+        cell: Cell = {
+            "share": share,
+            "n_kept": int(np.count_nonzero(kept)),
+            "accuracy": float(np.mean(predicted == y_test)),
+            "ranking": digest,
+            "seconds": to_rank + time.perf_counter() - start,
+        }
+        cells.append(cell)
+    return cells
+
+
+def why_not(method: str, task: Task) -> str | None:
+    """Return why a method cannot take part, or None if it can."""
+    return "it is for two classes" if method == "inffs-s" and task.n_classes != 2 else None
+
+
+def seconds(costs: CostModel, method: str) -> float:
+    """Estimate the time of a cell."""
+    n, m, k = costs.n, costs.task.n_features, costs.task.n_classes
+    n_models = 1 if k == 2 else k
+    svm = SVM_PASSES * n * m * n_models * SMALL_STEPS / costs.speed
+    if method == "none":
+        return svm
+    if method == "ilfs":
+        rank = 100.0 * n * m
+    elif method.startswith("inffs"):
+        rank = n * m * m + 300.0 * m * m
+    else:
+        rank = 20.0 * n * m * n_models
+    return rank / costs.speed + sum(costs.settings.shares) * svm
+
+
+def memory(costs: CostModel, method: str) -> int:
+    """Estimate the memory of a cell: of copies of the rows, and of matrices that some methods make."""
+    m = costs.task.n_features
+    return 4 * costs.bytes_of_rows + (4 * 8 * m * m if method.startswith("inffs") else 0)
+
+
+def tables(found: TaskResults) -> list[Table]:
+    """Return accuracies, one column per share of features, and the paper's beside them."""
+    shares = found.settings["shares"]
+    reported = REPORTED.get(found.task["paper"] or "", {})
+
+    def row(method: str, cells: list[Cell]) -> list[str]:
+        # All features are all that there is, whichever share.
+        by_share = [[cell["accuracy"] for cell in cells if cell["share"] in {share, 1.0}] for share in shares]
+        theirs = reported.get(method, (None,) * len(SHARES)) if reported else ()
+        return [*map(mean_with_interval, by_share), *map(format_number, theirs)]
+
+    header = [f"{100 * share:g} %" for share in shares]
+    header += [f"Paper, {100 * share:g} %" for share in SHARES] if reported else []
+    notes = ["Accuracies in % with the best so many features, ranked by training rows, and with all of them."]
+    return [table_of(found, header, row, notes)]
+
+
+def figures(found: TaskResults) -> list[Drawn]:
+    """Draw accuracies over the share of features, and the paper's in a panel below."""
+    lines: dict[str, Line] = {}
+    everything = None
+    for method, cells in drawn_cells(found).items():
+        shares = sorted({cell["share"] for cell in cells})
+        means = [
+            100 * float(np.mean([cell["accuracy"] for cell in cells if cell["share"] == share])) for share in shares
+        ]
+        if method == "none":
+            everything = means[-1]
+        else:
+            lines[method] = [100 * share for share in shares], means
+    data_set = found.task["paper"]
+    theirs: dict[str, Line] = {
+        method: ([100 * share for share in SHARES], [*values])
+        for method, values in REPORTED.get(data_set or "", {}).items()
+    }
+    figure, panels = stacked(2 if theirs else 1, 3.1)
+    draw_lines(panels[0], lines, "Features kept, %", "Accuracy here, %" if theirs else "Accuracy, %", everything)
+    if theirs:
+        draw_lines(panels[1], theirs, "Features kept, %", f"Accuracy in the paper, {data_set}, %")
+    ticks = sorted({x for line in (*lines.values(), *theirs.values()) for x in line[0]})
+    for axes, shown in zip(panels, (lines, theirs), strict=False):
+        axes.set_xscale("log")
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
+        label_lines(axes, shown)
+    reading = "Names are in the order of the last points."
+    if everything is not None:
+        reading += f" The dotted line is the accuracy with all features, {everything:.2f} %."
+    return [Drawn(figure, describe_lines("Accuracy over the share of features kept", lines), reading)]
+
+
+def _selects_as_well(found: TaskResults) -> Assessment | None:
+    values = {
+        method: {
+            split: 100 * float(np.mean([cell["accuracy"] for cell in cells if cell["split"] == split]))
+            for split in dict.fromkeys(cell["split"] for cell in cells)
+        }
+        for method, cells in found.by_method().items()
+    }
+    mine = "cipls-vip"
+    rivals = [method for method in REPORTED["LFW"] if method != mine]
+    return compare_with_rivals(
+        values,
+        rivals,
+        lambda difference, _: no_less(difference),
+        variants=(mine,),
+        before="On average over shares ",
+    )
+
+
+EXPERIMENT = Experiment(
+    name="selection",
+    title="Feature selection",
+    about="Each method ranks the features by the training rows. A linear SVM then learns the best of them, with no "
+    "reduction of dimension.",
+    methods=tuple(SELECTORS),
+    why_not=why_not,
+    cells=cells,
+    seconds=seconds,
+    memory=memory,
+    classifier=feature_classifier,
+    tables=tables,
+    figures=figures,
+    claims=(
+        Claim(
+            "VIP of CIPLS selects features as well as methods made for it.",
+            "In the paper CIPLS + VIP is, on LFW and on average over shares, 0.05 to 0.26 points below the others.",
+            _selects_as_well,
+        ),
+    ),
+)

@@ -1,0 +1,102 @@
+"""Accuracy on a stream: rows come in blocks, the model continues training, and is tested after each block."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from ..claims import RIVALS, Assessment, Claim, above, compare_with_rivals
+from ..classifiers import quick_classifier
+from ..drawing import Drawn, drawn_cells, line_chart, line_of
+from ..experiment import STREAMING_REDUCERS, Experiment, why_not_streaming
+from ..inference import column_means
+from ..methods import METHODS, Projection, in_blocks
+from ..plan import CostModel
+from ..protocol import Trial, choose_components
+from ..results import Cell, TaskResults
+from ..tables import NOTHING, Table, component_range, format_number, table_of
+
+REPORTED = (
+    "In the paper's figures CIPLS is ahead of all other incremental methods from the sixth block on for LFW, and for "
+    "all blocks of YTF."
+)
+_FIRST_BLOCKS = 5
+
+
+def cells(trial: Trial) -> list[Cell]:
+    """Learn block after block, never a row twice, and test after each with a classifier of all rows so far."""
+    task, train, test, settings = trial.task, trial.train, trial.test, trial.settings
+    n_components, _ = choose_components(trial)
+    projection = Projection(METHODS[trial.method], n_components, np.unique(task.y[train]), trial.seed, settings)
+    ends = np.linspace(0, len(train), settings.blocks + 1).astype(int)
+    found: list[float | None] = []
+    for start, end in pairwise(ends):
+        for block in in_blocks(train[start:end], task):
+            projection.learn(task.X[block], task.y[block])
+        seen = train[:end]
+        if len(np.unique(task.y[seen])) < 2:
+            found.append(None)
+            continue
+        S, S_test = trial.scores(projection, seen), trial.scores(projection, test)
+        found.append(trial.accuracy(seen, S, test, S_test, quick=True))
+    return [{"n_components": n_components, "n_seen": ends[1:].tolist(), "accuracy": found}]
+
+
+def seconds(costs: CostModel, method: str) -> float:
+    """Estimate the time of a cell."""
+    blocks = costs.settings.blocks * costs.classify(method, quick=True, n=costs.n / 2)
+    return costs.choose(method) + costs.fit(method) + blocks
+
+
+def tables(found: TaskResults) -> list[Table]:
+    """Return accuracies after some of the blocks, and on average over all."""
+    blocks = len(found.cells[0]["accuracy"]) if found.cells else 0
+    shown = sorted({0, blocks // 4, blocks // 2, 3 * blocks // 4, blocks - 1} if blocks else set())
+
+    def row(_: str, cells: list[Cell]) -> list[str]:
+        means = column_means(cells)
+        known = [value for cell in cells for value in cell["accuracy"] if value is not None]
+        mean = format_number(100 * float(np.mean(known))) if known else NOTHING
+        return [component_range(cells), *(format_number(means[block]) for block in shown), mean]
+
+    header = ["c", *(f"{block + 1} of {blocks}" for block in shown), "Mean"]
+    notes = ["Accuracies in % after so many blocks, and the mean over all blocks.", REPORTED]
+    return [table_of(found, header, row, notes)]
+
+
+def figures(found: TaskResults) -> list[Drawn]:
+    """Draw accuracies over the number of rows learnt."""
+    lines = {}
+    for method, cells in drawn_cells(found).items():
+        seen = np.mean([cell["n_seen"] for cell in cells], axis=0)
+        lines[method] = line_of(seen.tolist(), column_means(cells))
+    what = "Accuracy after each block of a stream"
+    reading = "Each point is the accuracy on test rows after one more block. Names are in the order of the last points."
+    return [line_chart(lines, what, reading, xlabel="Rows learnt", markers_every=4)]
+
+
+def _is_ahead(found: TaskResults) -> Assessment | None:
+    values: dict[str, dict[int, float]] = {}
+    for cell in found.cells:
+        later = [value for value in cell["accuracy"][_FIRST_BLOCKS:] if value is not None]
+        if later:
+            values.setdefault(cell["method"], {})[cell["split"]] = 100 * float(np.mean(later))
+    before = "On average over blocks from the sixth on, "
+    return compare_with_rivals(values, RIVALS, lambda difference, _: above(difference), before=before)
+
+
+EXPERIMENT = Experiment(
+    name="streaming",
+    title="Accuracy on a stream",
+    about="Training rows come in blocks, and no method sees a row twice. After each block a classifier learns the "
+    "scores of all rows so far, and is tested.",
+    methods=STREAMING_REDUCERS,
+    why_not=why_not_streaming,
+    cells=cells,
+    seconds=seconds,
+    classifier=quick_classifier,
+    tables=tables,
+    figures=figures,
+    claims=(Claim("On a stream CIPLS is ahead of the others from the sixth block on.", REPORTED, _is_ahead),),
+)

@@ -1,0 +1,334 @@
+"""Time to learn one more row, and how it grows with rows, features and components.
+
+On one thread, whose own time is counted, not that of whatever else the machine does; with methods in turn, as even so
+others may slow it down. A row is learnt when the directions that include it are available: some methods do most of
+their work only when these are requested.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..._core.progress import listening, track
+from ..._core.threads import single_threaded_blas
+from ..._core.types import Array
+from ...online._base import NotFiniteError
+from ...report.html import Verdict
+from ..claims import Assessment, Claim, above, compare_with_rivals, mean
+from ..drawing import STYLES, DotPlot, Drawn, Line, drawn_cells, label_lines, stacked
+from ..experiment import STREAMING_REDUCERS, Experiment, why_not_streaming
+from ..inference import Difference, exponent, interval
+from ..methods import METHODS, TITLES, Method, Projection, paper_name
+from ..plan import CostModel, Part, clock
+from ..results import Cell, Results, TaskResults
+from ..settings import Settings
+from ..tables import NOTHING, Table, format_number, p_values, table_of
+from ..task import Task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..runner import Deadline
+
+COMPLEXITY = {"ccipca": "O(nLm)", "sgdpls": "O(Tcm)", "ipls": "O(nLm + c^2 m)", "cipls": "O(ncm)"}
+"""Table "Comparison of incremental dimensionality reduction methods in terms of time complexity"."""
+REPORTED = (
+    "In the paper's figure of times SGDPLS is the slowest; CIPLS is not statistically different from CCIPCA, the "
+    "fastest, and faster than IPLS and SGDPLS."
+)
+# One of these varies at a time, and the others are as usual.
+GROWTH = {"n": (250, 500, 1000, 2000), "m": (512, 1024, 2048, 4096, 8192), "c": (2, 4, 8, 16)}
+_USUAL = {"n": 500, "m": 2048, "c": 4}
+_REPEATS = 3
+# For methods that have fewer components than classes.
+_CLASSES = 20
+_NOT_GROWN = ("incremental-lda", "sgdpls-steps")
+
+
+def run(parts: Sequence[Part], results: Results, deadline: Deadline) -> None:
+    """Measure times: all methods of a task in turn, and how they grow once for all tasks."""
+    name, settings, seed = EXPERIMENT.name, results.settings, results.seed
+    places = [results.experiment(part.task.name, name) for part in parts]
+    grown = next((place for place in places if place.get("growth")), None)
+    with single_threaded_blas(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for part, place in zip(parts, places, strict=True):
+            task = part.task.name
+            known, wanted = {method for method, _ in results.done(task, name)}, set(part.methods)
+            place.setdefault("growth", [])
+            if deadline.is_over:
+                place["skipped"].update(dict.fromkeys(wanted - known, f"not run, {deadline.reason}"))
+                continue
+            if wanted - known:
+                # Methods are measured in turn, so all of them again if there is a new one.
+                methods = [method for method in EXPERIMENT.methods if method in known | wanted]
+                with listening(None):
+                    cells, skipped = update_times(part.task, methods, settings, seed)
+                place["skipped"].update(skipped)
+                place["cells"] = []
+                results.add(task, name, cells, EXPERIMENT.methods)
+            if grown is None or grown is place:
+                known = {cell["method"] for cell in place["growth"]}
+                methods = [method for method in part.methods if method not in {*_NOT_GROWN, *known}]
+                n_cells = len(methods) * sum(map(len, GROWTH.values()))
+                sizes = growth(methods, settings, seed)
+                place["growth"] += track(sizes, "time, by size", n_cells, lambda _: 1, "cells")
+                grown = place
+            results.save(now=False)
+
+
+def update_times(
+    task: Task, methods: Sequence[str], settings: Settings, seed: int
+) -> tuple[list[Cell], dict[str, str]]:
+    """Time how long methods take to learn one more row, for several rows, in turn; also return why some cannot."""
+    train, c = task.splits[0][0], settings.time_components
+    classes = np.unique(task.y[train])
+    rows = np.resize(train, settings.warm_rows + 2 + settings.runs)
+    warm, more = np.split(rows, [settings.warm_rows])
+    projections, skipped = [], {}
+    for name in methods:
+        method = METHODS[name]
+        most = method.max_components(len(classes), task.n_features, c)
+        projection = Projection(method, most, classes, seed, settings)
+        try:
+            projection.learn(task.X[warm], task.y[warm])
+        except NotFiniteError as error:
+            skipped[name] = f"component {error.component} of {most} is no longer finite after a few rows"
+        else:
+            projections.append(projection)
+    cells: list[Cell] = []
+    # The first ones compile what is left to be compiled.
+    for run, row in enumerate(more, start=-2):
+        X, y = task.X[row : row + 1], task.y[row : row + 1]
+        first = run % max(1, len(projections))
+        for projection in projections[first:] + projections[:first]:
+            try:
+                times = _to_update(projection, X, y)
+            except NotFiniteError as error:
+                projections.remove(projection)
+                skipped[projection.method.name] = f"component {error.component} is no longer finite after some rows"
+                continue
+            if run >= 0:
+                cells.append({"method": projection.method.name, "run": run, **times})
+    return [cell for cell in cells if cell["method"] not in skipped], skipped
+
+
+def _to_update(projection: Projection, X: Array, y: Array) -> dict[str, float]:
+    """Return seconds to learn a row and have the directions, and those to learn it."""
+    start = clock()
+    projection.learn(X, y)
+    learnt = clock()
+    projection.directions()
+    return {"seconds": clock() - start, "update": learnt - start}
+
+
+def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Cell]:
+    """Time how long methods take to learn random rows, of one size after the other, if they can."""
+    random = np.random.default_rng(seed)
+    for varied, values in GROWTH.items():
+        for value in values:
+            size = {**_USUAL, varied: value}
+            rows, y = random.standard_normal((size["n"], size["m"])), np.arange(size["n"]) % _CLASSES
+            for name in methods:
+                method = METHODS[name]
+                labels = y if method.bounded else y % 2
+                with suppress(NotFiniteError):
+                    times = [_to_learn(method, rows, labels, size["c"], seed, settings) for _ in range(_REPEATS)]
+                    yield {"method": name, "varied": varied, "value": value, "seconds": min(times)}
+
+
+def _to_learn(method: Method, X: Array, y: Array, c: int, seed: int, settings: Settings) -> float:
+    projection = Projection(method, c, np.unique(y), seed, settings)
+    with listening(None):
+        start = clock()
+        projection.learn(X, y)
+        projection.directions()
+        return clock() - start
+
+
+def seconds(costs: CostModel, method: str) -> float:
+    """Estimate the time of a cell."""
+    row, solve = costs.row_and_solve(method)
+    return costs.settings.runs * (row + solve) + costs.settings.warm_rows * row
+
+
+def tables(found: TaskResults) -> list[Table]:
+    """Return times with intervals and tests, and the exponents of their growth."""
+    values, settings = found.values("seconds", by="run"), found.settings
+
+    def row(method: str, cells: list[Cell]) -> list[str]:
+        center, half_width = interval([1e6 * cell["seconds"] for cell in cells])
+        return [
+            f"{center:,.1f} ± {half_width:,.1f}",
+            f"{np.mean([1e6 * cell['update'] for cell in cells]):,.1f}",
+            *p_values(values, method, ("cipls", "ccipca")),
+        ]
+
+    what = f"To learn one more row of {found.task['n_features']:,} features and have the directions, on one thread"
+    how = f"means of {settings['runs']} rows with 95 % confidence intervals"
+    components = f"{settings['time_components']} components where there are as many; T = {settings['steps']}"
+    header = ["Time, µs", "of which to learn", "p (= CIPLS)", "p (= CCIPCA)"]
+    table = table_of(found, header, row, [f"{what}: {how}, {components}.", REPORTED])
+    return [table, _growth_table(found)] if found.found.get("growth") else [table]
+
+
+def _growth_table(found: TaskResults) -> Table:
+    header = ["Method", "rows n", "features m", "components c", "Paper"]
+    table = Table("Growth of the time to learn", header, task=found.name)
+    lines = {varied: _growth_lines(found, varied) for varied in _VARIED}
+    for method in dict.fromkeys(cell["method"] for cell in found.found["growth"]):
+        slopes = [exponent(*lines[varied].get(method, ([], []))) for varied in _VARIED]
+        complexity = COMPLEXITY.get(paper_name(method), NOTHING)
+        table.rows.append([TITLES[method], *map(format_number, slopes), complexity])
+    table.notes.append(
+        "Exponents: 1 is proportional, 0 does not depend on it. L is the number of principal components, T that of "
+        "steps."
+    )
+    return table
+
+
+def _growth_lines(found: TaskResults, varied: str) -> dict[str, Line]:
+    """Return sizes and seconds by method, where one of the sizes is varied."""
+    lines: dict[str, Line] = {}
+    for cell in found.found["growth"]:
+        if cell["varied"] == varied:
+            sizes, times = lines.setdefault(cell["method"], ([], []))
+            sizes.append(cell["value"])
+            times.append(cell["seconds"])
+    return lines
+
+
+def figures(found: TaskResults) -> list[Drawn]:
+    """Draw times with intervals, and how they grow."""
+    means = {method: interval([cell["seconds"] for cell in cells]) for method, cells in drawn_cells(found).items()}
+    plot = DotPlot([*means], "Time to learn one more row")
+    plot.axes.set_xscale("log")
+    least = min(center for center, _ in means.values())
+    for method, (center, half_width) in means.items():
+        if not np.isnan(half_width):
+            # An interval may reach below zero, where there are no logarithms.
+            plot.bar(method, max(center - half_width, least / 10), center + half_width)
+        plot.mark(method, center)
+        plot.value(method, format_time(center))
+    _time_axis(plot.axes, "x")
+    order = sorted(means, key=lambda method: means[method].mean)
+    description = (
+        f"Time to learn one more row, from {format_time(means[order[0]].mean)} ({TITLES[order[0]]}) to "
+        f"{format_time(means[order[-1]].mean)} ({TITLES[order[-1]]})."
+    )
+    reading = (
+        f"Means of {found.settings['runs']} rows with 95 % confidence intervals. Every step to the next power of ten "
+        "is ten times as long."
+    )
+    drawn = Drawn(plot.figure, description, reading)
+    return [drawn, _growth_figure(found)] if found.found.get("growth") else [drawn]
+
+
+_VARIED = {"n": "Rows, n", "m": "Features, m", "c": "Components, c"}
+
+
+def _growth_figure(found: TaskResults) -> Drawn:
+    cells = found.found["growth"]
+    by_size = {varied: lines for varied in _VARIED if (lines := _growth_lines(found, varied))}
+    figure, panels = stacked(len(by_size), 2.25)
+    for axes, (varied, lines) in zip(panels, by_size.items(), strict=True):
+        for method, (x, y) in lines.items():
+            axes.plot(x, y, **STYLES[method].line)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        values = sorted({value for x, _ in lines.values() for value in x})
+        axes.set_xticks(values, [f"{value:,}" for value in values])
+        axes.minorticks_off()
+        _time_axis(axes, "y")
+        axes.tick_params(axis="y", labelsize=8.5)
+        axes.set_xlabel(_VARIED[varied])
+        axes.set_title("Time to learn all rows")
+        label_lines(axes, lines, {method: f" {exponent(x, y):.2f}" for method, (x, y) in lines.items() if len(x) > 1})
+    n_methods = len({cell["method"] for cell in cells})
+    description = (
+        f"Time to learn random rows by {n_methods} methods, over the numbers of rows, features and components."
+    )
+    reading = (
+        "Both axes are logarithmic. The number behind a name is the slope: 1 if time is proportional, 0 if it does not "
+        "depend on the size."
+    )
+    return Drawn(figure, description, reading, "growth")
+
+
+def format_time(seconds: float) -> str:
+    """Return a time in a few digits, with its unit.
+
+    Examples
+    --------
+    >>> from plstream.experiments.paper.timing import format_time
+    >>> format_time(2.5e-6), format_time(0.0123), format_time(0.9996), format_time(9000)
+    ('2.5 µs', '12.3 ms', '1 s', '2.5 h')
+    """
+    for unit, size in (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)):
+        value = float(f"{seconds / size:.3g}")
+        if value < 1000:
+            return f"{value:g} {unit}"
+    return f"{seconds / 3600:.2g} h"
+
+
+def _time_axis(axes: Axes, which: str) -> None:
+    """Write times with units on a logarithmic axis, at 1, 2 and 5 if it is short."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis = getattr(axes, f"{which}axis")
+    low, high = getattr(axes, f"get_{which}lim")()
+    decades = np.log10(high / low)
+    steps = (1.0, 2.0, 5.0) if decades < 1.3 else (1.0, 3.0) if decades < (2.2 if which == "x" else 3) else (1.0,)
+    axis.set_major_locator(LogLocator(subs=steps, numticks=4 if which == "x" else 6))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_time(value)))
+
+
+def _is_fast(found: TaskResults) -> Assessment | None:
+    # With more classes some methods have a model for each, and others one for all.
+    if found.task["n_classes"] != 2:
+        return None
+    values = found.values("seconds", by="run", scale=1e6)
+
+    def judge(difference: Difference, rival: str) -> Verdict:
+        """Return whether times are no longer than CCIPCA's, but for a tenth, or shorter than those of another."""
+        if rival == "ccipca":
+            limit = 0.1 * mean(values[rival])
+            return "yes" if difference.high <= limit else "no" if difference.low > 0 else "open"
+        is_longer = above(difference)
+        # SGDPLS has fewer components: that it is faster says nothing.
+        return "yes" if is_longer == "no" else "open" if rival == "sgdpls-steps" or is_longer == "open" else "no"
+
+    return compare_with_rivals(
+        values,
+        # The paper's SGDPLS makes T steps with each row.
+        ("ccipca", "ipls", "sgdpls-steps"),
+        judge,
+        words=("slower than", "faster than"),
+        verb="takes",
+        form="{:,.0f} µs",
+        after="SGDPLS has one component, and the others four." if "sgdpls-steps" in values else "",
+    )
+
+
+EXPERIMENT = Experiment(
+    name="time",
+    title="Time to learn one more row",
+    about="Models that have learnt some rows learn one more, and have their directions ready. Methods take turns on "
+    "one thread, so that whatever else the machine does meets all of them.",
+    methods=(*STREAMING_REDUCERS, "sgdpls-steps"),
+    why_not=why_not_streaming,
+    one_split=True,
+    run=run,
+    seconds=seconds,
+    # Of how times grow.
+    overhead=6.0,
+    tables=tables,
+    figures=figures,
+    claims=(Claim("CIPLS learns a row as fast as CCIPCA, and faster than IPLS and SGDPLS.", REPORTED, _is_fast),),
+)
