@@ -16,7 +16,6 @@ from .options import as_list
 if TYPE_CHECKING:
     from ..experiments.experiment import Experiment
     from ..experiments.plan import Part
-    from ..experiments.tables import Table
     from ..experiments.task import Task
 
 
@@ -117,7 +116,9 @@ def reproduce(
                     results,
                     jobs=jobs,
                     budget=budget,
-                    on_finished=lambda name: _show_tables(tables_of(results.data, name)),
+                    on_finished=lambda name: typer.echo(
+                        "\n".join(table.as_text() for table in tables_of(results.data, name))
+                    ),
                 )
     except KeyboardInterrupt:
         tell(f"plstream: interrupted; the same command goes on from {results.path}.")
@@ -192,8 +193,3 @@ def _in_short(files: list[Path]) -> list[str]:
     names = [str(file) for file in files if file.parent.name != FIGURES]
     folders = {file.parent for file in files if file.parent.name == FIGURES}
     return names + [f"{folder} ({sum(file.parent == folder for file in files)} files)" for folder in folders]
-
-
-def _show_tables(tables: list[Table]) -> None:
-    for table in tables:
-        typer.echo(table.as_text())

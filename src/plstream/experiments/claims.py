@@ -34,16 +34,9 @@ class Assessment(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper.
+    """A claim of the paper, what the paper reports, and what assesses the claim on a task.
 
-    Attributes
-    ----------
-    text : str
-        In words.
-    paper : str
-        What the paper reports.
-    check : callable
-        Assesses it on a task. None if CIPLS, or all that the claim compares it to, was not run.
+    The assessment is None if CIPLS, or all that the claim compares it to, was not run.
     """
 
     text: str
@@ -107,7 +100,7 @@ def assess(
 def compare_with_rivals(
     values: Mapping[str, Values],
     rivals: Sequence[str],
-    judge: Callable[[Difference, str], Verdict],
+    judge: Callable[[Difference, str], Verdict] = lambda difference, _: above(difference),
     *,
     variants: Sequence[str] = CIPLS_VARIANTS,
     words: tuple[str, str] = ("ahead of", "behind"),
@@ -116,29 +109,10 @@ def compare_with_rivals(
     before: str = "",
     after: str = "",
 ) -> Assessment | None:
-    """Assess a claim about differences of CIPLS from each of its rivals.
+    """Assess a claim about differences of CIPLS from each of its rivals; None if no variant or no rival was run.
 
-    Parameters
-    ----------
-    values : dict
-        By method and split (or run), in per cent or whatever ``form`` says.
-    rivals : sequence of str
-        Methods that it is compared with.
-    judge : callable
-        Returns what the difference from a rival, which is passed by name, says about the claim.
-    variants : sequence of str
-        Methods of which one is meant by the claim.
-    words : tuple of str
-        What higher and lower values are called.
-    verb, form : str
-        How means are written.
-    before, after : str
-        What stands before the means, and in the end.
-
-    Returns
-    -------
-    assessment : Assessment or None
-        None if no variant or no rival was run.
+    Values are by method and split (or run). ``judge`` says what the difference from a rival, passed by name, means for
+    the claim. ``words`` are for higher and lower values; ``verb`` and ``form`` say how means are written.
     """
     run = {method: values[method] for method in rivals if method in values}
     # One sentence for all variants of which the same can be said.

@@ -41,24 +41,9 @@ def feature_classifier(task: Task, settings: Settings) -> str:
 def accuracy(
     S: Array, y: Array, S_test: Array, y_test: Array, *, settings: Settings, seed: int, quick: bool = False
 ) -> float:
-    """Return the accuracy on test rows of a classifier of scores.
+    """Return the accuracy on test rows of a classifier of scores, which may have any shape after the rows.
 
-    Parameters
-    ----------
-    S, S_test : ndarray of shape (n_rows, ...)
-        Scores of the rows to train with and to test with, of any shape.
-    y, y_test : ndarray of shape (n_rows,)
-        Labels.
-    settings : Settings
-        Of the classifier.
-    seed : int
-        Of the perceptron.
-    quick : bool, default=False
-        With more than two classes, whether to use linear discriminants instead of a perceptron.
-
-    Returns
-    -------
-    accuracy : float
+    With more than two classes it is a perceptron, or linear discriminants if it is to be quick.
     """
     columns, test_columns = standardised(S, S_test)
     if len(np.unique(y)) <= 2:

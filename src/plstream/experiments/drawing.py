@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -133,17 +133,9 @@ def new_figure(height: float) -> Figure:
     return Figure(figsize=(WIDTH, height))
 
 
-def as_bytes(figure: Figure, kind: str) -> bytes:
-    """Return the file of a figure, "png" or "svg": the same bytes for the same figure."""
-    metadata = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None, "Format": None, "Type": None}}[kind]
-    file = BytesIO()
-    with style():
-        figure.savefig(file, format=kind, dpi=DPI, metadata=metadata)
-    return file.getvalue()
-
-
-class Drawn(NamedTuple):
-    """A figure of an experiment on a task.
+@dataclass(frozen=True)
+class Picture:
+    """A figure, and what there is to say about it.
 
     Attributes
     ----------
@@ -153,14 +145,29 @@ class Drawn(NamedTuple):
         For those who do not see it.
     reading : str
         How to read it.
-    kind : str, default=""
+    kind : str
         Distinguishes it from the first figure of the experiment.
+    name : str
+        Of its files.
+    experiment, task : str
+        What it shows.
     """
 
     figure: Figure
     description: str
     reading: str
     kind: str = ""
+    name: str = ""
+    experiment: str = ""
+    task: str = ""
+
+    def as_bytes(self, kind: str) -> bytes:
+        """Return its file, "png" or "svg": the same bytes for the same figure."""
+        metadata = {"png": {"Software": None}, "svg": dict.fromkeys(("Date", "Creator", "Format", "Type"))}[kind]
+        file = BytesIO()
+        with style():
+            self.figure.savefig(file, format=kind, dpi=DPI, metadata=metadata)
+        return file.getvalue()
 
 
 def drawn_cells(found: TaskResults) -> dict[str, list[Cell]]:
@@ -308,26 +315,8 @@ def line_chart(
     xlabel: str,
     ticks: Sequence[float] | None = None,
     markers_every: int = 1,
-) -> Drawn:
-    """Draw the accuracies of methods over something.
-
-    Parameters
-    ----------
-    lines : dict
-        Accuracies in per cent by method.
-    what, reading : str
-        What is drawn, and how to read it.
-    xlabel : str
-        What accuracies are over.
-    ticks : sequence of float, default=None
-        Ticks of this axis.
-    markers_every : int, default=1
-        One marker for so many points.
-
-    Returns
-    -------
-    drawn : Drawn
-    """
+) -> Picture:
+    """Draw the accuracies of methods in per cent over something, with one marker for so many points."""
     figure, (axes,) = stacked(1, 3.7)
     shown = {method: line for method, line in lines.items() if line[0]}
     draw_lines(axes, shown, xlabel, "Accuracy, %", markers_every=markers_every)
@@ -343,7 +332,7 @@ def line_chart(
     label_lines(axes, shown)
     below = [f"{TITLES[method]} ({min(y):.2f} %)" for method, (_, y) in shown.items() if min(y) < bottom]
     reading += f" Lowest points below the axis: {', '.join(below)}." if below else ""
-    return Drawn(figure, describe_lines(what, lines), reading)
+    return Picture(figure, describe_lines(what, lines), reading)
 
 
 def describe_lines(what: str, lines: Mapping[str, Line]) -> str:
@@ -361,18 +350,7 @@ def describe_lines(what: str, lines: Mapping[str, Line]) -> str:
 def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Return places in the same order that are at least a gap apart, and as close to those wanted as can be.
 
-    Parameters
-    ----------
-    places : sequence of float
-        Where labels are wanted, in order.
-    gap : float
-        The least distance of two.
-    low, high : float
-        Between which they are if there is room; else they go beyond both alike.
-
-    Returns
-    -------
-    places : list of float
+    They are between low and high if there is room; else they go beyond both alike.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from .task import Task
 
 if TYPE_CHECKING:
     from .claims import Claim
-    from .drawing import Drawn
+    from .drawing import Picture
     from .plan import CostModel, Part
     from .protocol import Trial
     from .results import Cell, Results, TaskResults
@@ -38,54 +38,34 @@ def why_not_streaming(method: str, task: Task) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """An experiment, each in a file of its own in ``paper/``.
+    """An experiment, each in a file of its own in ``paper/``."""
 
-    Attributes
-    ----------
-    name, title, about : str
-        In files and on the command line; in tables; and what is done, in a few sentences.
-    methods : tuple of str
-        The methods, in the order of tables.
-    seconds : callable
-        Estimates how long a cell of a method takes.
-    tables, figures : callable
-        Make tables and figures of the results on one task.
-    cells : callable, default=None
-        Computes the cells of a trial: of one method on one split. None if ``run`` does.
-    run : callable, default=None
-        Computes the cells of all parts where they are not independent of each other, one process alone.
-    claims : tuple of Claim, default=()
-        What the paper claims.
-    memory : callable, default=None
-        Estimates how many bytes a cell of a method takes. By default those of a projection.
-    overhead : float, default=0
-        Seconds that it takes once, whatever the tasks and methods.
-    classifier : callable, default=None
-        Describes what classifies the scores, or the features, of a task.
-    why_not : callable
-        Returns why a method cannot take part on a task, or None.
-    one_split : bool, default=False
-        Whether a single split is used.
-    summary : callable, default=None
-        Makes a table of the results on all tasks.
-    headline : callable, default=None
-        Returns a sentence about the results on a task for the beginning of the page.
-    """
-
+    # In files and on the command line; in tables; and what is done, in a few sentences.
     name: str
     title: str
     about: str
+    # In the order of tables.
     methods: tuple[str, ...]
+    # Estimate of how long a cell of a method takes.
     seconds: Callable[[CostModel, str], float]
+    # Tables and figures of the results on one task.
     tables: Callable[[TaskResults], Iterable[Table]]
-    figures: Callable[[TaskResults], Iterable[Drawn]]
+    figures: Callable[[TaskResults], Iterable[Picture]]
+    # Cells of a trial: of one method on one split. Or those of all parts, where they are not independent of each other.
     cells: Callable[[Trial], list[Cell]] | None = None
     run: Callable[[Sequence[Part], Results, Deadline], None] | None = None
+    # What the paper claims.
     claims: tuple[Claim, ...] = ()
+    # Estimate of the bytes that a cell of a method takes; by default those of a model and its scores.
     memory: Callable[[CostModel, str], int] | None = None
+    # Seconds that it takes once, whatever the tasks and methods.
     overhead: float = 0.0
+    # Description of what classifies the scores, or the features, of a task.
     classifier: Callable[[Task, Settings], str] | None = None
+    # Why a method cannot take part on a task, or None.
     why_not: Callable[[str, Task], str | None] = why_not
+    # Whether a single split is used.
     one_split: bool = False
+    # A table of the results on all tasks, and a sentence about those on a task for the beginning of the page.
     summary: Callable[[Sequence[TaskResults]], Table] | None = None
     headline: Callable[[TaskResults], str] | None = None

@@ -21,46 +21,29 @@ _BLOCK_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class Method:
-    """How a method is made, and what is particular about it.
+    """How a method is made, and what is particular about it."""
 
-    Attributes
-    ----------
-    name, title : str
-        In files, and in tables.
-    estimator : type
-        Takes the number of components, and options.
-    options : dict
-        Options that are always the same.
-    from_settings : dict
-        Options that are settings: the name of the setting by the name of the option.
-    seeded : bool
-        Whether something is random.
-    target : {"labels", "responses", "none"}
-        What it learns: labels, one column of -1 and +1 (two classes) or one column per class (more), or nothing.
-    directions, weights : str
-        Attributes: what centred rows are multiplied by, and the directions that the components are known by.
-    model_per_class : bool
-        Whether more than two classes have a model each, with scores side by side.
-    nested : bool
-        Whether the first components of many are those of few.
-    bounded : bool
-        Whether there are fewer components than classes.
-    incremental : bool
-        Whether it can learn more.
-    """
-
+    # In files, and in tables.
     name: str
     title: str
+    # Takes the number of components, options that are always the same, and options that are settings, by their names.
     estimator: type[Any]
     options: Mapping[str, Any] = field(default_factory=dict)
     from_settings: Mapping[str, str] = field(default_factory=dict)
+    # Whether something is random.
     seeded: bool = False
+    # What it learns: "labels"; "responses", one column of -1 and +1 (two classes) or one per class (more); or "none".
     target: str = "labels"
+    # Attributes: what centred rows are multiplied by, and the directions that the components are known by.
     directions: str = "x_weights_"
     weights: str = "x_weights_"
+    # Whether more than two classes have a model each, with scores side by side.
     model_per_class: bool = False
+    # Whether the first components of many are those of few.
     nested: bool = True
+    # Whether there are fewer components than classes.
     bounded: bool = False
+    # Whether it can learn more.
     incremental: bool = True
 
     def new(self, n_components: int, seed: int, settings: Settings) -> Any:
@@ -124,12 +107,7 @@ _METHODS = (
     Method("ipls", "IPLS", IPLS, from_settings={"n_pca_components": "ipls_directions"}, model_per_class=True),
     Method("olpls", "OLPLS", OLPLS, **_MODEL_PER_CLASS),
     Method(
-        "incremental-lda",
-        "Incremental LDA",
-        IncrementalLDA,
-        directions="scalings_",
-        weights="scalings_",
-        bounded=True,
+        "incremental-lda", "Incremental LDA", IncrementalLDA, directions="scalings_", weights="scalings_", bounded=True
     ),
     Method("cipls-paper", "CIPLS (Algorithm 1)", CIPLS, {"variant": "paper"}, **_MODEL_PER_CLASS),
     Method("cipls-released", "CIPLS (released code)", CIPLS, {"variant": "released"}, **_MODEL_PER_CLASS),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .._core.errors import import_optional
 from .._core.progress import track
@@ -15,13 +15,11 @@ from ..files.files import replacing
 from ..report.html import Page, Section, Verdict
 from . import drawing, paper
 from .claims import Finding
+from .drawing import Picture
 from .experiment import Experiment
 from .methods import SELECTORS, TITLES
 from .results import results_of
 from .tables import NOTHING, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PAGE = "report.html"
 FIGURES = "figures"
@@ -32,36 +30,6 @@ _VERDICTS: dict[Verdict, tuple[str, str]] = {
     "open": ("Not decided.", "undecided"),
 }
 Result = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure, and what there is to say about it.
-
-    Attributes
-    ----------
-    name : str
-        Of its files.
-    experiment, task : str
-        What it shows.
-    description : str
-        For those who do not see it.
-    reading : str
-        How to read it.
-    figure : matplotlib.figure.Figure
-        The figure itself.
-    """
-
-    name: str
-    experiment: str
-    task: str
-    description: str
-    reading: str
-    figure: Figure
-
-    def as_bytes(self, kind: str) -> bytes:
-        """Return its file, "png" or "svg"."""
-        return drawing.as_bytes(self.figure, kind)
 
 
 class Outputs(NamedTuple):
@@ -116,9 +84,10 @@ def pictures_of(results: Result, experiment: str | None = None) -> Iterator[Pict
                 continue
             with drawing.style():
                 drawn = [*one.figures(found)]
-            for figure, description, reading, kind in drawn:
-                name = _new_name("-".join(filter(None, [one.name, kind, found.name])), used)
-                yield Picture(name, one.name, found.name, f"{description} The table has the numbers.", reading, figure)
+            for picture in drawn:
+                name = _new_name("-".join(filter(None, [one.name, picture.kind, found.name])), used)
+                description = f"{picture.description} The table has the numbers."
+                yield replace(picture, name=name, experiment=one.name, task=found.name, description=description)
 
 
 def findings_of(results: Result) -> list[Finding]:
@@ -286,10 +255,7 @@ def _lead(results: Result) -> list[str]:
         "CIPLS is partial least squares (PLS) that learns one row at a time, proposed in a paper of 2021. Here its "
         "experiments are run again, and the numbers of the paper stand beside those that came out."
     )
-    return [
-        about,
-        f"Compared: {' and '.join(counts) or 'no methods'}. Data: {'; '.join(data) or 'none'}.",
-    ]
+    return [about, f"Compared: {' and '.join(counts) or 'no methods'}. Data: {'; '.join(data) or 'none'}."]
 
 
 def _overview(page: Page, results: Result, findings: Sequence[Finding]) -> None:

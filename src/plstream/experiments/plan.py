@@ -35,30 +35,17 @@ SMALL_STEPS = 5
 
 @dataclass(frozen=True)
 class Part:
-    """An experiment on a task.
-
-    Attributes
-    ----------
-    experiment, task
-        Which.
-    methods : tuple of str
-        Methods to run.
-    n_splits : int
-        Number of splits, the first ones.
-    seconds, memory : dict
-        Estimates for one cell of each method.
-    skipped : dict
-        Methods that are not run, and why.
-    note : str
-        What is less than was requested, and why.
-    """
+    """An experiment on a task."""
 
     experiment: Experiment
     task: Task
     methods: tuple[str, ...]
+    # The first so many are run.
     n_splits: int
+    # Estimates for one cell of each method.
     seconds: dict[str, float]
     memory: dict[str, int]
+    # Methods that are not run, and why; and what else is less than was requested, and why.
     skipped: dict[str, str]
     note: str = ""
 
@@ -74,29 +61,12 @@ class Part:
 
 
 class CostModel:
-    """Estimates of seconds and bytes for a task, of which experiments compose those of their cells.
-
-    Parameters
-    ----------
-    task : Task
-        The data.
-    settings : Settings
-        As in the run.
-    seed : int
-        Of all that is random.
-
-    Attributes
-    ----------
-    n : int
-        Number of training rows.
-    speed : float
-        Multiplications per second, in large matrices.
-    """
+    """Estimates of seconds and bytes for a task, of which experiments compose those of their cells."""
 
     def __init__(self, task: Task, settings: Settings, seed: int) -> None:
         self.task, self.settings, self.seed = task, settings, seed
-        self.n = len(task.splits[0][0])
-        self.speed = _multiplications_per_second()
+        # Training rows, and multiplications per second in large matrices.
+        self.n, self.speed = len(task.splits[0][0]), _multiplications_per_second()
         # Each method is measured once.
         self.row_and_solve = cache(self._row_and_solve)
 
@@ -221,29 +191,16 @@ def planned_seconds(parts: Iterable[Part], jobs: int) -> float:
 
 
 def within_budget(parts: Sequence[Part], minutes: float, jobs: int) -> list[Part]:
-    """Return parts that take no longer than a budget: with fewer splits, or else also without the slowest methods.
+    """Return the parts with fewer splits, or else also without the slowest methods, so that a budget is kept.
 
-    Parameters
-    ----------
-    parts : sequence of Part
-        What was requested.
-    minutes : float
-        The budget.
-    jobs : int
-        Number of processes.
-
-    Returns
-    -------
-    parts : list of Part
-        The same, in the same order, with what is missing in their ``skipped`` and ``note``.
+    What is missing is in their ``skipped`` and ``note``.
     """
     for n_splits in range(max((part.n_splits for part in parts), default=1), 0, -1):
         fewer = [_with_splits(part, n_splits, minutes) for part in parts]
         if planned_seconds(fewer, jobs) <= 60 * minutes:
             return fewer
     slowest = sorted(
-        ((seconds, i, method) for i, part in enumerate(fewer) for method, seconds in part.seconds.items()),
-        reverse=True,
+        ((seconds, i, method) for i, part in enumerate(fewer) for method, seconds in part.seconds.items()), reverse=True
     )
     for seconds, i, method in slowest:
         why = f"not run, because it would take about {format_duration(seconds)}, and there are {minutes:g} min for all"

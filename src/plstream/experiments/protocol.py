@@ -21,21 +21,7 @@ class NotPossibleError(ValueError):
 
 @dataclass(frozen=True)
 class Trial:
-    """One method on one split: all that a cell of a table is computed from.
-
-    Attributes
-    ----------
-    task : Task
-        The data.
-    method : str
-        Name of the method.
-    split : int
-        Number of the split into training and test rows.
-    settings : Settings
-        Numbers that all trials share.
-    seed : int
-        Of all that is random.
-    """
+    """One method on one split, by its number: all that a cell of a table is computed from."""
 
     task: Task
     method: str
@@ -93,23 +79,9 @@ class Trial:
 
 
 def hold_out(y: Any, rows: Rows, share: float, seed: int, split: int) -> tuple[Rows, Rows]:
-    """Return the rows that are left, in order, and a share of every class, drawn by seed, that is held out.
+    """Return the rows that are left and those that are held out, a share of every class; both in order.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows_of_task,)
-        Labels.
-    rows : ndarray of int
-        Rows to draw from.
-    share : float
-        Of each class, rounded; a class with a single row keeps it.
-    seed, split : int
-        The same for all methods.
-
-    Returns
-    -------
-    left, held : ndarrays of int
-        Both in the order of ``rows``.
+    The seed and the split decide which, the same for all methods. A class with a single row keeps it.
 
     Examples
     --------

@@ -43,17 +43,7 @@ _PAUSE = 0.5
 
 
 class Results:
-    """Cells so far, in a file of a folder.
-
-    Parameters
-    ----------
-    folder : path
-        Where the file is, or will be.
-    seed, settings
-        What cells depend on, beside their task.
-    force : bool, default=False
-        Whether to start again if there are others.
-    """
+    """Cells so far, in a file of a folder, by the seed and the settings they depend on; ``force`` drops others."""
 
     def __init__(self, folder: str | os.PathLike[str], seed: int, settings: Settings, *, force: bool = False) -> None:
         self.path = local_path(folder) / FILE
@@ -146,26 +136,14 @@ class Results:
 
 @dataclass(frozen=True, eq=False)
 class TaskResults:
-    """What an experiment found on one task.
-
-    Attributes
-    ----------
-    experiment : Experiment
-        Which one.
-    name : str
-        Name of the task.
-    task : dict
-        What results.json says of the task: its title, its number of classes and so on.
-    found : dict
-        The cells, and why there are none of some methods.
-    settings : dict
-        Numbers that all experiments share.
-    """
+    """What an experiment found on one task."""
 
     experiment: Experiment
     name: str
+    # What results.json says of the task: its title, its number of classes and so on; and of the experiment on it.
     task: dict[str, Any]
     found: dict[str, Any]
+    # Numbers that all experiments share.
     settings: dict[str, Any]
 
     @property

@@ -6,6 +6,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -51,21 +52,11 @@ def run(
     budget: float | None = None,
     on_finished: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Run what is not yet among the results.
+    """Run what is not yet among the results, by their seed and settings.
 
-    Parameters
-    ----------
-    parts : sequence of Part
-        What to run, those of an experiment next to each other.
-    results : Results
-        What there is; it is written after every cell, and when the work ends, however it ends. Cells are computed by
-        its seed and its settings.
-    jobs : int, default=1
-        Cells at a time, in processes of their own. Results do not depend on it.
-    budget : float, default=None
-        Minutes after which no more cells are begun.
-    on_finished : callable, optional
-        Is passed the name of each experiment when it is finished.
+    Results are written after every cell, and when the work ends, however it ends. They do not depend on the number of
+    jobs: cells at a time, in processes of their own. After so many minutes as the budget has, no more cells are begun.
+    When an experiment is finished, its name is passed to ``on_finished``.
     """
     deadline = Deadline(budget)
     try:
@@ -121,7 +112,7 @@ def _run_part(part: Part, results: Results, jobs: int, deadline: Deadline) -> No
     # All methods of a split, then the next split.
     units = [(method, split) for split in range(part.n_splits) for method in part.methods]
     left = [Trial(task, *unit, results.settings, results.seed) for unit in units if unit not in done]
-    outcomes = _computed(name, _until(deadline, left), jobs)
+    outcomes = _computed(name, takewhile(lambda _: not deadline.is_over, left), jobs)
     for outcome in track(outcomes, f"{name}, {task.name}", len(left), lambda _: 1, "cells"):
         if outcome.why:
             place["skipped"][outcome.method] = outcome.why
@@ -131,13 +122,6 @@ def _run_part(part: Part, results: Results, jobs: int, deadline: Deadline) -> No
     for method, split in units:
         if (method, split) not in done and method not in place["skipped"]:
             place["skipped"][method] = f"split {split} and on not run, {deadline.reason}"
-
-
-def _until(deadline: Deadline, trials: Sequence[Trial]) -> Iterator[Trial]:
-    for trial in trials:
-        if deadline.is_over:
-            return
-        yield trial
 
 
 def _computed(experiment: str, trials: Iterator[Trial], jobs: int) -> Iterator[Outcome]:

@@ -82,27 +82,11 @@ class Table:
 
 
 def table_of(
-    found: TaskResults,
-    header: list[str],
-    row: Callable[[str, list[Cell]], list[str]],
-    notes: Iterable[str] = (),
+    found: TaskResults, header: list[str], row: Callable[[str, list[Cell]], list[str]], notes: Iterable[str] = ()
 ) -> Table:
     """Return the table of an experiment on a task: a row for every method that was run, or could not be, and notes.
 
-    Parameters
-    ----------
-    found : TaskResults
-        What was found.
-    header : list of str
-        Titles of the columns after the first.
-    row : callable
-        Returns the entries of a method with its cells.
-    notes : iterable of str
-        Notes after those that all tables have.
-
-    Returns
-    -------
-    table : Table
+    The header has no first column, and ``row`` returns the entries of a method with its cells.
     """
     experiment, skipped, settings = found.experiment, found.found["skipped"], found.found["settings"]
     title = f"{experiment.title}: {found.task['title']} ({found.name})"

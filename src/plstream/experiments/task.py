@@ -148,21 +148,7 @@ class Task:
 
 
 def stratified_folds(y: Array, seed: int, n_folds: int = FOLDS) -> NDArray[np.intp]:
-    """Assign rows to folds at random: sizes of folds, and of classes in folds, differ by at most one.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,)
-        Labels.
-    seed : int
-        The same seed gives the same folds.
-    n_folds : int, default=10
-        Number of folds.
-
-    Returns
-    -------
-    fold : ndarray of shape (n_rows,)
-        From 0 on.
+    """Return the fold of every row, at random: sizes of folds, and of classes in folds, differ by at most one.
 
     Examples
     --------

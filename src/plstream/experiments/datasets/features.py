@@ -28,20 +28,11 @@ _BLOCK_BYTES = 32 << 20
 class FeatureFile:
     """A .npz file with an array X or F and others about its rows, or a .npy file with files about them beside it.
 
-    Beside ``vgg16.npy`` the paths of images are in ``vgg16.txt``, one a line, in the order of the rows, and labels in
+    Beside ``vgg16.npy`` the paths of images are in ``vgg16.txt``, one per line, in the order of the rows, and labels in
     ``vgg16.y.npy`` (as ``vgg16.fold.npy``, ``vgg16.test.npy``). ``X.npy`` may have ``y.npy`` beside it.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Attributes
-    ----------
-    features : ndarray of shape (n_rows, n_features)
-        As they are in the file, perhaps a memory map.
-    files : list of str, or None
-        The path of the image that every row was made of, with slashes.
+    Its ``features`` are as they are in the file, perhaps a memory map; ``files`` are the paths of the images that the
+    rows were made of, with slashes, or None.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,7 +50,7 @@ class FeatureFile:
         return read_array(*self._beside[key])
 
     def per_row(self, key: str, n_rows: int, of: str = "rows") -> Array:
-        """Return an array by name; raise DataError unless it has one entry a row."""
+        """Return an array by name; raise DataError unless it has one entry per row."""
         values = self[key]
         if values.shape != (n_rows,):
             raise DataError(f"{self.path}: {key} has shape {values.shape}, and there are {n_rows:,} {of}.")

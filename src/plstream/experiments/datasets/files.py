@@ -24,21 +24,9 @@ _TEST = ("val", "test")
 def load(path: Path, seed: int, *, name: str = "", title: str = "", without: Sequence[Path] = ()) -> list[Task]:
     """Return the task of a file, or one for every feature file of a folder.
 
-    Parameters
-    ----------
-    path : Path
-        A file, or a folder. In a folder ``a_train.npz`` and ``a_val.npz`` are one task.
-    seed : int
-        For folds that the files do not have, and for the order of training rows.
-    name, title : str, default=""
-        Of the data set, before the name of the file. By default names of the folder.
-    without : sequence of Path, default=()
-        Files that are something else.
-
-    Returns
-    -------
-    tasks : list of Task
-        None if a folder has no feature files.
+    In a folder ``a_train.npz`` and ``a_val.npz`` are one task, and files ``without`` are left out. The seed is for
+    folds that the files do not have, and for the order of training rows. Name and title of the data set stand before
+    those of the file; by default they are the name of the folder.
     """
     if not path.is_dir():
         return [_of_files([path], path.stem, path.name, seed) if path.suffix in SUFFIXES else _of_table(path, seed)]

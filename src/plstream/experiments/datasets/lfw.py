@@ -86,22 +86,8 @@ def read_pairs(path: Path) -> list[NamedPair]:
 
     The first line has the number of folds, if there are several, and the number n of pairs of each kind. Then every
     fold has n lines of matched pairs (name, image, image) and n of mismatched ones (name, image, name, image), with
-    tabs between.
-
-    Parameters
-    ----------
-    path : Path
-        The list.
-
-    Returns
-    -------
-    pairs : list of NamedPair
-        With names of images, as in ``"Aaron_Eckhart_0001"``, and folds counted from 0.
-
-    Raises
-    ------
-    DataError
-        That names the first line that is otherwise, or a pair that is there twice.
+    tabs between. Images are named as in ``"Aaron_Eckhart_0001"``, and folds are counted from 0.
+    DataError names the first line that is otherwise, or a pair that is there twice.
     """
     lines = read_lines(path)
     header = lines[0].split()

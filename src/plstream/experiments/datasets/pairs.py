@@ -16,7 +16,7 @@ from ..task import Task, split_by_fold
 
 
 def is_number(text: str) -> bool:
-    """Whether a field of a list is a whole number of a size that such lists have."""
+    """Whether a field of a list is an integer of a size that such lists have."""
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
@@ -43,27 +43,10 @@ def find_rows(pairs: Sequence[NamedPair], rows: Mapping[str, int], where: str, w
 def verification(
     features: Array, pairs: Any, same: Any, fold: Any, *, name: str, note: str, seed: int, **about: Any
 ) -> Task:
-    """Return the task of telling pairs of the same from others by |a - b|, in given folds.
+    """Return the task of distinguishing pairs of the same from others by |a - b|, one split per given fold.
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_images, n_features)
-        Features of images.
-    pairs : array-like of shape (n_pairs, 2)
-        Rows of features.
-    same, fold : array-like of shape (n_pairs,)
-        Whether they are the same, and the number of the fold.
-    name, note : str
-        Of the task.
-    seed : int
-        For the order of training rows.
-    **about
-        Further fields of the task.
-
-    Returns
-    -------
-    task : Task
-        With one split a fold.
+    Pairs are rows of features; ``same`` and ``fold`` have one entry per pair. The seed is for the order of training
+    rows, and what else is passed are further fields of the task.
     """
     pairs, same, fold = np.asarray(pairs), np.asarray(same), np.asarray(fold)
     if same.shape != (len(pairs),) or fold.shape != (len(pairs),):

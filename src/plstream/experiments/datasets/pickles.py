@@ -22,22 +22,10 @@ _OPERATIONS: dict[int, Any] = pickle._Unpickler.dispatch
 
 
 def read_pickle(path: Path) -> dict[str, Any]:
-    """Return the dictionary that is pickled in a file, if all it holds are arrays of numbers, lists, numbers and text.
+    """Return the dictionary that is pickled in a file, if it holds only arrays of numbers, lists, numbers and strings.
 
-    Parameters
-    ----------
-    path : Path
-        Made by Python 2 or 3, by any protocol and any release of NumPy.
-
-    Returns
-    -------
-    batch : dict
-        By name.
-
-    Raises
-    ------
-    DataError
-        If the file asks for anything else, before it gets it, or is damaged.
+    The file may be made by Python 2 or 3, by any protocol and any release of NumPy. DataError is raised if it asks for
+    anything else, before it gets it, or is damaged.
     """
     try:
         with path.open("rb") as file:
@@ -104,7 +92,7 @@ class _Unpickler(pickle._Unpickler):
 
 
 def _require_names(keys: Sequence[Any]) -> None:
-    """Raise DataError unless all are texts or numbers: nested tuples take no room in a pickle, and an age to hash."""
+    """Raise DataError unless all are strings or numbers: nested tuples take little room, and are slow to hash."""
     for key in keys:
         if not isinstance(key, str | bytes | int | float):
             raise DataError(f"it has a {type(key).__name__} as a name, and is not read.")

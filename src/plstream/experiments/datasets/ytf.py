@@ -42,20 +42,7 @@ def read_splits(path: Path) -> list[NamedPair]:
     the same, with commas between: ``1, 251, Edgar_Savisaar/1, Ray_Wasden/0, 0``. There may be a further field before
     the last, and a line of titles.
 
-    Parameters
-    ----------
-    path : Path
-        The list.
-
-    Returns
-    -------
-    pairs : list of NamedPair
-        With names of videos, as in ``"Aaron_Eckhart/0"``, and splits as their folds.
-
-    Raises
-    ------
-    DataError
-        That names the first line that is otherwise, a pair that is there twice, or a split of another size.
+    DataError names the first line that is otherwise, a pair that is there twice, or a split of another size.
     """
     pairs = []
     seen: dict[tuple[str, str], int] = {}

@@ -7,27 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...plots.palette import FAINT, PAPER
-from ..claims import (
-    RIVALS,
-    Assessment,
-    Claim,
-    above,
-    alike,
-    all_of,
-    assess,
-    compare_with_rivals,
-    format_difference,
-    inferior,
-    mean,
-    p_sentence,
-    with_mean,
-)
+from .. import claims
 from ..classifiers import final_classifier
-from ..drawing import DotPlot, Drawn, drawn_cells
+from ..drawing import DotPlot, Picture, drawn_cells
 from ..experiment import REDUCERS, Experiment
 from ..inference import interval, paired_difference
 from ..methods import CIPLS_VARIANTS, TITLES, paper_name
-from ..plan import CostModel
 from ..protocol import Trial, choose_components, limit
 from ..results import Cell, TaskResults
 from ..tables import NOTHING, Table, component_range, mean_with_interval, p_values, table_of
@@ -43,25 +28,10 @@ class Reported(NamedTuple):
 
 
 REPORTED: dict[str, tuple[Reported | None, ...]] = {
-    "ccipca": (
-        Reported(89.87, (89.17, 90.55)),
-        Reported(81.48, (80.07, 82.88)),
-        Reported(40.30),
-        Reported(52.58),
-    ),
+    "ccipca": (Reported(89.87, (89.17, 90.55)), Reported(81.48, (80.07, 82.88)), Reported(40.30), Reported(52.58)),
     "sgdpls": (Reported(90.60, (89.95, 91.24)), Reported(83.22, (82.07, 84.36)), None, None),
-    "ipls": (
-        Reported(90.30, (89.60, 90.99)),
-        Reported(82.22, (80.96, 83.47)),
-        Reported(43.24),
-        Reported(65.74),
-    ),
-    "cipls": (
-        Reported(91.78, (91.08, 92.47)),
-        Reported(84.10, (82.82, 85.37)),
-        Reported(43.31),
-        Reported(67.09),
-    ),
+    "ipls": (Reported(90.30, (89.60, 90.99)), Reported(82.22, (80.96, 83.47)), Reported(43.24), Reported(65.74)),
+    "cipls": (Reported(91.78, (91.08, 92.47)), Reported(84.10, (82.82, 85.37)), Reported(43.31), Reported(67.09)),
     "pls": (Reported(92.47, (91.87, 93.05)), Reported(85.96, (84.47, 87.44)), None, None),
 }
 """Table "Comparison of existing incremental methods in terms of accuracy", by method, in the order of DATA_SETS.
@@ -94,11 +64,6 @@ def cells(trial: Trial) -> list[Cell]:
         "accuracy": trial.accuracy(trial.train, S, trial.test, S_test),
     }
     return [cell | limit(trial, validation)]
-
-
-def seconds(costs: CostModel, method: str) -> float:
-    """Estimate the time of a cell."""
-    return costs.choose(method) + costs.fit(method) + costs.classify(method)
 
 
 def tables(found: TaskResults) -> list[Table]:
@@ -136,7 +101,7 @@ _REPORTED_MARK: dict[str, Any] = {
 }
 
 
-def figures(found: TaskResults) -> list[Drawn]:
+def figures(found: TaskResults) -> list[Picture]:
     """Draw means with intervals, and what the paper reports below each."""
     data_set = found.task["paper"]
     means = {
@@ -171,7 +136,7 @@ def figures(found: TaskResults) -> list[Drawn]:
     )
     if theirs:
         reading += " The grey mark below it is what the paper reports, with its interval where there is one."
-    return [Drawn(plot.figure, description, reading)]
+    return [Picture(plot.figure, description, reading)]
 
 
 def headline(found: TaskResults) -> str:
@@ -204,26 +169,30 @@ def _beside_pls(mine: dict[int, float], pls: dict[int, float]) -> str:
     text = f"{abs(difference):.2f} points {side} PLS" if abs(difference) >= 0.005 else "on average the same as PLS"
     if np.isnan(p):
         return f"{text} (too few splits for a test)"
-    return f"{text} ({p_sentence(p)}{', which may be chance' if p >= 0.05 else ''})"
+    return f"{text} ({claims.p_sentence(p)}{', which may be chance' if p >= 0.05 else ''})"
 
 
-def _is_ahead(found: TaskResults) -> Assessment | None:
-    return compare_with_rivals(found.values(scale=100), RIVALS, lambda difference, _: above(difference))
+def _is_ahead(found: TaskResults) -> claims.Assessment | None:
+    return claims.compare_with_rivals(found.values(scale=100), claims.RIVALS)
 
 
-def _is_like_pls(found: TaskResults) -> Assessment | None:
+def _is_like_pls(found: TaskResults) -> claims.Assessment | None:
     values = found.values(scale=100)
     if "pls" not in values:
         return None
     beside = {method: paired_difference(by_split, values["pls"]) for method, by_split in values.items()}
-    told = {method: f"{with_mean(method, values)}: {format_difference(beside[method])}." for method in values}
+    told = {
+        method: f"{claims.with_mean(method, values)}: {claims.format_difference(beside[method])}." for method in values
+    }
     rivals = [method for method in ("sgdpls", "ipls") if method in values]
-    behind = [inferior(beside[method]) for method in rivals]
+    behind = [claims.inferior(beside[method]) for method in rivals]
     looks = [
-        Assessment(all_of([alike(beside[name]), *behind]), told[name]) for name in CIPLS_VARIANTS if name in values
+        claims.Assessment(claims.all_of([claims.alike(beside[name]), *behind]), told[name])
+        for name in CIPLS_VARIANTS
+        if name in values
     ]
-    before, after = f"PLS has {mean(values['pls']):.2f} %.", " ".join(told[method] for method in rivals)
-    return assess(looks, before, after, [method for method in ("sgdpls", "ipls") if method not in values])
+    before, after = f"PLS has {claims.mean(values['pls']):.2f} %.", " ".join(told[method] for method in rivals)
+    return claims.assess(looks, before, after, [method for method in ("sgdpls", "ipls") if method not in values])
 
 
 EXPERIMENT = Experiment(
@@ -233,19 +202,19 @@ EXPERIMENT = Experiment(
     "on a part of the training rows; test rows are used once.",
     methods=REDUCERS,
     cells=cells,
-    seconds=seconds,
+    seconds=lambda costs, method: costs.choose(method) + costs.fit(method) + costs.classify(method),
     classifier=final_classifier,
     tables=tables,
     figures=figures,
     headline=headline,
     claims=(
-        Claim(
+        claims.Claim(
             "CIPLS is more accurate than the other incremental methods.",
             "In the paper CIPLS has 91.78 % on LFW, SGDPLS 90.60 %, IPLS 90.30 % and CCIPCA 89.87 %; on YTF they have "
             "84.10 %, 83.22 %, 82.22 % and 81.48 %.",
             _is_ahead,
         ),
-        Claim(
+        claims.Claim(
             "CIPLS is statistically equivalent to PLS, and IPLS and SGDPLS are inferior to it.",
             "In the paper PLS has 92.47 % on LFW and CIPLS 91.78 %; on YTF 85.96 % and 84.10 %.",
             _is_like_pls,

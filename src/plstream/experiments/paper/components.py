@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..classifiers import quick_classifier
-from ..drawing import Drawn, drawn_cells, line_chart, line_of
+from ..drawing import Picture, drawn_cells, line_chart, line_of
 from ..experiment import REDUCERS, Experiment
 from ..inference import column_means
 from ..plan import CostModel
@@ -24,7 +24,7 @@ def tables(found: TaskResults) -> list[Table]:
     return [table_of(found, header, lambda _, cells: [*map(format_number, column_means(cells))], ["Accuracies in %."])]
 
 
-def figures(found: TaskResults) -> list[Drawn]:
+def figures(found: TaskResults) -> list[Picture]:
     """Draw accuracies over the number of components."""
     numbers = _numbers(found)
     lines = {method: line_of(numbers, column_means(cells)) for method, cells in drawn_cells(found).items()}

@@ -19,24 +19,12 @@ import numpy as np
 
 from ..._core.types import Array, Float64Array
 from ...plots.palette import GRID, INK, PAPER
-from ..claims import (
-    RIVALS,
-    Assessment,
-    Claim,
-    above,
-    assess,
-    compare_with_rivals,
-    format_difference,
-    mean,
-    no_less,
-    with_mean,
-)
+from .. import claims
 from ..classifiers import final_classifier
-from ..drawing import STYLES, DotPlot, Drawn, drawn_cells
+from ..drawing import STYLES, DotPlot, Picture, drawn_cells
 from ..experiment import REDUCERS, Experiment, why_not
 from ..inference import paired_difference
 from ..methods import CIPLS_VARIANTS, METHODS, TITLES, Projection, in_blocks, paper_name
-from ..plan import CostModel
 from ..protocol import NotPossibleError, Trial, choose_components
 from ..results import Cell, TaskResults
 from ..tables import Table, component_range, format_number, mean_with_interval, table_of
@@ -143,11 +131,6 @@ def why_not_without_first(method: str, task: Task) -> str | None:
     return None
 
 
-def seconds(costs: CostModel, method: str) -> float:
-    """Estimate the time of a cell."""
-    return costs.choose(method) + costs.fit(method) + 4 * costs.classify(method)
-
-
 def tables(found: TaskResults) -> list[Table]:
     """Return accuracies with and without the first score, and the controls."""
 
@@ -199,7 +182,7 @@ _MARKS = {
 }
 
 
-def figures(found: TaskResults) -> list[Drawn]:
+def figures(found: TaskResults) -> list[Picture]:
     """Draw accuracies with and without the first score, and the controls, in a line for each method."""
     means = {
         method: {kind: 100 * float(np.mean([cell[kind] for cell in cells])) for kind in _MARKS}
@@ -225,7 +208,7 @@ def figures(found: TaskResults) -> list[Drawn]:
         "The open circle, and the number, is the accuracy without the first score. If the two other marks are far to "
         "its left, what was left without the first score was mostly a copy of it."
     )
-    return [Drawn(plot.figure, description, reading)]
+    return [Picture(plot.figure, description, reading)]
 
 
 def _mark(kind: str, colour: str) -> dict[str, Any]:
@@ -240,13 +223,15 @@ def _mark(kind: str, colour: str) -> dict[str, Any]:
     }
 
 
-def _is_far_ahead(found: TaskResults) -> Assessment | None:
+def _is_far_ahead(found: TaskResults) -> claims.Assessment | None:
     # With two classes SGDPLS has a single component, and nothing is left without it.
-    rivals = [method for method in RIVALS if method != "sgdpls" or found.task["n_classes"] != 2]
-    return compare_with_rivals(found.values(scale=100), rivals, lambda difference, _: above(difference, _FAR))
+    rivals = [method for method in claims.RIVALS if method != "sgdpls" or found.task["n_classes"] != 2]
+    return claims.compare_with_rivals(
+        found.values(scale=100), rivals, lambda difference, _: claims.above(difference, _FAR)
+    )
 
 
-def _is_not_due_to_copies(found: TaskResults) -> Assessment | None:
+def _is_not_due_to_copies(found: TaskResults) -> claims.Assessment | None:
     before, after = found.values(scale=100), found.values("accuracy_residual", scale=100)
     chance = 100 / found.task["n_classes"]
     looks = []
@@ -255,14 +240,15 @@ def _is_not_due_to_copies(found: TaskResults) -> Assessment | None:
         if variant not in by_method:
             continue
         difference = paired_difference(after[variant], before[variant])
-        better = above(paired_difference(before[variant], dict.fromkeys(before[variant], chance))) == "yes"
+        better = claims.above(paired_difference(before[variant], dict.fromkeys(before[variant], chance))) == "yes"
         correlation = np.mean([cell["largest_correlation"] for cell in by_method[variant]])
         text = (
-            f"{with_mean(variant, before)} comes to {mean(after[variant]):.2f} %, {format_difference(difference)}, "
-            f"with correlations of up to {correlation:.3f}{'' if better else '; the first is no better than chance'}."
+            f"{claims.with_mean(variant, before)} comes to {claims.mean(after[variant]):.2f} %, "
+            f"{claims.format_difference(difference)}, with correlations of up to {correlation:.3f}"
+            f"{'' if better else '; the first is no better than chance'}."
         )
-        looks.append(Assessment(no_less(difference) if better else "open", text))
-    return assess(looks)
+        looks.append(claims.Assessment(claims.no_less(difference) if better else "open", text))
+    return claims.assess(looks)
 
 
 EXPERIMENT = Experiment(
@@ -273,19 +259,19 @@ EXPERIMENT = Experiment(
     methods=REDUCERS,
     why_not=why_not_without_first,
     cells=cells,
-    seconds=seconds,
+    seconds=lambda costs, method: costs.choose(method) + costs.fit(method) + 4 * costs.classify(method),
     classifier=final_classifier,
     tables=tables,
     summary=summary,
     figures=figures,
     claims=(
-        Claim(
+        claims.Claim(
             "Without the first component CIPLS is far more accurate than the others, by five points and more.",
             "In the paper, on average over its tasks, CIPLS has 83.24 %, CCIPCA 63.48 %, SGDPLS 58.41 % and IPLS "
             "50.76 %.",
             _is_far_ahead,
         ),
-        Claim(
+        claims.Claim(
             "What CIPLS gets right without the first component is not due to copies of it.",
             "The paper concludes it from the accuracies alone. Here the other scores lose their regressions on the "
             "first ones: the claim holds if that costs no more than a point.",

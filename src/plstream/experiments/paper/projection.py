@@ -9,7 +9,7 @@ import numpy as np
 from ..._core.types import Array
 from ...plots.palette import CLASS_MARKERS, CLASSES, FAINT, INK
 from ..claims import Assessment, Claim, assess
-from ..drawing import Drawn, drawn_cells, new_figure, short_title
+from ..drawing import Picture, drawn_cells, new_figure, short_title
 from ..experiment import Experiment
 from ..inference import share_between
 from ..methods import CIPLS_VARIANTS, METHODS, TITLES
@@ -62,7 +62,7 @@ def _shares_between(cell: Cell) -> list[float]:
     return [share_between(column, labels) for column in scores.T]
 
 
-def figures(found: TaskResults) -> list[Drawn]:
+def figures(found: TaskResults) -> list[Picture]:
     """Draw test rows by their scores, a panel for each method."""
     task, cells = found.task, {method: cells[0] for method, cells in drawn_cells(found).items()}
     classes = sorted({label for cell in cells.values() for label in cell["labels"]})
@@ -86,7 +86,7 @@ def figures(found: TaskResults) -> list[Drawn]:
     reading = "Each point is a test row, and its colour the class. Classes are apart along a score if colours are."
     if per_class:
         reading += f" {_PER_CLASS}"
-    return [Drawn(figure, description, reading)]
+    return [Picture(figure, description, reading)]
 
 
 def _draw_scores(axes: Axes, cell: Cell, classes: list[int]) -> None:

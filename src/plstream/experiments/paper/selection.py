@@ -11,7 +11,7 @@ import numpy as np
 from ...selection._base import number_to_keep
 from ..claims import Assessment, Claim, compare_with_rivals, no_less
 from ..classifiers import feature_classifier, linear_svm, standardised
-from ..drawing import Drawn, Line, describe_lines, draw_lines, drawn_cells, label_lines, stacked
+from ..drawing import Line, Picture, describe_lines, draw_lines, drawn_cells, label_lines, stacked
 from ..experiment import Experiment
 from ..methods import SELECTORS
 from ..plan import SMALL_STEPS, SVM_PASSES, CostModel
@@ -117,7 +117,7 @@ def tables(found: TaskResults) -> list[Table]:
     return [table_of(found, header, row, notes)]
 
 
-def figures(found: TaskResults) -> list[Drawn]:
+def figures(found: TaskResults) -> list[Picture]:
     """Draw accuracies over the share of features, and the paper's in a panel below."""
     lines: dict[str, Line] = {}
     everything = None
@@ -148,7 +148,7 @@ def figures(found: TaskResults) -> list[Drawn]:
     reading = "Names are in the order of the last points."
     if everything is not None:
         reading += f" The dotted line is the accuracy with all features, {everything:.2f} %."
-    return [Drawn(figure, describe_lines("Accuracy over the share of features kept", lines), reading)]
+    return [Picture(figure, describe_lines("Accuracy over the share of features kept", lines), reading)]
 
 
 def _selects_as_well(found: TaskResults) -> Assessment | None:
@@ -162,11 +162,7 @@ def _selects_as_well(found: TaskResults) -> Assessment | None:
     mine = "cipls-vip"
     rivals = [method for method in REPORTED["LFW"] if method != mine]
     return compare_with_rivals(
-        values,
-        rivals,
-        lambda difference, _: no_less(difference),
-        variants=(mine,),
-        before="On average over shares ",
+        values, rivals, lambda difference, _: no_less(difference), variants=(mine,), before="On average over shares "
     )
 
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..claims import RIVALS, Assessment, Claim, above, compare_with_rivals
+from ..claims import RIVALS, Assessment, Claim, compare_with_rivals
 from ..classifiers import quick_classifier
-from ..drawing import Drawn, drawn_cells, line_chart, line_of
+from ..drawing import Picture, drawn_cells, line_chart, line_of
 from ..experiment import STREAMING_REDUCERS, Experiment, why_not_streaming
 from ..inference import column_means
 from ..methods import METHODS, Projection, in_blocks
@@ -65,7 +65,7 @@ def tables(found: TaskResults) -> list[Table]:
     return [table_of(found, header, row, notes)]
 
 
-def figures(found: TaskResults) -> list[Drawn]:
+def figures(found: TaskResults) -> list[Picture]:
     """Draw accuracies over the number of rows learnt."""
     lines = {}
     for method, cells in drawn_cells(found).items():
@@ -83,7 +83,7 @@ def _is_ahead(found: TaskResults) -> Assessment | None:
         if later:
             values.setdefault(cell["method"], {})[cell["split"]] = 100 * float(np.mean(later))
     before = "On average over blocks from the sixth on, "
-    return compare_with_rivals(values, RIVALS, lambda difference, _: above(difference), before=before)
+    return compare_with_rivals(values, RIVALS, before=before)
 
 
 EXPERIMENT = Experiment(

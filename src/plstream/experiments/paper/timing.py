@@ -20,7 +20,7 @@ from ..._core.types import Array
 from ...online._base import NotFiniteError
 from ...report.html import Verdict
 from ..claims import Assessment, Claim, above, compare_with_rivals, mean
-from ..drawing import STYLES, DotPlot, Drawn, Line, drawn_cells, label_lines, stacked
+from ..drawing import STYLES, DotPlot, Line, Picture, drawn_cells, label_lines, stacked
 from ..experiment import STREAMING_REDUCERS, Experiment, why_not_streaming
 from ..inference import Difference, exponent, interval
 from ..methods import METHODS, TITLES, Method, Projection, paper_name
@@ -107,24 +107,19 @@ def update_times(
         X, y = task.X[row : row + 1], task.y[row : row + 1]
         first = run % max(1, len(projections))
         for projection in projections[first:] + projections[:first]:
+            start = clock()
             try:
-                times = _to_update(projection, X, y)
+                projection.learn(X, y)
+                learnt = clock()
+                projection.directions()
             except NotFiniteError as error:
                 projections.remove(projection)
                 skipped[projection.method.name] = f"component {error.component} is no longer finite after some rows"
                 continue
+            times = {"seconds": clock() - start, "update": learnt - start}
             if run >= 0:
                 cells.append({"method": projection.method.name, "run": run, **times})
     return [cell for cell in cells if cell["method"] not in skipped], skipped
-
-
-def _to_update(projection: Projection, X: Array, y: Array) -> dict[str, float]:
-    """Return seconds to learn a row and have the directions, and those to learn it."""
-    start = clock()
-    projection.learn(X, y)
-    learnt = clock()
-    projection.directions()
-    return {"seconds": clock() - start, "update": learnt - start}
 
 
 def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Cell]:
@@ -203,7 +198,7 @@ def _growth_lines(found: TaskResults, varied: str) -> dict[str, Line]:
     return lines
 
 
-def figures(found: TaskResults) -> list[Drawn]:
+def figures(found: TaskResults) -> list[Picture]:
     """Draw times with intervals, and how they grow."""
     means = {method: interval([cell["seconds"] for cell in cells]) for method, cells in drawn_cells(found).items()}
     plot = DotPlot([*means], "Time to learn one more row")
@@ -225,14 +220,14 @@ def figures(found: TaskResults) -> list[Drawn]:
         f"Means of {found.settings['runs']} rows with 95 % confidence intervals. Every step to the next power of ten "
         "is ten times as long."
     )
-    drawn = Drawn(plot.figure, description, reading)
+    drawn = Picture(plot.figure, description, reading)
     return [drawn, _growth_figure(found)] if found.found.get("growth") else [drawn]
 
 
 _VARIED = {"n": "Rows, n", "m": "Features, m", "c": "Components, c"}
 
 
-def _growth_figure(found: TaskResults) -> Drawn:
+def _growth_figure(found: TaskResults) -> Picture:
     cells = found.found["growth"]
     by_size = {varied: lines for varied in _VARIED if (lines := _growth_lines(found, varied))}
     figure, panels = stacked(len(by_size), 2.25)
@@ -257,7 +252,7 @@ def _growth_figure(found: TaskResults) -> Drawn:
         "Both axes are logarithmic. The number behind a name is the slope: 1 if time is proportional, 0 if it does not "
         "depend on the size."
     )
-    return Drawn(figure, description, reading, "growth")
+    return Picture(figure, description, reading, "growth")
 
 
 def format_time(seconds: float) -> str:
