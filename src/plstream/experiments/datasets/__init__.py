@@ -95,4 +95,4 @@ def _loader(path: Path) -> _Loader:
         return lfw.load
     if any((path / name).exists() for name in ytf.LISTS):
         return ytf.load
-    return imagenet.load_batches if imagenet.has_batches(path) else files.load
+    return imagenet.load_batches if imagenet.find_batches(path) else files.load

@@ -56,6 +56,13 @@ class FeatureFile:
             raise DataError(f"{self.path}: {key} has shape {values.shape}, and there are {n_rows:,} {of}.")
         return values
 
+    def unnamed(self, what: str) -> DataError:
+        """Return the error that rows have no names."""
+        return DataError(
+            f"{self.path} does not say which {what} a row is of: put their paths, one a line, into "
+            f"{self.path.with_suffix('.txt').name} beside it."
+        )
+
     def _features(self) -> Array:
         name = next((name for name in ("X", "F") if name in self), None)
         if name is None:

@@ -107,7 +107,7 @@ def _labels(file: FeatureFile) -> Array:
 
 
 def as_labels(values: Array, where: str) -> NDArray[np.int64]:
-    """Return whole numbers as they are, and names numbered in their order."""
+    """Return integers as they are, and names numbered in their order."""
     if values.dtype.kind in "SU" or (values.dtype.kind == "O" and all(isinstance(value, str) for value in values)):
         return np.unique(values.astype(str), return_inverse=True)[1].astype(np.int64)
     # What is not finite leaves NaN, which is a remainder like others.

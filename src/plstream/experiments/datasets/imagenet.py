@@ -29,7 +29,7 @@ _LABELS = ("labels", "fine_labels")
 
 def load_32(folder: Path, seed: int) -> list[Task]:
     """Return the pixels of the batches, and every feature file that is there."""
-    batches = _find_batches(folder)
+    batches = find_batches(folder)
     tasks = _of_batches(batches, seed, "imagenet32", "ImageNet 32x32") if batches else []
     tasks += _of_features(folder, seed, "imagenet32", "ImageNet 32x32", without=batches)
     tasks = [_of_paper(task, "ImageNet 32x32") for task in tasks]
@@ -65,15 +65,10 @@ def load_tiny(folder: Path, seed: int) -> list[Task]:
     return tasks
 
 
-def has_batches(folder: Path) -> bool:
-    """Whether a folder has batches for training and for testing."""
-    return bool(_find_batches(folder))
-
-
 def load_batches(folder: Path, seed: int) -> list[Task]:
     """Return the task of batches of small images, with pixels as features."""
     name = folder.resolve().name
-    return _of_batches(_find_batches(folder), seed, name, name)
+    return _of_batches(find_batches(folder), seed, name, name)
 
 
 def _of_batches(paths: list[Path], seed: int, name: str, title: str) -> list[Task]:
@@ -103,7 +98,7 @@ def _of_paper(task: Task, paper: str) -> Task:
     return replace(task, paper=paper) if (task.n_classes, len(task.y)) == (_CLASSES, _IMAGES) else task
 
 
-def _find_batches(folder: Path) -> list[Path]:
+def find_batches(folder: Path) -> list[Path]:
     """Return the batches for training, in order of their numbers, and the one for testing as the last; or none."""
     for train, test in _LAYOUTS:
         for suffix in ("", ".npz"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -130,7 +129,9 @@ def _found(folder: Path) -> list[Path]:
     found = feature_files(folder) if folder.is_dir() else []
     if found:
         return found
-    images = next(iter(_image_folders(folder)), None)
+    patterns = ("*/*_0001.jpg", "*/*/*_0001.jpg")
+    # The folder with the folders of people.
+    images = next((image.parent.parent for pattern in patterns for image in folder.glob(pattern)), None)
     command = f"plstream features {images or folder / 'images'} --model vgg16 --weights FILE -o {folder / 'vgg16.npy'}"
     if images is not None:
         raise DataError(f"There are images of LFW in {images}, but no features of them: run {command}")
@@ -138,13 +139,6 @@ def _found(folder: Path) -> list[Path]:
         f"There is no LFW in {folder}: download the images and pairs.txt of Labeled Faces in the Wild from {ADDRESS}, "
         f"put the folders of people into {folder / 'images'} and pairs.txt into {folder}, and run {command}"
     )
-
-
-def _image_folders(folder: Path) -> Iterator[Path]:
-    """Yield folders with folders of people."""
-    for pattern in ("*/*_0001.jpg", "*/*/*_0001.jpg"):
-        for image in folder.glob(pattern):
-            yield image.parent.parent
 
 
 def _view_2(path: Path, folder: Path, seed: int) -> Task:
@@ -155,7 +149,7 @@ def _view_2(path: Path, folder: Path, seed: int) -> Task:
     elif all(key in file for key in ("pairs", "same", "fold")):
         pairs, same, fold = file["pairs"], file["same"], file["fold"]
     elif listed_pairs.exists():
-        raise _unnamed(file)
+        raise file.unnamed("image")
     else:
         raise DataError(f"The pairs of LFW are not there: download {PAIRS} from {ADDRESS} into {folder}.")
     return verification(
@@ -174,17 +168,10 @@ def _view_2(path: Path, folder: Path, seed: int) -> Task:
 def _of_list(pairs: list[NamedPair], file: FeatureFile) -> tuple[Array, Array, Array]:
     """Return the rows, the labels and the folds of listed pairs."""
     if file.files is None:
-        raise _unnamed(file)
+        raise file.unnamed("image")
     images = [PurePosixPath(image).stem for image in file.files]
     twice = [image for image, count in Counter(images).items() if count > 1]
     if twice:
         raise DataError(f"{file.path} has more than one row of {listed(twice)}.")
     rows = find_rows(pairs, {image: row for row, image in enumerate(images)}, str(file.path), "images")
     return rows, np.array([pair.same for pair in pairs]), np.array([pair.fold for pair in pairs])
-
-
-def _unnamed(file: FeatureFile) -> DataError:
-    return DataError(
-        f"{file.path} does not say which image a row is of: put their paths, one a line, into "
-        f"{file.path.with_suffix('.txt').name} beside it."
-    )

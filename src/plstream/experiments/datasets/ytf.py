@@ -77,10 +77,7 @@ def _parse(fields: list[str], where: str) -> NamedPair:
 
 def _task(file: FeatureFile, pairs: list[NamedPair], listed_in: str, seed: int) -> Task:
     if file.files is None:
-        raise DataError(
-            f"{file.path} does not say which frame a row is of: put their paths, one a line, into "
-            f"{file.path.with_suffix('.txt').name} beside it."
-        )
+        raise file.unnamed("frame")
     rows = _rows_of_videos(file.files)
     wanted = sorted({name for pair in pairs for name in pair[:2]})
     places = {name: place for place, name in enumerate(wanted) if name in rows}
