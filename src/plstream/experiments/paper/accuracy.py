@@ -181,17 +181,17 @@ def _is_like_pls(found: TaskResults) -> claims.Assessment | None:
     if "pls" not in values:
         return None
     beside = {method: paired_difference(by_split, values["pls"]) for method, by_split in values.items()}
-    told = {
+    sentences = {
         method: f"{claims.with_mean(method, values)}: {claims.format_difference(beside[method])}." for method in values
     }
     rivals = [method for method in ("sgdpls", "ipls") if method in values]
     behind = [claims.inferior(beside[method]) for method in rivals]
     looks = [
-        claims.Assessment(claims.all_of([claims.alike(beside[name]), *behind]), told[name])
+        claims.Assessment(claims.all_of([claims.alike(beside[name]), *behind]), sentences[name])
         for name in CIPLS_VARIANTS
         if name in values
     ]
-    before, after = f"PLS has {claims.mean(values['pls']):.2f} %.", " ".join(told[method] for method in rivals)
+    before, after = f"PLS has {claims.mean(values['pls']):.2f} %.", " ".join(sentences[method] for method in rivals)
     return claims.assess(looks, before, after, [method for method in ("sgdpls", "ipls") if method not in values])
 
 

@@ -133,17 +133,19 @@ def _classes_are_apart(found: TaskResults) -> Assessment | None:
     if found.task["n_classes"] != 2 or "ipls" not in cells:
         return None
     shares = {method: _shares_between(cell) for method, cell in cells.items()}
-    told = {m: f"{TITLES[m]}: {100 * first:.0f} % and {100 * second:.0f} %" for m, (first, second) in shares.items()}
+    sentences = {
+        m: f"{TITLES[m]}: {100 * first:.0f} % and {100 * second:.0f} %" for m, (first, second) in shares.items()
+    }
     # SGDPLS has one component for two classes: of a second one nothing can be said.
     only_first = shares["ipls"][1] < _APART <= shares["ipls"][0]
     looks = []
     for variant in CIPLS_VARIANTS:
         if variant in cells:
             correlation = _correlation(*np.array(cells[variant]["scores"]).T)
-            text = f"{told[variant]}; the two scores have a correlation of {correlation:.3f}."
+            text = f"{sentences[variant]}; the two scores have a correlation of {correlation:.3f}."
             looks.append(Assessment("yes" if only_first and min(shares[variant]) >= _APART else "no", text))
     before = "Of the variance of the first and of the second score, in one split, so much is between classes."
-    return assess(looks, before, f"{told['ipls']}. SGDPLS has one component for two classes.")
+    return assess(looks, before, f"{sentences['ipls']}. SGDPLS has one component for two classes.")
 
 
 def _correlation(first: Array, second: Array) -> float:
