@@ -1,6 +1,7 @@
 """Cells of the experiments against plain loops, and what they may not look at."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from plstream import CIPLS, SGDPLS, InfFS
+from plstream.experiments import paper
 from plstream.experiments.paper import experiments
 from plstream.experiments.paper.higher_order import largest_cosine, residuals
 from plstream.experiments.protocol import choose_components, hold_out
@@ -215,3 +217,9 @@ def test_a_method_that_fails_is_a_result(task, monkeypatch):
 
 def test_settings_are_json():
     assert SMALL.as_dict()["shares"] == [0.1, 0.15, 0.2, 0.5]
+
+
+def test_every_file_is_listed_under_the_name_of_its_experiment():
+    files = {path.stem for path in Path(paper.__file__).parent.glob("*.py")} - {"__init__"}
+    assert {*paper.MODULES.values()} == files
+    assert all(experiment.name == name for name, experiment in experiments().items())
