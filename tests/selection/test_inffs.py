@@ -12,10 +12,9 @@ from sklearn.metrics import mutual_info_score
 
 from plstream import InfFS, InfFSS, InfFSU
 from plstream._core.progress import listening
-from plstream.selection import _edges, inffs
-from plstream.selection._edges import Independence, Largest, LowRank, Mixture
-from plstream.selection._energy import energies
-from plstream.selection._relevance import deviations, fisher, mutual_information
+from plstream.selection import _graph, inffs
+from plstream.selection._graph import LowRank, PairwiseMaximum, SpearmanDissimilarity, WeightedSum, energies
+from plstream.selection._statistics import deviations, fisher, mutual_information
 
 from ..real_data import real_data
 
@@ -194,8 +193,8 @@ def test_products_are_as_good_as_all_edges(name, method, monkeypatch):
     X = REAL[name]()
     dense, kept = method(solver="dense").fit(X), method(solver="krylov").fit(X)
     # With room for half of the tiles, the others are formed again for every product, and all are rounded.
-    monkeypatch.setattr(_edges, "_TILE", 60)
-    monkeypatch.setattr(_edges, "_room", lambda: X.shape[1] ** 2)
+    monkeypatch.setattr(_graph, "_TILE", 60)
+    monkeypatch.setattr(_graph, "_room", lambda: X.shape[1] ** 2)
     some_kept = method(solver="krylov").fit(X)
     with config_context(working_memory=0):
         monkeypatch.undo()
@@ -224,24 +223,24 @@ def test_solvers_agree_on_any_rows(data):
 def test_products_of_simple_edges(values, seed):
     values, rng = np.array(values), np.random.default_rng(seed)
     v, left, right = rng.normal(size=len(values)), rng.normal(size=(len(values), 2)), rng.normal(size=(len(values), 2))
-    largest, low_rank = Largest(values), LowRank(left, right)
+    largest, low_rank = PairwiseMaximum(values), LowRank(left, right)
     brute = np.array([sum(max(a, b) * x for b, x in zip(values, v, strict=True)) for a in values])
     np.testing.assert_allclose(largest.product(v), brute, atol=1e-12)
     np.testing.assert_allclose(low_rank.product(v), left @ right.T @ v, atol=1e-12)
-    mixture = Mixture([(0.3, largest), (0.7, low_rank), (0.0, largest)])
+    mixture = WeightedSum([(0.3, largest), (0.7, low_rank), (0.0, largest)])
     np.testing.assert_allclose(mixture.product(v), mixture.dense() @ v, atol=1e-12)
 
 
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("n", [40, 40_000])
 def test_independence_is_spearmans(signed, n, monkeypatch):
-    monkeypatch.setattr(_edges, "_TILE", 3)
-    monkeypatch.setattr(_edges, "_TILE_ROWS", max(7, n // 3))
+    monkeypatch.setattr(_graph, "_TILE", 3)
+    monkeypatch.setattr(_graph, "_TILE_ROWS", max(7, n // 3))
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(n, 8)) @ rng.normal(size=(8, 8)), 1)
     correlations = spearmanr(X).statistic
     expected = 1 - (correlations if signed else np.abs(correlations))
-    edges = Independence(X, signed=signed)
+    edges = SpearmanDissimilarity(X, signed=signed)
     assert edges.ranks.dtype == (np.int16 if n == 40 else np.int32)
     np.testing.assert_allclose(edges.dense(), expected, atol=1e-14)
     v = rng.normal(size=8)
@@ -275,8 +274,8 @@ def test_graph_in_two_parts_that_are_hardly_joined(link):
 
 @pytest.mark.parametrize("room", [0, 2000, 3000])
 def test_copies_are_ties_though_weights_are_rounded(room, monkeypatch):
-    monkeypatch.setattr(_edges, "_TILE", 16)
-    monkeypatch.setattr(_edges, "_room", lambda: room)
+    monkeypatch.setattr(_graph, "_TILE", 16)
+    monkeypatch.setattr(_graph, "_room", lambda: room)
     rng = np.random.default_rng(0)
     patterns = np.array([rng.permutation(5) for _ in range(6)])
     kinds = rng.integers(0, 6, 90)
@@ -289,11 +288,11 @@ def test_copies_are_ties_though_weights_are_rounded(room, monkeypatch):
 
 
 def test_only_what_there_is_room_for_is_kept(monkeypatch):
-    monkeypatch.setattr(_edges, "_TILE", 10)
+    monkeypatch.setattr(_graph, "_TILE", 10)
     X = np.random.default_rng(0).normal(size=(20, 35))
     for room, number, dtype in ((4900, 6, np.float64), (4899, 10, np.uint32), (1999, 4, np.uint32), (399, 0, None)):
-        monkeypatch.setattr(_edges, "_room", lambda room=room: room)
-        edges = Independence(X, signed=False)
+        monkeypatch.setattr(_graph, "_room", lambda room=room: room)
+        edges = SpearmanDissimilarity(X, signed=False)
         edges.product(np.ones(35))
         assert len(edges._kept) == min(number, 10)
         assert {tile.dtype for tile in edges._kept.values()} == ({np.dtype(dtype)} if dtype else set())

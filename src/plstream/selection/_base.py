@@ -1,4 +1,4 @@
-"""What all selectors share: a ranking by scores, of which the first features are kept."""
+"""The base of selectors that rank features by scores and keep the first of them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .._core.warnings import warn_user
 # closer than this share of the largest one.
 TIE = 1e-12
 _TIE_OF_LARGEST = 4e-15
-# What features are read as. What has more digits is converted to the first of them before it is checked.
+# The types that features are read as. Any other type is converted to the first of them before it is checked.
 _DTYPES = [np.dtype(code) for code in "dfe?bhilqBHILQ"]
-# What n_features_to_select may be: a number, a share, or what the selector does by default.
+# n_features_to_select: a number, a share, or the default of the selector.
 A_NUMBER_OR_SHARE: list[Any] = [
     None,
     Interval(Integral, 1, None, closed="left"),
@@ -35,7 +35,7 @@ A_NUMBER_OR_SHARE: list[Any] = [
 
 
 class NumpySelector(SelectorMixin):
-    """A selector whose results are arrays of NumPy, whichever library those that it is given are of."""
+    """A selector that returns NumPy arrays, whichever array library its input is of."""
 
     def transform(self, X: Any) -> Any:
         """Return the columns of X that are kept.
@@ -96,7 +96,7 @@ class FeatureRanking(NumpySelector, BaseEstimator):
         """
         self._validate_params()
         with unchanged_on_failure(self):
-            # What is too large for float64 is found to be infinite.
+            # Numbers too large for float64 become infinite, and are refused as such.
             with np.errstate(over="ignore"):
                 X = as_numpy(X, "X")
                 rows: Array = validate_data(self, X, dtype=_DTYPES, ensure_min_samples=2, ensure_all_finite=False)
@@ -108,7 +108,9 @@ class FeatureRanking(NumpySelector, BaseEstimator):
                 del self.classes_
             self.scores_ = self._score(rows, classes)
             self.ranking_ = ranking_of(self._ranked_by())
-            self.support_ = self.ranking_ <= self._n_to_keep()
+            wanted = 0.5 if self.n_features_to_select is None else self.n_features_to_select
+            n_kept = number_by_bins(self.scores_) if wanted == "bins" else number_to_keep(wanted, len(self.scores_))
+            self.support_ = self.ranking_ <= n_kept
         return self
 
     def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
@@ -116,7 +118,7 @@ class FeatureRanking(NumpySelector, BaseEstimator):
         raise NotImplementedError
 
     def _ranked_by(self) -> Float64Array:
-        """Return what features are ranked by: their scores, unless a method can tell features of equal scores apart."""
+        """Return what features are ranked by: their scores, unless a method can distinguish equal scores."""
         return self.scores_
 
     def _validate_labels(self, y: Any, n_rows: int) -> NDArray[np.intp]:
@@ -125,12 +127,12 @@ class FeatureRanking(NumpySelector, BaseEstimator):
             raise ValueError(f"{name} requires y to be passed, but the target y is None: pass the labels as y.")
         labels = column_or_1d(as_numpy(y, "y"), warn=True)
         if len(labels) != n_rows:
-            raise ValueError(f"X has {n_rows} rows but y has {len(labels)} labels: there must be one a row.")
+            raise ValueError(f"X has {n_rows} rows but y has {len(labels)} labels: there must be one per row.")
         try:
             check_classification_targets(labels)
             self.classes_, classes = np.unique(labels, return_inverse=True)
         except TypeError:
-            raise ValueError("y has labels that cannot be sorted, such as None beside text: use one kind.") from None
+            raise ValueError("y has labels that cannot be sorted, such as None beside strings: use one kind.") from None
         if len(self.classes_) < 2:
             label = self.classes_.tolist()[0]
             raise ValueError(f"{name} needs rows of at least two classes, and all have the label {label!r}.")
@@ -139,11 +141,6 @@ class FeatureRanking(NumpySelector, BaseEstimator):
             own = " ".join(str(self).split())
             raise ValueError(f"{own} is for two classes, and y has {len(self.classes_)}.")
         return classes
-
-    def _n_to_keep(self) -> int:
-        """Return how many features to keep; half of them by default."""
-        wanted = 0.5 if self.n_features_to_select is None else self.n_features_to_select
-        return number_to_keep(wanted, len(self.scores_))
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "support_")
@@ -166,6 +163,15 @@ def number_to_keep(n_features_to_select: Any, n_features: int) -> int:
     if n_features_to_select > n_features:
         warn_user(f"X has {n_features} features, fewer than n_features_to_select={n_features_to_select}: all are kept.")
     return min(int(n_features_to_select), n_features)
+
+
+def number_by_bins(scores: Float64Array) -> int:
+    """Return the number of bins, of a histogram of half as many bins as scores, with more scores than the average."""
+    if np.ptp(scores) <= TIE * scores.max():
+        # They all are in one bin.
+        return 1
+    counts = np.histogram(scores, max(1, len(scores) // 2))[0]
+    return max(1, int(np.sum(counts > counts.mean())))
 
 
 def ranking_of(scores: Float64Array) -> NDArray[np.intp]:

@@ -1,9 +1,9 @@
-"""Selectors side by side: how well what they keep predicts, how stable and how alike it is, and how long it takes."""
+"""Comparison of selectors: scores of a model on the features kept, stability, overlap and time."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -45,7 +45,7 @@ def overlap(first: Any, second: Any, k: int) -> float:
     """
     first, second = np.asarray(first), np.asarray(second)
     if not isinstance(k, (int, np.integer)):
-        raise TypeError(f"k must be a whole number, not {k!r}.")
+        raise TypeError(f"k must be an integer, not {k!r}.")
     if first.ndim != 1 or first.shape != second.shape:
         raise ValueError(f"Rankings must be of the same features, but have shapes {first.shape} and {second.shape}.")
     if not 1 <= k <= len(first):
@@ -100,7 +100,7 @@ def stability(supports: Any) -> float:
 
 @dataclass(frozen=True, eq=False)
 class SelectorComparison:
-    """What :func:`compare_selectors` has found.
+    """Result of :func:`compare_selectors`.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class SelectorComparison:
             means = values.mean(axis=2)
             errors = values.std(axis=2, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else None
         seconds = [f"{mean:.2g}" for mean in self.seconds.mean(axis=1)]
-        lines = [["selector", *map(_kept_in_words, self.keep), "seconds"]]
+        lines = [["selector", *map(_column_title, self.keep), "seconds"]]
         for name, cells, time_taken in zip_longest(names, _cells(means, errors), seconds, fillvalue=""):
             # A bar would begin a new column.
             lines.append([name.replace("|", "/"), *cells, time_taken])
@@ -186,8 +186,8 @@ def compare_selectors(
 ) -> SelectorComparison:
     """Rank the features by several selectors in the same folds, and score an estimator on the best of each ranking.
 
-    Every selector is fitted once a fold, on the training rows alone, and its ranking is cut wherever ``keep`` says. So
-    the test rows have no say in what is kept, and more numbers of features cost no more rankings.
+    Every selector is fitted once per fold, on the training rows alone, and its ranking is cut at each number in
+    ``keep``. So test rows do not influence which features are kept, and more numbers cost no more rankings.
 
     Parameters
     ----------
@@ -235,9 +235,10 @@ def compare_selectors(
     keep = tuple(keep) if isinstance(keep, Iterable) and not isinstance(keep, str) else (keep,)
     if not keep:
         raise ValueError("keep is empty: say how many features to keep, as numbers or as fractions.")
-    n_kept = [_validated(share, X.shape[1]) for share in keep]
-    splitter = check_cv(cv, y, classifier=_is_classification(y, estimator))
-    splits = list(splitter.split(X, y, groups))
+    n_kept = [_n_kept(share, X.shape[1]) for share in keep]
+    # Floats are values, unless they are to be classified.
+    labels = y is not None and np.asarray(y).dtype.kind != "f" if estimator is None else not is_regressor(estimator)
+    splits = list(check_cv(cv, y, classifier=labels).split(X, y, groups))
     if not splits:
         raise ValueError("cv has no folds: pass a number of folds, a splitter or pairs of indices.")
     scorer = None if estimator is None else check_scoring(estimator, scoring=scoring)
@@ -248,15 +249,18 @@ def compare_selectors(
 
     def fits() -> Iterator[None]:
         for f, (train, test) in enumerate(splits):
-            fold = _Fold.of(X, y, train, test)
+            fold = [None if a is None else _safe_indexing(a, rows) for rows in (train, test) for a in (X, y)]
             if scorer is not None:
-                scores_of_all[f] = fold.score(estimator, scorer)
+                scores_of_all[f] = _score(estimator, scorer, fold)
             for s, (name, selector) in enumerate(selectors.items()):
-                rankings[s, f], seconds[s, f] = fold.rank(name, selector)
+                start = time.perf_counter()
+                # Scores may be computed when they are first asked for.
+                rankings[s, f] = _ranking_by(name, _fit(selector, fold[0], fold[1]))
+                seconds[s, f] = time.perf_counter() - start
                 if scorer is not None:
-                    scores[s, :, f] = [fold.score(estimator, scorer, rankings[s, f] <= k) for k in n_kept]
+                    scores[s, :, f] = [_score(estimator, scorer, fold, rankings[s, f] <= k) for k in n_kept]
                 yield
-            # The rows of this fold go before those of the next come.
+            # Release the rows of this fold before those of the next are read.
             del fold
 
     for _ in track(fits(), "comparing selectors", len(selectors) * len(splits), lambda _: 1, "fits"):
@@ -266,32 +270,22 @@ def compare_selectors(
     return SelectorComparison(tuple(selectors), keep, rankings, seconds, scores, scores_of_all)
 
 
-@dataclass(frozen=True)
-class _Fold:
-    """Rows to fit to, and rows to score on."""
+def _require_arguments(selectors: Any, X: Any, scoring: Any) -> None:
+    """Raise ValueError for arguments that would fail only after some fits."""
+    if len(X.shape) != 2:
+        raise ValueError(f"X must have two dimensions, rows and features, not {len(X.shape)}.")
+    if not isinstance(selectors, Mapping) or not selectors or not all(isinstance(name, str) for name in selectors):
+        raise ValueError("selectors must be a mapping of names to selectors, with at least one of them.")
+    if scoring is not None and not (isinstance(scoring, str) or callable(scoring)):
+        raise ValueError(f"scoring must be one name or one callable, not {scoring!r}.")
 
-    X: Any
-    y: Any
-    X_test: Any
-    y_test: Any
 
-    @classmethod
-    def of(cls, X: Any, y: Any, train: Any, test: Any) -> _Fold:
-        return cls(*(None if a is None else _safe_indexing(a, rows) for rows in (train, test) for a in (X, y)))
-
-    def rank(self, name: str, selector: Any) -> tuple[Ranking, float]:
-        """Return the ranking by a selector and the seconds it took."""
-        start = time.perf_counter()
-        # Scores may be computed when they are first asked for.
-        ranking = _ranking_by(name, _fit(selector, self.X, self.y))
-        return ranking, time.perf_counter() - start
-
-    def score(self, estimator: Any, scorer: Any, kept: NDArray[np.bool_] | None = None) -> float:
-        """Return the score of the estimator for the features that are kept, by default all."""
-        X, X_test = self.X, self.X_test
-        if kept is not None:
-            X, X_test = (_safe_indexing(rows, np.flatnonzero(kept), axis=1) for rows in (X, X_test))
-        return float(scorer(_fit(estimator, X, self.y), X_test, self.y_test))
+def _score(estimator: Any, scorer: Any, fold: Sequence[Any], kept: NDArray[np.bool_] | None = None) -> float:
+    """Return the score on test rows of the estimator fitted to the features that are kept, by default all."""
+    X, y, X_test, y_test = fold
+    if kept is not None:
+        X, X_test = (_safe_indexing(rows, np.flatnonzero(kept), axis=1) for rows in (X, X_test))
+    return float(scorer(_fit(estimator, X, y), X_test, y_test))
 
 
 def _fit(estimator: Any, X: Any, y: Any) -> Any:
@@ -317,24 +311,7 @@ def _ranking_by(name: str, selector: Any) -> Ranking:
     return ranks(np.argsort(-np.asarray(selector.scores_, dtype=np.float64), kind="stable"))
 
 
-def _require_arguments(selectors: Any, X: Any, scoring: Any) -> None:
-    """Raise ValueError for what would fail only after a while."""
-    if len(X.shape) != 2:
-        raise ValueError(f"X must have two dimensions, rows and features, not {len(X.shape)}.")
-    if not isinstance(selectors, Mapping) or not selectors or not all(isinstance(name, str) for name in selectors):
-        raise ValueError("selectors must be a mapping of names to selectors, with at least one of them.")
-    if scoring is not None and not (isinstance(scoring, str) or callable(scoring)):
-        raise ValueError(f"scoring must be one name or one callable, not {scoring!r}.")
-
-
-def _is_classification(y: Any, estimator: Any) -> bool:
-    """Return whether folds should have equal shares of classes: floats are values, unless they are to be classified."""
-    if estimator is not None:
-        return not is_regressor(estimator)
-    return y is not None and np.asarray(y).dtype.kind != "f"
-
-
-def _validated(keep: Any, n_features: int) -> int:
+def _n_kept(keep: Any, n_features: int) -> int:
     whole = isinstance(keep, (int, np.integer))
     number = keep if isinstance(keep, (int, float, np.integer, np.floating)) else 0
     if not (1 <= number <= n_features if whole else 0 < number <= 1):
@@ -342,7 +319,7 @@ def _validated(keep: Any, n_features: int) -> int:
     return number_to_keep(keep, n_features)
 
 
-def _kept_in_words(keep: float) -> str:
+def _column_title(keep: float) -> str:
     if isinstance(keep, (int, np.integer)):
         return "1 feature" if keep == 1 else f"{keep} features"
     return f"{100 * keep:.3g} %"

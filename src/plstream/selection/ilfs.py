@@ -17,8 +17,7 @@ from .._core.progress import track
 from .._core.types import Array, Float64Array
 from .._core.warnings import warn_user
 from ._base import FeatureRanking, needs_labels
-from ._columns import map_features
-from ._relevance import to_common_size
+from ._statistics import map_features, to_common_size
 
 # Differences below this share of what they are differences of are rounding errors.
 _ROUNDING = 1e-12

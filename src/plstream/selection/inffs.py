@@ -12,10 +12,9 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.types import Array, Float64Array
-from ._base import TIE, FeatureRanking, needs_labels
-from ._edges import Edges, Independence, Largest, LowRank, Mixture
-from ._energy import energies
-from ._relevance import deviations, fisher, mutual_information, normalised
+from ._base import A_NUMBER_OR_SHARE, FeatureRanking, needs_labels
+from ._graph import Edges, LowRank, PairwiseMaximum, SpearmanDissimilarity, WeightedSum, energies
+from ._statistics import deviations, fisher, mutual_information, normalised
 
 # Of the code of infFS_U and infFS_S, for each feature: what is left out of the rate, so that sums of walks converge.
 _SLACK = 5e-6
@@ -26,6 +25,7 @@ _NO_VARIANCE = 10_000.0
 
 _SHARE = [Interval(Real, 0, 1, closed="both")]
 _SOLVERS = [StrOptions({"auto", "dense", "krylov"})]
+_NUMBER_SHARE_OR_BINS = [*A_NUMBER_OR_SHARE, StrOptions({"bins"})]
 
 
 class InfFS(FeatureRanking):
@@ -130,49 +130,19 @@ class InfFS(FeatureRanking):
     def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
         released = self.variant == "released"
         alpha = 1 - self.alpha if released else self.alpha
-        edges = _mixed(X, alpha, signed=released) if classes is None else self._supervised(X, classes, alpha)
+        if classes is None:
+            edges = _mixed(X, alpha, signed=released)
+        else:
+            criteria = fisher(X, classes, perfect=_NO_VARIANCE if released else None)
+            edges = WeightedSum([(alpha, _spread(X)), (1 - alpha, _products(criteria))])
         return energies(edges, X.shape[1], self.factor, None, symmetric=True, solver=self.solver)
-
-    def _supervised(self, X: Array, classes: NDArray[np.intp], alpha: float) -> Edges:
-        criteria = fisher(X, classes, perfect=_NO_VARIANCE if self.variant == "released" else None)
-        return Mixture([(alpha, _spread(X)), (1 - alpha, _products(criteria))])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         return needs_labels(tags, multi_class=False) if self.supervised else tags
 
 
-class _Absorbing(FeatureRanking):
-    """Scores by walks that end by chance: the graph is scaled by its largest sum of a row, so that none exceeds one."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_features_to_select": [*FeatureRanking._parameter_constraints["n_features_to_select"], StrOptions({"bins"})],
-        "double_scaling": ["boolean"],
-        "solver": _SOLVERS,
-    }
-
-    double_scaling: bool
-    solver: str
-
-    def _energies(self, edges: Edges, m: int, *, symmetric: bool) -> Float64Array:
-        def bound(largest_sum: float) -> float:
-            once = largest_sum + _SLACK * m
-            return once * largest_sum if self.double_scaling else once
-
-        share = max(1 - _SLACK * m, _LEAST_SHARE)
-        return energies(edges, m, share, bound, symmetric=symmetric, solver=self.solver)
-
-    def _n_to_keep(self) -> int:
-        if self.n_features_to_select != "bins":
-            return super()._n_to_keep()
-        if np.ptp(self.scores_) <= TIE * self.scores_.max():
-            # They all are in one bin.
-            return 1
-        counts = np.histogram(self.scores_, max(1, len(self.scores_) // 2))[0]
-        return max(1, int(np.sum(counts > counts.mean())))
-
-
-class InfFSU(_Absorbing):
+class InfFSU(FeatureRanking):
     """Unsupervised infinite feature selection of 2020 (infFS_U): features that vary much and are not like the others.
 
     Edges are those of :class:`InfFS`: ``alpha * s + (1 - alpha) * c``. They are divided by the largest sum of a row, so
@@ -233,8 +203,10 @@ class InfFSU(_Absorbing):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Absorbing._parameter_constraints,
+        "n_features_to_select": _NUMBER_SHARE_OR_BINS,
         "alpha": _SHARE,
+        "double_scaling": ["boolean"],
+        "solver": _SOLVERS,
     }
 
     def __init__(
@@ -251,10 +223,11 @@ class InfFSU(_Absorbing):
         self.solver = solver
 
     def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
-        return self._energies(_mixed(X, self.alpha, signed=False), X.shape[1], symmetric=True)
+        edges = _mixed(X, self.alpha, signed=False)
+        return _absorbing_energies(self, edges, X.shape[1], symmetric=True)
 
 
-class InfFSS(_Absorbing):
+class InfFSS(FeatureRanking):
     """Supervised infinite feature selection of 2020 (infFS_S): features that tell two classes apart and vary much.
 
     The edge from feature i to feature j weighs ``alpha_1 (g_j + h_i) / 2 + alpha_2 (g_j + s_ij) / 2 +
@@ -318,9 +291,11 @@ class InfFSS(_Absorbing):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Absorbing._parameter_constraints,
+        "n_features_to_select": _NUMBER_SHARE_OR_BINS,
         "alpha": ["array-like"],
         "symmetrise": ["boolean"],
+        "double_scaling": ["boolean"],
+        "solver": _SOLVERS,
     }
 
     def __init__(
@@ -348,8 +323,8 @@ class InfFSS(_Absorbing):
         right = np.column_stack([(a1 + a2) / 2 * information, (a1 + a3) / 2 * ones])
         if self.symmetrise:
             left, right = np.hstack([left, right]) / 2, np.hstack([right, left])
-        edges = Mixture([(1.0, LowRank(left, right)), ((a2 + a3) / 2, _spread(X))])
-        return self._energies(edges, X.shape[1], symmetric=self.symmetrise)
+        edges = WeightedSum([(1.0, LowRank(left, right)), ((a2 + a3) / 2, _spread(X))])
+        return _absorbing_energies(self, edges, X.shape[1], symmetric=self.symmetrise)
 
     def _weights(self) -> Float64Array:
         try:
@@ -364,19 +339,30 @@ class InfFSS(_Absorbing):
         return needs_labels(super().__sklearn_tags__(), multi_class=False)
 
 
+def _absorbing_energies(selector: InfFSU | InfFSS, edges: Edges, m: int, *, symmetric: bool) -> Float64Array:
+    """Return energies of walks that end by chance: the graph is scaled by its largest sum of a row."""
+
+    def bound(largest_sum: float) -> float:
+        once = largest_sum + _SLACK * m
+        return once * largest_sum if selector.double_scaling else once
+
+    share = max(1 - _SLACK * m, _LEAST_SHARE)
+    return energies(edges, m, share, bound, symmetric=symmetric, solver=selector.solver)
+
+
 def _mixed(X: Array, alpha: float, *, signed: bool) -> Edges:
     """Return the edges of deviations, with the weight alpha, and of correlations; what weighs nothing is not made."""
     parts: list[tuple[float, Edges]] = []
     if alpha < 1:
-        parts.append((1 - alpha, Independence(X, signed=signed)))
+        parts.append((1 - alpha, SpearmanDissimilarity(X, signed=signed)))
     if alpha > 0:
         parts.append((alpha, _spread(X)))
-    return Mixture(parts)
+    return WeightedSum(parts)
 
 
-def _spread(X: Array) -> Largest:
+def _spread(X: Array) -> PairwiseMaximum:
     """Return the larger deviation of the two ends, scaled to [0, 1] over all pairs: the least is on the diagonal."""
-    return Largest(normalised(deviations(X)))
+    return PairwiseMaximum(normalised(deviations(X)))
 
 
 def _products(criteria: Float64Array) -> LowRank:

@@ -59,9 +59,10 @@ def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noq
 
     Notes
     -----
-    It is a rule of thumb that features with a score above one are important, for the mean of the squares is one.
+    As a rule of thumb, features with a score above one are important, because the mean of the squares is one.
 
-    The CIPLS paper prints the formula with :math:`w_{ij}/\|w_i\|^2`, not squared: a slip, for its sums can be negative.
+    The CIPLS paper prints the formula with :math:`w_{ij}/\|w_i\|^2`, not squared: a slip,
+    because its sums can be negative.
 
     With PLSCanonical and CCA, sums of squares are those that the components have in the predictions of the model,
     :math:`T Q^T`, where q regresses y on scores of y. In PLS regression that is what they explain.
@@ -104,7 +105,7 @@ def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noq
 
 
 def _pls_in(estimator: Any) -> Any:
-    """Return the model itself; raise TypeError if it is not one that has what VIP takes."""
+    """Return the model itself; raise TypeError if VIP is not defined for its class."""
     model = estimator
     while isinstance(model, FrozenEstimator):
         model = model.estimator
@@ -133,8 +134,8 @@ def _learns_in_parts(selector: VIPSelector) -> bool:
 class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
     """Keeps the features that are most important in the projection of a PLS model (VIP).
 
-    The scores follow from the model, see :func:`vip_scores`: one that is streamed need not see its data again. They are
-    read when they are asked for, so that ``partial_fit`` costs what the model's does.
+    The scores follow from the model, see :func:`vip_scores`: no data is read again. They are computed on access, so
+    ``partial_fit`` costs what the model's does.
 
     Parameters
     ----------
@@ -220,7 +221,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Fit the model to X and y. With ``prefit`` nothing is done but to check that it is fitted.
+        """Fit the model to X and y. With ``prefit`` only check that it is fitted.
 
         Parameters
         ----------
@@ -229,8 +230,8 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Responses, or labels if the model takes such. None if X is a source, which has them.
         **params : dict
-            What else the ``fit`` of the model takes, such as ``sample_weight``. With metadata routing enabled, what it
-            requests.
+            Other parameters of the model's ``fit``, such as ``sample_weight``. With metadata routing enabled, those
+            that it requests.
 
         Returns
         -------
@@ -246,10 +247,9 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
     @available_if(_learns_in_parts)
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Let the model learn from more rows. A call that fails leaves the selector as it was.
+        """Update the model with more rows. A call that fails leaves the selector as it was.
 
-        After ``fit`` it goes on only if the model keeps a streaming state: IncrementalPLS does so if it is told to, by
-        ``solver="gram"`` or ``solver="sketch"``.
+        After ``fit`` it continues only if the model keeps a streaming state.
 
         Parameters
         ----------
@@ -258,8 +258,8 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Their responses or labels. None if X is a source, which has them.
         **params : dict
-            What else the ``partial_fit`` of the model takes, such as ``sample_weight`` or ``classes``. With metadata
-            routing enabled, what it requests.
+            Other parameters of the model's ``partial_fit``, such as ``sample_weight`` or ``classes``. With metadata
+            routing enabled, those that it requests.
 
         Returns
         -------
@@ -305,7 +305,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
         scores = self.scores_
         if self.n_features_to_select is not None:
             return ranking_of(scores) <= number_to_keep(self.n_features_to_select, len(scores))
-        # A score that is the threshold but for rounding errors will do, as when there is but one feature.
+        # A score equal to the threshold up to rounding is enough, for example if there is only one feature.
         enough: NDArray[np.bool_] = scores >= self.threshold - TIE * scores.max()
         return enough
 
@@ -372,7 +372,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
         try:
             self._model()
         except (NotFittedError, TypeError):
-            # The latter if the model is none that has what it takes.
+            # The latter if the model is of a class without VIP.
             return False
         return True
 
