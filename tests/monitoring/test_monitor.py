@@ -12,8 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from plstream import IncrementalPLS, open_source
 from plstream.monitoring import Monitor
-from plstream.monitoring.limits import Q_LIMITS
-from plstream.monitoring.residuals import residual_traces
+from plstream.monitoring.limits import Q_LIMITS, residual_traces
 
 from ..oracles import regression_data
 from ..real_data import real_data

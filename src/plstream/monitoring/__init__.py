@@ -1,4 +1,4 @@
-"""Monitoring: whether new rows, and a stream as a whole, are like those that a model was made from."""
+"""Monitoring: whether new rows, or a stream as a whole, differ from the training samples of a model."""
 
 from .drift import DriftTracker
 from .monitor import Monitor

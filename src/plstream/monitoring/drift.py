@@ -1,4 +1,4 @@
-"""DriftTracker: whether a stream stays what it was, batch by batch."""
+"""DriftTracker: whether the distribution of a stream changes, batch by batch."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from ..data import Source
 from ..estimators._solution import Solution, SolvedAttributes
 from ..states import Moments
 from .cusum import WARM_UP, Cusum
-from .names import feature_names
-from .pipelines import instead_of
-from .residuals import divisor_of, residuals_of
+from .limits import divisor_of, residuals_of
+from .pipelines import feature_names, instead_of
 
 WATCHED = ("error", "outside", "shift")
 # Usual batches that the reference is judged by, in windows. Of fewer, the mean is known so badly that small sums drift.
 _REFERENCE_WINDOWS = 10
-# Rows for each component, and for the mean, that a model needs to be a reference.
-_ROWS_A_COMPONENT = 10
+# Rows per component, and for the mean, that a model needs to be a reference.
+_ROWS_PER_COMPONENT = 10
 
 
 class Measured(NamedTuple):
@@ -48,12 +47,12 @@ _UNKNOWN = Measured(np.nan, np.nan, np.nan, "")
 
 
 class Batch(NamedTuple):
-    """What a tracker records of a batch. All is measured with the model as it was before it learnt the batch."""
+    """The record of a batch, measured with the model as it was before it learnt the batch."""
 
     n_rows: int
-    """Rows in the batch."""
+    """Number of rows in the batch."""
     n_seen: int
-    """Rows before it."""
+    """Number of rows before it."""
     error: float
     """Root mean squared error of predictions, in deviations of y; for a classifier the share of wrong ones."""
     outside: float
@@ -75,7 +74,7 @@ class Batch(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A model as it was at some time, and the moments of the rows that it was made from."""
+    """A model at some time, and the moments of its training samples."""
 
     solution: Solution
     moments: Moments
@@ -185,7 +184,7 @@ class DriftTracker:
         return tuple(name for name, total in self._reference_sums.items() if total.raised)
 
     def partial_fit(self, X: Any, y: Any, **parameters: Any) -> Self:
-        """Test the model with a batch, and let it learn the batch.
+        """Test the model on a batch, then train it on the batch.
 
         A call that fails leaves the tracker and the model as they were.
 
@@ -204,9 +203,9 @@ class DriftTracker:
         """
         if isinstance(X, Source):
             raise TypeError("A tracker takes one batch after another: pass the blocks of the source.")
-        if self._moments is None and self._is_fitted():
+        if self._moments is None:
             self._moments = self._moments_of_model()
-            if self._has_rows(_ROWS_A_COMPONENT):
+            if self._has_rows(_ROWS_PER_COMPONENT):
                 self.set_reference()
         measured, reference = _UNKNOWN, None
         if self._moments is not None and self._has_rows(1):
@@ -231,14 +230,14 @@ class DriftTracker:
     def set_reference(self) -> Self:
         """Take the model as it is now as the reference, and the batches that follow as usual.
 
-        To be called after a change that is meant to stay, such as a new lamp, once the model has learnt enough rows
-        since; and by those who know better than the tracker when the stream is as it should be.
+        Call it after an intended change, such as a new lamp, once the model has learnt enough rows since; or whenever
+        the stream is known to be as it should be.
 
         Returns
         -------
         self : DriftTracker
         """
-        if self._moments is None and self._is_fitted():
+        if self._moments is None:
             self._moments = self._moments_of_model()
         if self._moments is None or not self._has_rows(1):
             raise ValueError("The model has not learnt enough rows to be a reference: call partial_fit first.")
@@ -247,7 +246,7 @@ class DriftTracker:
         return self
 
     def summary(self) -> str:
-        """Return what has been seen, in a few sentences."""
+        """Return a summary in a few sentences."""
         if not self.history_:
             return "There has been no batch yet."
         last = self.history_[-1]
@@ -279,7 +278,7 @@ class DriftTracker:
         return f"{text}, and not as there: {', '.join(self.changed_)}. If that is to stay, call set_reference."
 
     def _measured(self, known: Snapshot, X: Any, y: Any) -> Measured:
-        """Return what is measured of a batch with the model as it was when its solution was this."""
+        """Return the measurements of a batch with the model as it was at a snapshot."""
         model, (solution, moments, _) = copy(self.model), known
         model._fitted = replace(model._fitted, solution=solution)
         prediction = model.predict(X)
@@ -345,7 +344,7 @@ class DriftTracker:
                 if fixed.add(*by_reference[name], self.threshold):
                     found[name] = self._reason(name, reference, by_reference[name][0], fixed)
                 elif name in found:
-                    # The same change is not to be told twice.
+                    # Report the same change only once.
                     fixed.hold(self.threshold)
             if name in found:
                 self._sums[name] = self._new_sums()[name]
@@ -392,7 +391,7 @@ class DriftTracker:
         # What came after a change says nothing about what was usual before it.
         self._reference, self._reference_sums = None, {}
         self._n_quiet = self._n_quiet + 1 if is_quiet else 0
-        if self._n_quiet >= self.window and self._has_rows(_ROWS_A_COMPONENT):
+        if self._n_quiet >= self.window and self._has_rows(_ROWS_PER_COMPONENT):
             sums = self._sums
             self.set_reference()
             self._sums, self._n_quiet = sums, 0
@@ -405,9 +404,6 @@ class DriftTracker:
     def _of_labels(self) -> bool:
         return bool(is_classifier(self.model))
 
-    def _is_fitted(self) -> bool:
-        return bool(self.model.__sklearn_is_fitted__())
-
     def _has_rows(self, n_for_each: int) -> bool:
         """Return whether the model has learnt so many rows for each component and the mean, and one more."""
         n_rows = 0 if self._moments is None else self._moments.n_rows
@@ -418,8 +414,8 @@ class DriftTracker:
         return int(parameters.get("n_components") or parameters["max_components"])
 
     def _moments_of_model(self) -> Moments | None:
-        """Return the moments of the rows that the model has learnt before."""
-        stream = self.model._fitted.stream
+        """Return the moments of the rows that the model has learnt before, None if it has no state of them."""
+        stream = self.model._fitted.stream if self.model.__sklearn_is_fitted__() else None
         if stream is None:
             return None
         state = stream.current()

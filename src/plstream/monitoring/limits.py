@@ -1,15 +1,31 @@
-r"""Limits of Hotelling's T2 and of Q that rows of the same distribution exceed with a given probability.
+r"""Hotelling's T2 and Q: residuals of rows, their covariance in the rows seen, and limits for a given probability.
 
-Q is a sum of squares of residuals. If these are normal with covariance :math:`\Sigma`, its distribution depends on the
-traces :math:`\theta_k = \operatorname{tr} \Sigma^k` alone, of which the first three are enough in practice.
+Scores are uncorrelated, and loadings are regressions on them, so that the residuals of scaled rows have the covariance
+
+.. math::
+    E = S - P \Lambda P^T
+
+with that of the rows, S, the loadings and the variances of the scores. Q is a sum of squares of residuals. If these are
+normal, its distribution depends on the traces :math:`\theta_k = \operatorname{tr} E^k` alone, of which the first three
+are enough in practice.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
+
+from .._core.tiles import dense_tiles
+from .._core.types import Float64Array, Rows
+from ..estimators._base import PLSBase
+from ..estimators._solution import Solution
+from ..states import Gram, Moments, Sketch
+
+# Columns of a sketch that are formed at a time.
+_COLUMNS_AT_A_TIME = 1024
 
 
 class Traces(NamedTuple):
@@ -113,3 +129,91 @@ def pearson_limit(level: float, traces: Traces) -> float:
 
 
 Q_LIMITS = {"pearson": pearson_limit, "box": box_limit, "jackson-mudholkar": jackson_mudholkar_limit}
+
+
+def residuals_of(solution: Solution, rows: Rows) -> Iterator[tuple[Float64Array, Float64Array]]:
+    """Yield the scores and the residuals of a few rows at a time; the residuals are written over by the next."""
+    k = solution.n_components
+    R, P = solution.x_rotations[:, :k], solution.x_loadings[:, :k]
+    for _, centred in dense_tiles(rows, solution.x_mean):
+        z = np.divide(centred, solution.x_scale, out=centred)
+        scores = z @ R
+        yield scores, np.subtract(z, scores @ P.T, out=z)
+
+
+def divisor_of(state: Moments) -> float:
+    """Return the divisor of sums of squares for unbiased variances: n - 1, or its equivalent for weighted rows."""
+    return max(state.weight - state.typical_weight, 1e-300)
+
+
+def score_variances(model: Any) -> tuple[Float64Array, float] | None:
+    """Return the variances of a model's scores, and of how many rows, or None if it has no streaming state."""
+    stream = model._fitted.stream if isinstance(model, PLSBase) else None
+    if stream is None:
+        return None
+    state, solution = stream.current(), model._solution()  # type: ignore[attr-defined]
+    return solution.factors.score_squares[: solution.n_components] / divisor_of(state), state.effective_rows
+
+
+def residual_traces(solution: Solution, state: Gram | Sketch, *, cube: bool = True) -> Traces:
+    """Return the traces of E, E^2 and E^3, as shares of that of S.
+
+    Parameters
+    ----------
+    solution : Solution
+        The model.
+    state : Gram or Sketch
+        The state it was solved from. Of the rows that a sketch has lost, only the variances of the columns are known:
+        these count as independent.
+    cube : bool, default=True
+        Whether to compute the third, which takes a product of square matrices for a Gram matrix.
+    """
+    divisor = divisor_of(state)
+    unit = solution.x_total / divisor
+    if not unit > 0:
+        return Traces(0.0, 0.0, 0.0)
+    factor = np.where(state.x_squares > 0, 1 / solution.x_scale, 0.0) / np.sqrt(unit) / np.sqrt(divisor)
+    loadings = solution.x_loadings * (np.sqrt(solution.factors.score_squares) / np.sqrt(divisor) / np.sqrt(unit))
+    # Squares of small numbers one after the other: those of columns may be near the largest number.
+    variances = state.x_squares * factor * factor - np.einsum("ij,ij->i", loadings, loadings)
+    least = state.variance_resolution / len(factor)
+    variances = np.maximum(variances, least)
+    if isinstance(state, Gram):
+        second, third = _of_matrix(state, factor, loadings, cube=cube)
+    else:
+        second, third = _of_rows(state, solution, factor, variances)
+    return Traces(float(variances.sum()), second, third, unit)
+
+
+def _of_matrix(state: Gram, factor: Float64Array, loadings: Float64Array, *, cube: bool) -> tuple[float, float]:
+    E = np.triu(state.upper)
+    E += np.triu(E, 1).T
+    E *= factor
+    E *= factor[:, None]
+    E -= loadings @ loadings.T
+    return float(np.einsum("ij,ij->", E, E)), float(np.einsum("ij,ij->", E @ E, E)) if cube else 0.0
+
+
+def _of_rows(state: Sketch, solution: Solution, factor: Float64Array, variances: Float64Array) -> tuple[float, float]:
+    """Return the traces of the square and the cube of A'A + D, for the residuals A of the rows in a sketch.
+
+    The diagonal D is what they lack of the variances of the columns. With K = AA', these are
+
+        tr K^2 + 2 tr ADA' + tr D^2,  tr K^3 + 3 tr KADA' + 3 tr AD^2A' + tr D^3.
+    """
+    right = (state.unit * factor)[:, None] * solution.x_rotations
+    scores = np.concatenate([piece @ right for piece in state.pieces])
+    n, second, third = state.n_held, 0.0, 0.0
+    K, KD = np.zeros((n, n)), np.zeros((n, n))
+    for start in range(0, len(factor), _COLUMNS_AT_A_TIME):
+        part = slice(start, start + _COLUMNS_AT_A_TIME)
+        rows = np.concatenate([piece[:, part] for piece in state.pieces]) * (state.unit[part] * factor[part])
+        rows -= scores @ solution.x_loadings[part].T
+        squares = np.einsum("ij,ij->j", rows, rows)
+        D = np.maximum(variances[part] - squares, 0.0)
+        K += rows @ rows.T
+        KD += (rows * D) @ rows.T
+        second += float(D @ D + 2 * squares @ D)
+        third += float(D**2 @ D + 3 * squares @ D**2)
+    second += float(np.einsum("ij,ij->", K, K))
+    return second, third + float(np.einsum("ij,ij->", K @ K + 3 * KD, K))

@@ -1,4 +1,4 @@
-"""Monitor: which rows are unlike those that a PLS model was made from, and by which features."""
+"""Monitor: which rows are unlike the training samples of a PLS model, and by which features."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from .._core.types import Array, Float64Array, Rows
 from ..estimators._solution import Solution, SolvedAttributes
 from ..rows import by_blocks, is_collection
 from ..states import Gram, Sketch
-from .limits import Q_LIMITS, Traces, t2_limit
-from .names import feature_names
-from .pipelines import instead_of
-from .residuals import divisor_of, residual_traces, residuals_of
+from .limits import Q_LIMITS, Traces, divisor_of, residual_traces, residuals_of, t2_limit
+from .pipelines import feature_names, instead_of
 
 
 class Checked(NamedTuple):
-    """What a monitor has found, one entry a row."""
+    """Result of a check, one entry per row."""
 
     t2: Float64Array
     """Distances within the model."""
@@ -38,16 +36,16 @@ class Checked(NamedTuple):
 
 
 class Normal(NamedTuple):
-    """What is known of rows that are normal."""
+    """The distribution of normal rows."""
 
     mean: Float64Array
-    """Of their scores."""
+    """Mean of their scores."""
     whitening: Float64Array
-    """What takes the centred scores to ones with a covariance of one."""
+    """Matrix that whitens the centred scores."""
     n_rows: float
-    """How many rows these are from."""
+    """Number of rows these are estimated from."""
     residuals: Traces
-    """Of the covariance of the residuals of new rows."""
+    """Traces of the covariance of the residuals of new rows."""
 
     def scaled(self, scores: Float64Array) -> Float64Array:
         """Return scores with a mean of zero and a covariance of one."""
@@ -62,13 +60,13 @@ class Monitor:
     .. math::
         T^2 = (t - \bar t)^T S_t^{-1} (t - \bar t), \quad Q = e^T e .
 
-    T2 is large for rows that are extreme in what the model knows, and Q for rows that have something which it does not
-    know: a failed sensor, a new ingredient. A constant column that begins to vary counts in Q, unscaled.
+    T2 is large for rows that are extreme within the model, and Q for rows that vary in directions outside of it, for
+    example by a failed sensor or a new ingredient. A constant column that begins to vary counts in Q, unscaled.
 
-    What is normal is known from the state of a model made by ``partial_fit``, ``solver="gram"`` or ``"sketch"``: no row
-    is looked at again. After ``solver="multipass"`` there is no such state, and ``partial_fit`` is to be called
-    with reference rows, once or more. Reference rows, which the model has not learnt from, are also better where the
-    model has been made from few: see ``docs/monitoring.md`` for what can be expected.
+    What is normal is estimated from the state of a model made by ``partial_fit``, ``solver="gram"`` or ``"sketch"``: no
+    row is read again. After ``solver="multipass"`` there is no such state: call ``partial_fit`` with reference rows,
+    once or more. Reference rows that are not training samples are also better if the model was trained on few: see
+    ``docs/monitoring.md`` for what can be expected.
 
     Parameters
     ----------
@@ -87,7 +85,7 @@ class Monitor:
     t2_limit_, q_limit_ : float
         The limits.
     n_reference_rows_ : int
-        Reference rows read.
+        Number of reference rows.
 
     Notes
     -----
@@ -150,7 +148,7 @@ class Monitor:
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn what is normal from reference rows, or from more of them.
 
-        With the first of them, what was known from the state of the model is put aside.
+        The first call replaces the estimate from the state of the model.
 
         Parameters
         ----------
@@ -249,11 +247,19 @@ class Monitor:
         """
         if statistic not in {"t2", "q"}:
             raise ValueError(f"statistic must be 't2' or 'q', not {statistic!r}.")
-        part = self._parts_of_q if statistic == "q" else self._parts_of_t2
+        k = self._solution.n_components
+        R, P = self._solution.x_rotations[:, :k], self._solution.x_loadings[:, :k]
+
+        def part(scores: Float64Array, e: Float64Array) -> Float64Array:
+            if statistic == "q":
+                return e**2
+            known = self._known()
+            directions = (R @ known.whitening).T
+            return np.asarray((e + (scores - known.mean) @ P.T) * (known.scaled(scores) @ directions))
 
         def parts(rows: Rows) -> Float64Array:
             with np.errstate(over="ignore", invalid="ignore"):
-                return _finite(part(rows), rows)
+                return _finite(np.concatenate([part(*tile) for tile in residuals_of(self._solution, rows)]), rows)
 
         return by_blocks(self.model, X, parts)
 
@@ -269,28 +275,13 @@ class Monitor:
 
     @property
     def n_reference_rows_(self) -> int:
-        """Reference rows read."""
+        """Number of reference rows."""
         return 0 if self._reference is None else self._reference.n_rows
 
     @property
     def feature_names_(self) -> Array:
         """Names of the features, x0, x1 and so on if the model knows none."""
         return feature_names(self.model)
-
-    @property
-    def _rotations(self) -> Float64Array:
-        return self._solution.x_rotations[:, : self._solution.n_components]
-
-    def _parts_of_q(self, rows: Rows) -> Float64Array:
-        return np.concatenate([e**2 for _, e in residuals_of(self._solution, rows)])
-
-    def _parts_of_t2(self, rows: Rows) -> Float64Array:
-        known, P = self._known(), self._solution.x_loadings[:, : self._solution.n_components]
-        directions = (self._rotations @ known.whitening).T
-        parts = []
-        for scores, e in residuals_of(self._solution, rows):
-            parts.append((e + (scores - known.mean) @ P.T) * (known.scaled(scores) @ directions))
-        return np.concatenate(parts)
 
     def _scores_and_q(self, rows: Rows) -> tuple[Float64Array, Float64Array]:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -309,7 +300,7 @@ class Monitor:
         return by_blocks(self.model, X, both)
 
     def _known(self) -> Normal:
-        """Return what is normal."""
+        """Return the distribution of normal rows."""
         if self._normal is None:
             if self._reference is None:
                 raise ValueError(
@@ -320,7 +311,7 @@ class Monitor:
         return self._normal
 
     def _from_state(self, state: Gram | Sketch) -> Normal | None:
-        """Return what the state of the model says, or None if it has seen too few rows."""
+        """Return the distribution by the state of the model, or None if it has seen too few rows."""
         n, c = state.effective_rows, self._solution.n_components
         dof = n - 1 - c
         if dof <= 2:
@@ -332,7 +323,7 @@ class Monitor:
         return Normal(np.zeros(c), np.diag(1 / deviations), n, residuals)
 
     def _from_reference(self, reference: Gram) -> Normal:
-        """Return what reference rows say."""
+        """Return the distribution by reference rows."""
         n, c = reference.n_rows, self._solution.n_components
         if n < c + 2:
             raise ValueError(f"There are {n} reference rows, too few for {c} components: give more to partial_fit.")

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.types import Array, Float64Array
-from ..monitoring.names import feature_names
-from ..monitoring.pipelines import last_step
+from ..monitoring.pipelines import feature_names, last_step
 from ..selection import vip_scores
 from ._display import SMALL, WIDTH, Display, ink, label, legend, short
 from ._plotly import PlotlyFigure, colour, dashed, figure, numbers, plain, tick_labels

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length
 
 from .._core.types import Array, Float64Array
-from ..monitoring.limits import t2_limit
+from ..monitoring.limits import score_variances, t2_limit
 from ..monitoring.pipelines import last_step
-from ..monitoring.residuals import score_variances
 from ._display import SMALL, Display, ink, label, legend, points, sampled_title, short
 from ._plotly import PlotlyFigure, colour, dashed, figure, markers, numbers, plain, symbol
 from ._thinning import sample

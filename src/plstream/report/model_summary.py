@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.types import Array, Float64Array
-from ..monitoring.names import feature_names
-from ..monitoring.pipelines import last_step
+from ..monitoring.pipelines import feature_names, last_step
 from ..plots.features import response_names, weights_of
 
 
