@@ -22,8 +22,8 @@ from plstream.experiments.results import Results, read
 from plstream.experiments.settings import Settings
 from plstream.files import export_onnx, fit_source
 from plstream.files.checkpoints import CheckpointFolder
-from plstream.vision.finding import find_images
-from plstream.vision.weights import read_weights
+from plstream.vision.images import find_images
+from plstream.vision.vgg import read_weights
 
 SECRET = "hunter2"  # noqa: S105
 URLS = [

@@ -279,7 +279,7 @@ def test_wrong_options(options, words):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_differences_of_pairs(dtype, monkeypatch):
-    monkeypatch.setattr("plstream.vision.pairs._BLOCK_BYTES", 100)
+    monkeypatch.setattr("plstream.vision.features._BLOCK_BYTES", 100)
     rng = np.random.default_rng(0)
     features = rng.normal(size=(20, 7)).astype(dtype)
     pairs = rng.integers(20, size=(31, 2))

@@ -9,9 +9,8 @@ from safetensors.numpy import save_file
 
 from plstream.data import DataError
 from plstream.vision import VGG16_LAYERS, vgg16
-from plstream.vision.graphs import graph_up_to
-from plstream.vision.network import Network
-from plstream.vision.weights import read_weights
+from plstream.vision.network import Network, graph_up_to
+from plstream.vision.vgg import read_weights
 
 from . import tiny
 from .tiny import weights

@@ -151,7 +151,7 @@ def score_variances(model: Any) -> tuple[Float64Array, float] | None:
     stream = model._fitted.stream if isinstance(model, PLSBase) else None
     if stream is None:
         return None
-    state, solution = stream.current(), model._solution()  # type: ignore[attr-defined]
+    state, solution = stream.current(), model._solution()
     return solution.factors.score_squares[: solution.n_components] / divisor_of(state), state.effective_rows
 
 

@@ -1,8 +1,7 @@
 """Vision: from images to rows of features, and to those of pairs."""
 
-from .features import extract_features
-from .finding import Images, find_images
-from .pairs import pair_differences
+from .features import extract_features, pair_differences
+from .images import Images, find_images
 from .vgg import VGG16_LAYERS, vgg16
 
 __all__ = ["VGG16_LAYERS", "Images", "extract_features", "find_images", "pair_differences", "vgg16"]

@@ -1,4 +1,4 @@
-"""Features of images: all that a folder or an archive holds, through a network, into one file."""
+"""Features of images by a network, in one file, and of pairs of images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.errors import DataError
-from .._core.memory import format_bytes
+from .._core.memory import format_bytes, require_memory
 from .._core.progress import track
 from .._core.threads import ordered_map
 from .._core.types import Array
@@ -23,16 +23,16 @@ from .._core.urls import local_path, shown
 from .._core.warnings import warn_user
 from ..data.columns import listed
 from ..data.reading import read_ahead
-from .finding import Content, Images, find_images
-from .graphs import graph_up_to
-from .images import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
-from .network import Network
+from .images import IMAGENET_MEAN, IMAGENET_STD, Content, Images, Preprocessing, find_images
+from .network import Network, graph_up_to
 from .partial import PartialArray
 from .vgg import smallest_size, vgg16
 
 _DTYPES = ("float16", "float32")
 _VGG_SIZE = 224
 _VGG_LAYER = "conv5_3"
+# A block of rows of pairs that stays in cache, or nearly so, while it is subtracted.
+_BLOCK_BYTES = 4 << 20
 
 
 def extract_features(
@@ -56,7 +56,7 @@ def extract_features(
     """Compute features of images, and write them to a .npy file, with a row for each image.
 
     Beside ``faces.npy`` there will be ``faces.txt`` with the name of the image of each row, one to a line. If the
-    process is killed, the same call goes on where it was.
+    process is killed, the same call resumes.
 
     Parameters
     ----------
@@ -131,6 +131,53 @@ def extract_features(
         warn_user(f"{len(part.skipped)} image(s) cannot be read and were left out: {names}.")
     features: Array = np.load(path, mmap_mode="r")
     return features
+
+
+def pair_differences(features: Array, pairs: Any, *, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    """Return the absolute differences of the features of pairs, ``|a - b|``, one row per pair.
+
+    It is the representation of a pair in the paper: as many features as an image has, small where two images agree.
+
+    Parameters
+    ----------
+    features : array of shape (n_images, n_features)
+        One row per image, in any floating-point type, perhaps mapped.
+    pairs : array-like of int of shape (n_pairs, 2)
+        The rows of the images of each pair.
+    out : float32 array of shape (n_pairs, n_features), default=None
+        Where to put the differences, such as a mapped file if they are larger than memory.
+
+    Returns
+    -------
+    differences : float32 array of shape (n_pairs, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.vision import pair_differences
+    >>> pair_differences(np.array([[1.0, 2.0], [4.0, 0.0], [1.0, 1.0]]), [[0, 1], [2, 0]])
+    array([[3., 2.],
+           [0., 1.]], dtype=float32)
+    """
+    rows = np.asarray(pairs)
+    if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
+        raise DataError(f"pairs must be whole numbers of shape (n, 2), not {rows.dtype} of shape {rows.shape}.")
+    if rows.size and (rows.min() < 0 or rows.max() >= len(features)):
+        raise DataError(f"pairs names row {rows.max()} or {rows.min()}, and features has {len(features):,} rows.")
+    n, m = len(rows), features.shape[1]
+    if out is None:
+        require_memory(4 * n * m, f"The differences of {n:,} pairs of {m:,} features")
+        out = np.empty((n, m), np.float32)
+    elif out.shape != (n, m) or out.dtype != np.float32:
+        raise DataError(f"out must be float32 of shape {(n, m)}, not {out.dtype} of shape {out.shape}.")
+    step = max(1, _BLOCK_BYTES // (4 * max(1, m)))
+    for start in track(range(0, n, step), "pairs", n, lambda start: min(step, n - start), unit="pairs"):
+        block = out[start : start + step]
+        first, second = rows[start : start + step].T
+        block[:] = features[first]
+        block -= features[second]
+        np.abs(block, out=block)
+    return out
 
 
 class _Batch(NamedTuple):

@@ -1,17 +1,34 @@
-"""An image as the numbers that a network takes: decoded, upright, in RGB, resized, scaled."""
+"""Images: where they are (a folder, a pattern, an archive, a list), and the numbers that a network takes of each."""
 
 from __future__ import annotations
 
+import glob
+import os
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 from io import BytesIO
-from typing import Any
+from lzma import LZMAError
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.errors import DataError, import_optional
-from .finding import Content
+from .._core.urls import shown
+from ..data.files import exists, file_identity, natural_order, require_readable
 
+IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+_TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+_ARCHIVE_ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError)
+# Of one image, compressed: more is damage or malice.
+_LARGEST_MEMBER = 1 << 29
 RESAMPLING = ("lanczos", "bicubic", "bilinear", "box")
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -20,6 +37,170 @@ _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 # With 3 bytes each and copies it is some 2 GB; photographs have up to 100 million.
 _MOST_PIXELS = 178_000_000
 _LARGEST_OF_16_BITS = 65_535
+
+Content: TypeAlias = Path | bytes | DataError
+"""Where an image is, its bytes, or why they cannot be read."""
+
+
+class Images:
+    """Images in a fixed order: files, or the members of an archive, which is read from its beginning.
+
+    Parameters
+    ----------
+    where : str
+        Where they are, for messages; the path of an archive.
+    names : list of str
+        The name of each.
+    paths : list of path, default=None
+        The files. By default they are in an archive.
+
+    Attributes
+    ----------
+    where : str
+        Where they are, for messages.
+    names : list of str
+        The name of each.
+    """
+
+    def __init__(self, where: str, names: list[str], paths: list[Path] | None = None) -> None:
+        self.where = where
+        self.names = names
+        self._paths = paths
+        for name in names:
+            # Names are written one to a line.
+            if len(name.splitlines()) != 1:
+                raise DataError(f"The name of the image {name!r} is empty or has a line break in it: rename it.")
+        if not names:
+            raise DataError(f"There are no images in {where}: names of images end in {', '.join(IMAGE_ENDINGS)}.")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def fingerprint(self) -> str:
+        """Return a string that changes if the images change."""
+        digest = sha256()
+        for entry in self._identities():
+            digest.update(repr(entry).encode(errors="surrogateescape"))
+        return digest.hexdigest()
+
+    def contents(self, start: int = 0) -> Iterator[tuple[str, Content]]:
+        """Yield the images from one on, each with its place, for messages: paths, or bytes from an archive."""
+        if self._paths is not None:
+            yield from ((str(path), path) for path in self._paths[start:])
+            return
+        with closing(_members(Path(self.where))) as members:  # type: ignore[type-var]
+            for i, (name, read) in enumerate(members):
+                if i >= start:
+                    where = f"{self.where}:{name}"
+                    yield where, _content(where, read)
+
+    def _identities(self) -> Iterator[object]:
+        if self._paths is None:
+            yield file_identity(Path(self.where))
+            yield from self.names
+            return
+        for name, path in zip(self.names, self._paths, strict=True):
+            if not exists(path):
+                raise FileNotFoundError(f"There is no file {shown(path)}.")
+            yield name, file_identity(path)
+
+
+def find_images(images: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Images:
+    """Find images, in an order that is the same every time.
+
+    Parameters
+    ----------
+    images : str, path-like or iterable of such
+        One of: a folder, with all folders in it; a pattern such as ``"faces/*/*.jpg"``; an archive (.tar, also
+        compressed, or .zip); an image; a text file with a path in each line, relative to its folder; or the paths
+        themselves. Folders and patterns give their images by name, with 2 before 10; all else is taken in its order.
+
+    Returns
+    -------
+    found : Images
+        With ``names``: relative to the folder, as found, as in the archive, or as in the list.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from plstream.vision import find_images
+    >>> with TemporaryDirectory() as folder:
+    ...     for name in ("10.png", "2.png", "notes.md"):
+    ...         Path(folder, name).touch()
+    ...     find_images(folder).names
+    ['2.png', '10.png']
+    """
+    if not isinstance(images, str | os.PathLike):
+        paths = [Path(path) for path in images]
+        return Images("the list", [str(path) for path in paths], paths)
+    path = Path(images)
+    if glob.has_magic(str(path)) and not exists(path):
+        found = _matching(str(path))
+        return Images(shown(str(path)), [file.as_posix() for file in found], found)
+    require_readable(path)
+    name = path.name.lower()
+    if path.is_dir():
+        found = _matching(str(Path(glob.escape(str(path)), "**", "*")))
+        return Images(str(path), [file.relative_to(path).as_posix() for file in found], found)
+    if name.endswith((*_TAR_ENDINGS, ".zip")):
+        return Images(str(path), [name for name, _ in _members(path)])
+    if name.endswith(IMAGE_ENDINGS):
+        return Images(str(path), [path.name], [path])
+    return _listed(path)
+
+
+def _matching(pattern: str) -> list[Path]:
+    # Unlike Path.glob it leaves out what is hidden.
+    found = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207
+    return sorted((path for path in found if _is_image(path.name) and path.is_file()), key=natural_order)
+
+
+def _listed(path: Path) -> Images:
+    try:
+        lines = path.read_text("utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise DataError(
+            f"{path} is none of what images can be in: a folder, a .tar or .zip archive, an image, or a list in UTF-8."
+        ) from None
+    names = [line.strip() for line in lines if line.strip()]
+    return Images(str(path), names, [path.parent / name for name in names])
+
+
+def _is_image(name: str) -> bool:
+    base = name.rsplit("/", 1)[-1]
+    return base.lower().endswith(IMAGE_ENDINGS) and not base.startswith(".")
+
+
+def _members(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Yield the images in an archive: the name, and what reads it until the next is asked for."""
+    try:
+        if path.name.lower().endswith(".zip"):
+            with zipfile.ZipFile(path) as archive:
+                for info in filter(lambda info: _is_image(info.filename), archive.infolist()):
+                    yield info.filename, partial(_read, archive.open, info)
+        else:
+            with tarfile.open(path) as tar:
+                for member in filter(lambda member: member.isfile() and _is_image(member.name), tar):
+                    yield member.name, partial(_read, tar.extractfile, member)
+    except _ARCHIVE_ERRORS as error:
+        raise DataError(f"{path} is no archive, damaged or cut off: {error}.") from None
+
+
+def _read(opened: Callable[[Any], Any], member: Any) -> bytes:
+    with opened(member) as file:
+        content: bytes = file.read(_LARGEST_MEMBER + 1)
+    if len(content) > _LARGEST_MEMBER:
+        raise OSError(f"it has more than {_LARGEST_MEMBER >> 20} MiB")
+    return content
+
+
+def _content(where: str, read: Callable[[], bytes]) -> Content:
+    try:
+        return read()
+    except (*_ARCHIVE_ERRORS, RuntimeError) as error:
+        # RuntimeError: encrypted, or compressed in a way that is not known here.
+        return DataError(f"{where} cannot be read: {error}.")
 
 
 @dataclass(frozen=True)
@@ -73,14 +254,12 @@ def read_image(content: Content, where: str) -> Any:
     where : str
         The name of the image, for messages.
     """
-    Image, ImageOps = (import_optional(name, "Reading images", "vision") for name in ("PIL.Image", "PIL.ImageOps"))
+    Image = import_optional("PIL.Image", "Reading images", "vision")
     if isinstance(content, DataError):
         raise content
     try:
         with Image.open(BytesIO(content) if isinstance(content, bytes) else content, formats=_FORMATS) as image:
-            _require_pixels(image, where)
-            image.load()
-            return _in_rgb(ImageOps.exif_transpose(image), where)
+            return _in_rgb(image, where)
     except (DataError, MemoryError):
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
@@ -93,17 +272,19 @@ def read_image(content: Content, where: str) -> Any:
         raise DataError(f"{where} is damaged, or cannot be read: {reason}.") from None
 
 
-def _require_pixels(image: Any, where: str) -> None:
-    """Raise DataError, before memory is taken, for an image that would need too much of it."""
+def _in_rgb(image: Any, where: str) -> Any:
+    Image, ImageOps = (import_optional(name, "Reading images", "vision") for name in ("PIL.Image", "PIL.ImageOps"))
+    # Before memory is taken.
     if image.width * image.height > _MOST_PIXELS:
         raise DataError(f"{where} has {image.width:,} x {image.height:,} pixels, too many: make it smaller.")
-
-
-def _in_rgb(image: Any, where: str) -> Any:
-    Image = import_optional("PIL.Image", "Reading images", "vision")
+    image.load()
+    image = ImageOps.exif_transpose(image)
     if image.mode.startswith("I"):
+        values = np.asarray(image)
+        if values.min() < 0 or values.max() > _LARGEST_OF_16_BITS:
+            raise DataError(f"{where} has values beyond 16 bits: save it with 8 or 16 bits.")
         # Conversion by Pillow would clip at 255.
-        return Image.fromarray(_in_8_bits(np.asarray(image), where)).convert("RGB")
+        return Image.fromarray(np.rint(values / 257).astype(np.uint8)).convert("RGB")
     if image.mode == "F":
         raise DataError(f"{where} holds fractions, which say nothing of black and white: save it with 8 or 16 bits.")
     if image.mode.endswith(("A", "a")) or "transparency" in image.info:
@@ -111,9 +292,3 @@ def _in_rgb(image: Any, where: str) -> Any:
         visible = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", visible.size, "white"), visible).convert("RGB")
     return image.convert("RGB")
-
-
-def _in_8_bits(values: NDArray[Any], where: str) -> NDArray[np.uint8]:
-    if values.min() < 0 or values.max() > _LARGEST_OF_16_BITS:
-        raise DataError(f"{where} has values beyond 16 bits: save it with 8 or 16 bits.")
-    return np.rint(values / 257).astype(np.uint8)

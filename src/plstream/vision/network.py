@@ -1,16 +1,21 @@
-"""A network that makes a row of features of every image, run by ONNX Runtime on the CPU."""
+"""A network that computes a row of features of every image: an ONNX graph up to one of its tensors, run on the CPU."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.errors import import_optional
+from .._core.errors import DataError, import_optional
 from .._core.threads import blas_threads
 from .._core.types import Array
+from ..data.columns import listed
+from ..data.files import require_readable
 from ..data.source import DEFAULT_MEMORY
 
 POOLING = ("none", "avg", "max")
@@ -65,7 +70,7 @@ class Network:
         self.n_features = self(np.zeros((1, 3, *self.size), np.float32)).shape[1]
 
     def fingerprint(self) -> str:
-        """Return a text that is another one if the network is not the same any more."""
+        """Return a string that changes if the network changes."""
         return f"{self._hash} {self.layer} {self.pool}"
 
     def __call__(self, pixels: NDArray[np.float32]) -> Array:
@@ -143,3 +148,74 @@ class Network:
 
 def _reason(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".")
+
+
+def graph_up_to(path: str | os.PathLike[str], layer: str | None) -> tuple[bytes, str]:
+    """Return the part of an ONNX model that a tensor needs, with that as its only output, and the tensor's name.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The model.
+    layer : str or None
+        The name of an output, or of any other tensor. None is the only output.
+    """
+    onnx = import_optional("onnx", f"Reading {path}", "vision")
+    require_readable(Path(path))
+    try:
+        model = onnx.load(path)
+    except Exception as error:  # noqa: BLE001
+        # What protobuf raises has changed its place more than once.
+        raise DataError(f"{path} is not an ONNX model, or damaged: {error}.") from None
+    graph = model.graph
+    layer = _require_tensor(str(path), graph, layer)
+    nodes = _nodes_for(graph, layer)
+    used = {name for node in nodes for name in _inputs(node)} | {layer}
+    # The runtime finds out the type of an output that has none.
+    outputs = [output for output in graph.output if output.name == layer] or [onnx.ValueInfoProto(name=layer)]
+    _keep(graph.output, outputs)
+    _keep(graph.node, nodes)
+    _keep(graph.initializer, [tensor for tensor in graph.initializer if tensor.name in used])
+    try:
+        content: bytes = model.SerializeToString(deterministic=True)
+    except ValueError:
+        raise DataError(f"{path} is too large: up to {layer} it has more than 2 GB.") from None
+    return content, layer
+
+
+def _require_tensor(where: str, graph: Any, layer: str | None) -> str:
+    outputs = [output.name for output in graph.output]
+    if layer is None and len(outputs) == 1:
+        return str(outputs[0])
+    if layer is None:
+        raise ValueError(f"Say with layer= which tensor of {where} to take: its outputs are {listed(outputs)}.")
+    if layer not in {name for node in graph.node for name in node.output if name}:
+        raise ValueError(f"layer={layer!r} is no tensor of {where}: its outputs are {listed(outputs)}.")
+    return layer
+
+
+def _nodes_for(graph: Any, layer: str) -> list[Any]:
+    """Return the nodes that a tensor depends on, in their order, which is one that can be run."""
+    wanted, kept = {layer}, []
+    for node in reversed(graph.node):
+        if wanted.intersection(node.output):
+            wanted.update(_inputs(node))
+            kept.append(node)
+    return kept[::-1]
+
+
+def _inputs(node: Any) -> Iterator[str]:
+    """Yield the tensors that a node may use, those of branches and loops inside it among them."""
+    yield from node.input
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            yield from (output.name for output in graph.output)
+            for inner in graph.node:
+                yield from _inputs(inner)
+
+
+def _keep(entries: Any, kept: list[Any]) -> None:
+    # They belong to the list, and would go with it.
+    copies = [type(entry).FromString(entry.SerializeToString()) for entry in kept]
+    del entries[:]
+    entries.extend(copies)

@@ -1,8 +1,8 @@
-"""An array in a file that grows row by row, and goes on growing after the process was killed.
+"""An array in a file that grows row by row, and can be resumed after the process was killed.
 
-Until it is complete it has another name, ``features.npy.part``, beside a journal, ``features.npy.part.json``, that says
-what it is made from and how far it has come. Rows are on the disk before the journal says so; what was written after
-that is cut off.
+Until it is complete it has another name, ``features.npy.part``, beside a journal, ``features.npy.part.json``, with what
+it is made from and the number of rows. Rows are on the disk before the journal counts them; any that follow are cut
+off.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class PartialArray:
         return self
 
     def _begin(self) -> None:
-        goes_on = self._go_on()
+        resumed = self._resume()
         for path in () if self._overwrite else (self.path, self.names_path):
-            if path.exists() and not (goes_on and self._is_finishing(path)):
-                if not goes_on:
+            if path.exists() and not (resumed and self._is_finishing(path)):
+                if not resumed:
                     self._remove()
                 raise FileExistsError(f"{path} exists already: choose another name, or replace it with overwrite=.")
         self._file: BinaryIO = self._part.open("r+b")
@@ -90,8 +90,8 @@ class PartialArray:
         """Return whether a file is there because all was done but for names of files."""
         return self._finishing and (path == self.names_path or _are_one(path, self._part))
 
-    def _go_on(self) -> bool:
-        """Return whether there is something to go on from, having taken it in."""
+    def _resume(self) -> bool:
+        """Read the journal, and return whether there is a file to resume."""
         try:
             journal = json.loads(self._journal.read_bytes())
             n_done, skipped, made_from = journal["n_done"], journal["skipped"], journal["made_from"]
@@ -132,22 +132,19 @@ class PartialArray:
 
     def __exit__(self, *error: object) -> None:
         try:
-            if not self._file.closed:
-                self._leave()
+            if self._file.closed:
+                return
+            if self.n_done == 0:
+                self._file.close()
+                self._remove()
+                return
+            # On a full disk the journal before it is still there.
+            with suppress(OSError):
+                self._write_journal()
+            with suppress(OSError):
+                self._file.close()
         finally:
             self._held.close()
-
-    def _leave(self) -> None:
-        """Leave what there is to go on from, or nothing if there is nothing."""
-        if self.n_done == 0:
-            self._file.close()
-            self._remove()
-            return
-        # On a full disk the journal before it is still there.
-        with suppress(OSError):
-            self._write_journal()
-        with suppress(OSError):
-            self._file.close()
 
     def _write_journal(self) -> None:
         self._file.flush()

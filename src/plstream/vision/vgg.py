@@ -1,17 +1,29 @@
-"""VGG16's convolutional layers as an ONNX graph, made from weights under torchvision's names."""
+"""VGG16's convolutional layers as an ONNX graph, built from a file of weights under torchvision's names.
+
+Weights are data: safetensors, or PyTorch's format through its loader of weights alone.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
 
 from .._core.errors import DataError, import_optional
 from .._core.types import Array
-from .weights import read_weights
+from ..data.files import require_readable
 
+# Names of arrays, and the function that reads one.
+_Opened: TypeAlias = tuple[Container[str], Callable[[str], NDArray[np.float32]]]
+
+_TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "BF16": np.uint16}
+_TORCH_ENDINGS = (".pth", ".pt")
 _CONVOLUTIONS = (2, 2, 3, 3, 3)
 # Supported by all runtimes of the last years.
 _OPSET = 13
@@ -122,3 +134,68 @@ def _given(weights: Mapping[str, Array], names: list[str]) -> dict[str, Array]:
     if missing:
         raise DataError(f"weights has no {missing[0]}: it must have the names that torchvision gives to VGG16.")
     return {name: np.ascontiguousarray(weights[name], np.float32) for name in names}
+
+
+def read_weights(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+    """Return arrays by name from a file, of any type of floating point, as float32; the others are not read."""
+    file = Path(path)
+    require_readable(file)
+    stored, read = _open_torch(file) if file.suffix in _TORCH_ENDINGS else _open_safetensors(file)
+    found = {}
+    for name in names:
+        if name not in stored:
+            raise DataError(f"{file} has no {name}: it must have the names that torchvision gives to VGG16.")
+        found[name] = read(name)
+        if not np.isfinite(found[name]).all():
+            raise DataError(f"{name} in {file} has numbers that are not finite: the file is damaged.")
+    return found
+
+
+def _open_safetensors(path: Path) -> _Opened:
+    try:
+        # It checks the header and that all of the file is there, but has no bfloat16 for NumPy.
+        with safe_open(path, "numpy"):
+            pass
+    except SafetensorError as error:
+        raise DataError(
+            f"{path} is not a safetensors file, or damaged: {error}. Weights are a .safetensors or a .pth file."
+        ) from None
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        entries: dict[str, Any] = json.loads(file.read(length))
+
+    def read(name: str) -> NDArray[np.float32]:
+        entry = entries[name]
+        if entry["dtype"] not in _TYPES:
+            raise DataError(f"{name} in {path} is of type {entry['dtype']}, not one of {', '.join(_TYPES)}.")
+        offset = 8 + length + entry["data_offsets"][0]
+        stored = np.memmap(path, _TYPES[entry["dtype"]], "r", offset, tuple(entry["shape"]))
+        if entry["dtype"] == "BF16":
+            # The upper half of a float32.
+            return (stored.astype(np.uint32) << 16).view(np.float32)
+        return np.array(stored, np.float32)
+
+    return entries, read
+
+
+def _open_torch(path: Path) -> _Opened:
+    try:
+        import torch  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise ImportError(
+            f"Reading {path} needs the package torch: pip install torch, or save the weights with safetensors."
+        ) from None
+    try:
+        tensors: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception:  # noqa: BLE001
+        # PyTorch's own message advises to run the file.
+        raise DataError(f"{path} is damaged, or holds more than weights, which is never run.") from None
+    if not isinstance(tensors, dict):
+        raise DataError(f"{path} holds no weights by name: save a state_dict().")
+
+    def read(name: str) -> NDArray[np.float32]:
+        if not hasattr(tensors[name], "detach"):
+            raise DataError(f"{name} in {path} is no tensor: save a state_dict().")
+        return np.array(tensors[name].detach().float().numpy(), np.float32)
+
+    return tensors, read

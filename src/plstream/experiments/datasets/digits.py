@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.types import Array
-from ...vision.pairs import pair_differences
+from ...vision import pair_differences
 from ..task import Task, split_by_fold, stratified_folds
 
 # Of each kind in a fold: LFW has 300.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..._core.errors import DataError
 from ..._core.types import Array
 from ...data.columns import listed
-from ...vision.pairs import pair_differences
+from ...vision import pair_differences
 from ..task import Task, split_by_fold
 
 
