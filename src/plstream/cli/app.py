@@ -8,6 +8,8 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import typer
@@ -16,17 +18,6 @@ import plstream
 
 from .._core.urls import redacted
 from . import errors
-from .evaluate import evaluate
-from .export import export
-from .features import features
-from .fit import fit
-from .info import info
-from .predict import predict
-from .report import report
-from .reproduce import reproduce
-from .select import select
-from .signals import terminated_as_interrupted
-from .transform import transform
 
 # Without it, completion is only for the shell that happens to run, and fails where there is none.
 os.environ.setdefault("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
@@ -34,8 +25,10 @@ os.environ.setdefault("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
 _INTERRUPTED = 130
 
 app = typer.Typer(name="plstream", rich_markup_mode=None, pretty_exceptions_enable=False)
-for command in (fit, transform, predict, select, evaluate, report, info, export, features, reproduce):
-    app.command()(command)
+# Each is the function of that name in the module of that name.
+_COMMANDS = "fit", "transform", "predict", "select", "evaluate", "report", "info", "export", "features", "reproduce"
+for _name in _COMMANDS:
+    app.command()(getattr(import_module(f".{_name}", __package__), _name))
 
 
 def _show_version(wanted: bool) -> None:
@@ -67,7 +60,7 @@ def run(arguments: list[str]) -> int:
     # It may stand anywhere, also after a command.
     arguments = [argument for argument in arguments if argument != "--debug"]
     try:
-        with _plain_warnings(), terminated_as_interrupted():
+        with _plain_warnings(), errors.terminated_as_interrupted():
             code = typer.main.get_command(app).main(
                 arguments or ["--help"], prog_name="plstream", standalone_mode=False
             )
@@ -82,7 +75,7 @@ def run(arguments: list[str]) -> int:
         # Completion of a shell ends so.
         return end.code if isinstance(end.code, int) else errors.FAILED
     except Exception as error:  # noqa: BLE001
-        line = traceback.format_exc().rstrip() if debug else f"plstream: {errors.sentence(error)}"
+        line = traceback.format_exc().rstrip() if debug else f"plstream: {errors.sentence(error, _options())}"
         # Libraries may quote parts of a URL, in errors that are causes of others.
         errors.tell(redacted(line, arguments))
         return errors.exit_code(error)
@@ -92,12 +85,21 @@ def run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+@cache
+def _options() -> dict[str, str]:
+    """Return the options of all commands by the names of the parameters of the library that they stand for."""
+    commands: Any = typer.main.get_command(app)
+    parameters = [parameter for command in commands.commands.values() for parameter in command.params]
+    options = [option for parameter in parameters for option in parameter.opts if option.startswith("--")]
+    return {option[2:].replace("-", "_"): option for option in options} | {"overwrite": "--force"}
+
+
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
     """Let warnings be one line each, and only those that are for the user."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        errors.tell(f"plstream: warning: {errors.as_options(str(message))}")
+        errors.tell(f"plstream: warning: {errors.as_options(str(message), _options())}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

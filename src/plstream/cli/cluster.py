@@ -8,13 +8,16 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import Any
 
 from .._core.errors import import_optional
 from ..data import Source
+from ..distributed import OnWorkers
 from .errors import tell
-from .methods import Method, reads_again
-from .progress import is_shown
+from .methods import reads_again
+from .options import Method
+from .progress import is_shown, shown
 
 _LOCAL = re.compile(r"local(?::([1-9]\d*))?")
 # Nothing more is an address for Dask, which would quote the rest in its errors, passwords too.
@@ -23,19 +26,35 @@ _ADDRESS = re.compile(r"[a-z0-9+.-]+://[^\s@?#]+")
 _PATIENCE = 10
 
 
-def require_for_cluster(method: Method, source: Source, **unused: Any) -> None:
-    """Raise ValueError if something cannot be done on a cluster; ``unused`` are options that are not for it."""
-    for name, value in unused.items():
+def fit_on_cluster(
+    address: str,
+    method: Method,
+    model: Any,
+    source: Source,
+    memory: str | None,
+    checkpoint: Path | None,
+    *,
+    one_pass: bool,
+    classes: Any,
+) -> None:
+    """Fit a model to files that the workers read; raise ValueError if something cannot be done on a cluster."""
+    for name, value in {"memory": memory, "checkpoint": checkpoint}.items():
         if value is not None:
-            raise ValueError(f"--{name.replace('_', '-')} is not for --cluster: leave one of them out.")
+            raise ValueError(f"--{name} is not for --cluster: leave one of them out.")
     if not reads_again(method):
         raise ValueError(f"--cluster is not for --method {method}, which learns row after row: leave it out.")
     if not source.rereadable:
         raise ValueError(f"{source.name} can be read only here and once, not by the workers of a cluster: use files.")
+    with shown(), _workers_of(address):
+        rows = OnWorkers(source)
+        if not one_pass:
+            model.fit(rows)
+        else:
+            model.partial_fit(rows, **({} if classes is None else {"classes": classes}))
 
 
 @contextmanager
-def workers_of(address: str) -> Iterator[None]:
+def _workers_of(address: str) -> Iterator[None]:
     """Let Dask use the workers of a scheduler, or of a cluster of processes for the time being."""
     distributed = import_optional("distributed", "A fit on a cluster", "distributed")
     local = _LOCAL.fullmatch(address)
@@ -87,13 +106,3 @@ def _client(distributed: Any, address: Any) -> Iterator[None]:
         if not client.scheduler_info(n_workers=-1)["workers"]:
             raise ConnectionError(f"The scheduler at {address} has no workers: start some.")
         yield
-
-
-def fit_on_workers(model: Any, source: Source, *, one_pass: bool, classes: Any) -> Any:
-    """Fit a model to files that the workers read."""
-    from ..distributed import OnWorkers
-
-    rows = OnWorkers(source)
-    if not one_pass:
-        return model.fit(rows)
-    return model.partial_fit(rows) if classes is None else model.partial_fit(rows, classes=classes)

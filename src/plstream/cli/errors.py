@@ -1,10 +1,16 @@
-"""Errors: one plain line each, and an exit code."""
+"""How a command ends: errors as one line each with an exit code, and signals that ask it to end."""
 
 from __future__ import annotations
 
 import errno
 import re
+import signal
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Event
+from types import FrameType
+from typing import Any
 
 from .._core.urls import redacted
 
@@ -23,14 +29,9 @@ _WRONG_ERRORS = (
     ValueError,
 )
 _WRONG_NUMBERS = {None, errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS}
-# Parameters that messages of the library name, and that are options here.
-_PARAMETER = re.compile(
-    r"\b(batch_size|classes|columns|dtype|exclude|format|layer|mean|memory|model|overwrite|pool|resample|size|skip_bad|"
-    r"sketch_size|std|target|threads|weights)=(?=[\s.,:]|$)"
-)
-# Those that have another name here.
-_RENAMED = {"overwrite": "force"}
-# What else messages say that is for those who program.
+# A parameter in a message of the library, such as "pass format=.".
+_PARAMETER = re.compile(r"\b([a-z_]+)=(?=[\s.,:]|$)")
+# Phrases of messages that are for programs.
 _PROGRAMMING = {
     " in the first call of partial_fit": "",
     " in the first call": "",
@@ -48,27 +49,27 @@ def tell(line: str) -> None:
         sys.stderr.flush()
 
 
-def as_options(message: str) -> str:
-    """Return a message of the library in terms of the command line, in one line."""
-    plain = _PARAMETER.sub(lambda match: "--" + _RENAMED.get(match[1], match[1]).replace("_", "-"), message)
+def as_options(message: str, options: Mapping[str, str]) -> str:
+    """Return a message of the library in one line, with options of the command line in place of parameters."""
+    plain = _PARAMETER.sub(lambda match: options.get(match[1], match[0]), message)
     for words, others in _PROGRAMMING.items():
         plain = plain.replace(words, others)
     return " ".join("".join(character if character.isprintable() else " " for character in plain).split())
 
 
-def sentence(error: Exception) -> str:
-    """Return what is wrong."""
+def sentence(error: Exception, options: Mapping[str, str]) -> str:
+    """Return what is wrong, in terms of the command line."""
     if hasattr(error, "format_message"):
         context = getattr(error, "ctx", None)
         hint = f" See {context.command_path} --help." if context is not None else ""
-        return as_options(str(error.format_message())).rstrip(".") + "." + hint
+        return as_options(str(error.format_message()), options).rstrip(".") + "." + hint
     if isinstance(error, OSError) and error.errno is not None:
         name = f"{error.filename}: " if error.filename is not None else ""
-        return as_options(f"{name}{error.strerror}.")
+        return as_options(f"{name}{error.strerror}.", options)
     if isinstance(error, MemoryError) and not str(error):
         return "There is not enough memory: see --memory, or use less data."
     known = isinstance(error, (*_WRONG_ERRORS, OSError, MemoryError))
-    return as_options(str(error) if known else f"{type(error).__name__}: {error}")
+    return as_options(str(error) if known else f"{type(error).__name__}: {error}", options)
 
 
 def exit_code(error: Exception) -> int:
@@ -76,3 +77,46 @@ def exit_code(error: Exception) -> int:
     if isinstance(error, _WRONG_ERRORS) or hasattr(error, "format_message"):
         return WRONG
     return WRONG if isinstance(error, OSError) and error.errno in _WRONG_NUMBERS else FAILED
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """Let the signal that asks a process to end do what Ctrl-C does, so that no half of a file stays behind."""
+    with _handled(signal.default_int_handler, signal.SIGTERM):
+        yield
+
+
+@contextmanager
+def signals_to_stop() -> Iterator[Callable[[], bool]]:
+    """Let Ctrl-C, and the signal that asks a process to end, be a question that a fit may answer after its block.
+
+    The second time it is no question any more.
+    """
+    asked = Event()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            signal.default_int_handler(number, frame)
+        asked.set()
+
+    with _handled(ask, signal.SIGINT, signal.SIGTERM):
+        yield asked.is_set
+
+
+@contextmanager
+def _handled(handler: Callable[[int, FrameType | None], Any], *numbers: int) -> Iterator[None]:
+    """Handle signals, except those that are ignored: whoever starts a job in the background may have asked for that."""
+    before = {number: signal.getsignal(number) for number in numbers}
+    numbers = tuple(number for number in numbers if before[number] is not signal.SIG_IGN)
+    try:
+        for number in numbers:
+            signal.signal(number, handler)
+    except ValueError:
+        # Only the main thread may do so.
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, before[number])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .options import Columns, Data, DataFormat, Delimiter, Exclude, Header, Model, Target
+from .options import Columns, Data, DataFormat, Delimiter, Exclude, Header, Model, Target, load_model, open_data
 
 
 def evaluate(
@@ -22,23 +22,13 @@ def evaluate(
     plstream evaluate model.plstream test.npy --target labels.npy
     """
     from .._core.metrics import Metrics, metrics_for
-    from .applying import in_blocks, load_model, open_for
-    from .output import print_table
+    from .output import in_blocks, print_table
     from .progress import shown
 
     if not target:
         raise ValueError("Say what is true with --target: a column, or a file.")
     loaded = load_model(model)
-    source = open_for(
-        loaded,
-        data,
-        target,
-        columns=columns,
-        exclude=exclude,
-        data_format=data_format,
-        header=header,
-        delimiter=delimiter,
-    )
+    source = open_data(data, target, columns, exclude, data_format, header, delimiter, loaded)
     metrics: Metrics | None = None
     if not hasattr(loaded, "predict"):
         raise ValueError(f"{type(loaded).__name__} has no predictions, only scores: use plstream transform.")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Force, Model
+from .options import Force, Model, load_model
 
 
 class Part(StrEnum):
@@ -40,7 +40,6 @@ def export(
     plstream export model.plstream -o model.onnx
     """
     from ..files import export_onnx
-    from .applying import load_model
     from .output import require_free
 
     require_free(output, force=force)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .methods import Method, new_model, reads_again, require_options
 from .options import (
     Columns,
     Components,
@@ -19,11 +18,15 @@ from .options import (
     Force,
     Header,
     Memory,
+    Method,
     Target,
     as_bytes,
     as_classes,
     open_data,
 )
+
+if TYPE_CHECKING:
+    from ..data import Source
 
 
 def fit(
@@ -100,13 +103,9 @@ def fit(
     plstream fit 'year/*.parquet' --target y --cluster tcp://scheduler:8786
     cat log.ndjson | plstream fit - --format ndjson --target y -c 3
     """
-    from ..files import Stopped, fit_source, load, save
-    from .cluster import fit_on_workers, require_for_cluster, workers_of
-    from .errors import FAILED, tell
-    from .plan import plan_memory
-    from .progress import RunningError, is_shown, shown
-    from .signals import signals_to_stop
-    from .summary import summary
+    from ..files import save
+    from .methods import new_model, plan_memory, reads_again, require_options
+    from .progress import summary
 
     labels, allowed = as_classes(classes), as_bytes(memory)
     require_options(method, scale=scale, forgetting=forgetting, sketch_size=sketch_size, classes=labels)
@@ -117,30 +116,55 @@ def fit(
     in_one_pass = one_pass or not source.rereadable or not reads_again(method)
     if sketch_size is not None and not in_one_pass:
         raise ValueError("--sketch-size is for fits in one pass: pass --one-pass as well.")
-    solver = None if sketch_size is None else "sketch"
-    parameters: dict[str, Any] = {
-        "scale": scale,
-        "forgetting": forgetting,
-        "sketch_size": sketch_size,
-        "solver": solver,
-    }
-    model = new_model(method, n_components=components, **parameters)
+    model = new_model(
+        method,
+        n_components=components,
+        scale=scale,
+        forgetting=forgetting,
+        sketch_size=sketch_size,
+        solver=None if sketch_size is None else "sketch",
+    )
     if cluster is not None:
-        require_for_cluster(method, source, memory=memory, checkpoint=checkpoint)
-        with shown(), workers_of(cluster):
-            fit_on_workers(model, source, one_pass=in_one_pass, classes=labels)
+        from .cluster import fit_on_cluster
+
+        fit_on_cluster(cluster, method, model, source, memory, checkpoint, one_pass=in_one_pass, classes=labels)
         save(model, output, overwrite=force)
-        typer.echo(f"{output}: {summary(model)}")
-        return
-    plan_memory(model, source, one_pass=in_one_pass, classes=labels, memory=allowed)
-    error = RunningError()
-    written = False
+        line = summary(model)
+    else:
+        plan_memory(model, source, one_pass=in_one_pass, classes=labels, memory=allowed)
+        line = _fit_and_save(
+            model,
+            source,
+            output,
+            force,
+            checkpoint,
+            every_rows=every_rows,
+            every_seconds=every_seconds,
+            one_pass=in_one_pass,
+            classes=labels,
+        )
+    typer.echo(f"{output}: {line}")
+
+
+def _fit_and_save(
+    model: Any, source: Source, output: Path, force: bool, checkpoint: Path | None, **options: Any
+) -> str:
+    """Fit a model with progress and checkpoints, save it, and return its summary.
+
+    A signal stops the fit after a last checkpoint. What can be read only once is then saved as it is: to interrupt it
+    is the way to end what follows a pipe.
+    """
+    from ..files import Stopped, fit_source, save
+    from .errors import FAILED, signals_to_stop, tell
+    from .progress import RunningError, is_shown, shown, summary
+
+    saved: list[str] = []
 
     def write(fitted: Any) -> None:
-        nonlocal written
         save(fitted, output, overwrite=force)
-        written = True
+        saved.append(summary(fitted))
 
+    error = RunningError()
     can_stop = checkpoint is not None or not source.rereadable
     with shown(lambda: str(error)), signals_to_stop() if can_stop else nullcontext() as stop:
         try:
@@ -148,24 +172,19 @@ def fit(
                 model,
                 source,
                 checkpoint=checkpoint,
-                every_rows=every_rows,
-                every_seconds=every_seconds,
-                one_pass=in_one_pass,
-                classes=labels,
                 on_block=error if is_shown() else None,
                 on_fitted=write,
                 on_stopped=None if source.rereadable else write,
                 stop=stop,
+                **options,
             )
         except Stopped:
             then = f"; the same command goes on from the checkpoint in {checkpoint}" if checkpoint else ""
-            if not written:
+            if not saved:
                 tell(f"plstream: interrupted{then or ', and nothing was written'}.")
                 raise typer.Exit(FAILED) from None
-            # To interrupt it is the way to end what follows a pipe.
             tell(f"plstream: interrupted{then and f'{then}, with --force'}.")
-            model = load(output)
-    typer.echo(f"{output}: {summary(model)}")
+    return saved[0]
 
 
 def _require_place(output: Path, checkpoint: Path | None, every_rows: int | None, *, force: bool) -> None:

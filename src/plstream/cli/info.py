@@ -32,15 +32,7 @@ def info(
             raise ValueError(f"{file} is a model, which has no columns to choose: leave out what is for data.")
         facts = _of_loaded(load(file))
     else:
-        facts = _of_data(
-            file,
-            target,
-            columns=columns,
-            exclude=exclude,
-            data_format=data_format,
-            header=header,
-            delimiter=delimiter,
-        )
+        facts = _of_data(file, target, columns, exclude, data_format, header, delimiter)
     width = max(map(len, facts)) + 1
     for name, fact in facts.items():
         typer.echo(f"{(name + ':').ljust(width)} {fact}")
@@ -76,7 +68,7 @@ def _of_model(model: Any) -> dict[str, Any]:
     from sklearn.utils.validation import check_is_fitted
 
     from ..data.columns import listed
-    from .summary import summary
+    from .progress import summary
 
     facts: dict[str, Any] = {"class": type(model).__name__}
     facts["parameters"] = ", ".join(f"{name}={value!r}" for name, value in model.get_params(deep=False).items())
@@ -95,17 +87,25 @@ def _of_model(model: Any) -> dict[str, Any]:
 def _of_data(
     data: str,
     target: list[str] | None,
-    *,
     columns: list[str] | None,
     exclude: list[str] | None,
-    **options: Any,
+    data_format: Format | None,
+    header: bool | None,
+    delimiter: str | None,
 ) -> dict[str, Any]:
     from .._core.memory import format_bytes
+    from ..data import text_columns
     from ..data.columns import listed
     from .progress import shown
 
-    text = [] if columns or data == "-" else _text_to_leave_out(data, target, exclude, **options)
-    source = open_data(data, target, columns, [*(exclude or []), *map(quoted, text)], **options)
+    text: list[str] = []
+    if not columns and data != "-":
+        # Columns of text that no option names: one looks at data before one knows what to leave out.
+        format_name = None if data_format is None else data_format.value
+        found = text_columns(data, format=format_name, header=header, delimiter=delimiter)
+        text = [name for name in found if name not in {*as_list(target), *as_list(exclude)}]
+    excluded = [*(exclude or []), *map(quoted, text)]
+    source = open_data(data, target, columns, excluded, data_format, header, delimiter)
     with shown():
         n_rows = source.count()
     facts = {
@@ -121,14 +121,3 @@ def _of_data(
     if source.n_targets:
         facts["targets"] = listed(source.target_names or [f"{source.n_targets} column(s)"])
     return facts
-
-
-def _text_to_leave_out(
-    data: str, target: list[str] | None, exclude: list[str] | None, data_format: Format | None, **options: Any
-) -> list[str]:
-    """Return columns of text that are not spoken of: one looks at data before one knows what to leave out."""
-    from ..data import text_columns
-
-    known = {*as_list(target), *as_list(exclude)}
-    found = text_columns(data, format=None if data_format is None else data_format.value, **options)
-    return [name for name in found if name not in known]

@@ -1,56 +1,118 @@
-"""Methods by the names they have on the command line, and the options that each takes."""
+"""Methods by the names they have on the command line: their options, and the memory that a fit takes."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
-import plstream
+from sklearn.base import clone, is_classifier
 
+from .._core.memory import format_bytes, require_memory
+from .._core.tiles import SMALL_BYTES
+from ..data import Source
+from ..estimators import IncrementalPLS, IncrementalPLSClassifier
+from ..estimators._base import PLSBase
+from ..estimators.training import Settings
+from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
+from ..online.lda import BLOCK_ROWS
+from . import errors
+from .options import Method
 
-class Method(StrEnum):
-    """Methods that can be fitted."""
-
-    incremental_pls = "incremental-pls"
-    incremental_pls_classifier = "incremental-pls-classifier"
-    cipls = "cipls"
-    ccipca = "ccipca"
-    ipls = "ipls"
-    olpls = "olpls"
-    sgdpls = "sgdpls"
-    incremental_lda = "incremental-lda"
-
-
-_CLASSES = {
-    Method.incremental_pls: ("IncrementalPLS", {"scale", "forgetting", "sketch_size", "one_pass"}),
-    Method.incremental_pls_classifier: (
-        "IncrementalPLSClassifier",
-        {"scale", "sketch_size", "one_pass", "classes"},
-    ),
-    Method.cipls: ("CIPLS", {"classes"}),
-    Method.ccipca: ("CCIPCA", set[str]()),
-    Method.ipls: ("IPLS", {"classes"}),
-    Method.olpls: ("OLPLS", {"classes", "forgetting"}),
-    Method.sgdpls: ("SGDPLS", {"classes"}),
-    Method.incremental_lda: ("IncrementalLDA", {"classes"}),
+_METHODS: dict[Method, tuple[Any, set[str]]] = {
+    Method.incremental_pls: (IncrementalPLS, {"scale", "forgetting", "sketch_size", "one_pass"}),
+    Method.incremental_pls_classifier: (IncrementalPLSClassifier, {"scale", "sketch_size", "one_pass", "classes"}),
+    Method.cipls: (CIPLS, {"classes"}),
+    Method.ccipca: (CCIPCA, set()),
+    Method.ipls: (IPLS, {"classes"}),
+    Method.olpls: (OLPLS, {"classes", "forgetting"}),
+    Method.sgdpls: (SGDPLS, {"classes"}),
+    Method.incremental_lda: (IncrementalLDA, {"classes"}),
 }
+_LEAST_BLOCKS = 8
 
 
 def require_options(method: Method, **given: Any) -> None:
     """Raise ValueError for an option that is given and that the method does not have."""
-    allowed = _CLASSES[method][1]
     for name, value in given.items():
-        if value is not None and name not in allowed:
-            those = ", ".join(one for one, (_, options) in _CLASSES.items() if name in options)
+        if value is not None and name not in _METHODS[method][1]:
+            those = ", ".join(one for one, (_, options) in _METHODS.items() if name in options)
             raise ValueError(f"--{name.replace('_', '-')} is not for --method {method}: it is for {those}.")
 
 
 def new_model(method: Method, **parameters: Any) -> Any:
-    """Return a model of the method; parameters that are None are as by default."""
-    model = getattr(plstream, _CLASSES[method][0])
-    return model(**{name: value for name, value in parameters.items() if value is not None})
+    """Return a model of the method; parameters that are None have their defaults."""
+    return _METHODS[method][0](**{name: value for name, value in parameters.items() if value is not None})
 
 
 def reads_again(method: Method) -> bool:
     """Return whether the method can read the data several times."""
-    return "one_pass" in _CLASSES[method][1]
+    return "one_pass" in _METHODS[method][1]
+
+
+def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, memory: int | None) -> None:
+    """Make blocks small enough for the memory allowed, and say what will be used; refuse what cannot fit.
+
+    Without a bound, only the model has to fit into what the machine has.
+    """
+    learns_labels = hasattr(model, "target") or is_classifier(model)
+    if memory is not None and classes is None and learns_labels and source.rereadable:
+        # A model for each label.
+        labels = source.labels()
+        classes = labels if labels.dtype.kind in "biuUS" else None
+    state = state_bytes(model, source, one_pass=one_pass, classes=classes)
+    if memory is None:
+        require_memory(state, f"A {type(model).__name__} of {source.n_columns:,} features")
+        return
+    least = _LEAST_BLOCKS * source.n_columns * source.dtype.itemsize
+    if state + least > memory:
+        advice = _what_would_do(model, source, memory - least, one_pass=one_pass, classes=classes, needed=state + least)
+        raise ValueError(
+            f"{format_bytes(memory)} of memory are not enough, for the model takes {format_bytes(state)} and rows at "
+            f"least {format_bytes(least)}: {advice}."
+        )
+    source.limit(memory - state)
+    errors.tell(
+        f"memory: {format_bytes(state)} for the model and {format_bytes(source.bytes_under_way)} for blocks of "
+        f"{source.block_rows:,} rows, at most, of {format_bytes(memory)}"
+    )
+
+
+def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> int:
+    """Return the bytes that a model takes while it learns, rather too many than too few."""
+    m, q = source.n_columns, max(1, source.n_targets, 0 if classes is None else len(classes))
+    if isinstance(model, PLSBase):
+        if one_pass:
+            return Settings.of(model).memory_usage(m, q)
+        # Small data is centred as a whole; how many rows there are, a text file tells only in the end.
+        total = source.bytes_at_most if source.n_rows is None else 8 * m * source.n_rows
+        total = SMALL_BYTES if total is None else total
+        small = total if total <= SMALL_BYTES else 0
+        return int(8 * m * (8 * model.n_components + 12 * q + 20) + 2 * small)
+    if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":
+        # The scatter and a block of rows, their copies while they change, and what it takes to solve.
+        return 8 * m * (8 * m + 4 * BLOCK_ROWS + 12 * q + 20)
+    components = int(getattr(model, "n_pca_components", 0) + (model.n_components or q))
+    # Directions, loadings and sums of each column of y: before and after a change, and the solution.
+    return 8 * m * (12 * q * components + 20)
+
+
+def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, classes: Any, needed: int) -> str:
+    """Return what to do instead."""
+    more = f"allow --memory {-(-needed // 10**6)}MB"
+    if not (one_pass and isinstance(model, PLSBase)):
+        return more
+    size = _largest_sketch(model, source, room, classes)
+    ways = [] if size is None else [f"pass --one-pass --sketch-size {size}"]
+    if source.rereadable and state_bytes(model, source, one_pass=False, classes=classes) <= room:
+        ways.append("leave out --one-pass")
+    return ", or ".join([*ways, more])
+
+
+def _largest_sketch(model: PLSBase, source: Source, room: int, classes: Any) -> int | None:
+    """Return the largest size of a sketch, of the default and halves of it, that there is room for."""
+    size = 128
+    while size > model.n_components:
+        trial = clone(model).set_params(solver="sketch", sketch_size=size)
+        if state_bytes(trial, source, one_pass=True, classes=classes) <= room:
+            return size
+        size //= 2
+    return None

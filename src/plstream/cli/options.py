@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and what their text stands for."""
+"""Arguments and options that commands share, and what they stand for: data that is opened, a model that is loaded."""
 
 from __future__ import annotations
 
@@ -15,6 +15,19 @@ if TYPE_CHECKING:
 
 _TAB = "\t"
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30}
+
+
+class Method(StrEnum):
+    """Methods that can be fitted."""
+
+    incremental_pls = "incremental-pls"
+    incremental_pls_classifier = "incremental-pls-classifier"
+    cipls = "cipls"
+    ccipca = "ccipca"
+    ipls = "ipls"
+    olpls = "olpls"
+    sgdpls = "sgdpls"
+    incremental_lda = "incremental-lda"
 
 
 class Format(StrEnum):
@@ -73,6 +86,9 @@ Components = Annotated[
 Memory = Annotated[
     str | None, typer.Option("--memory", metavar="BYTES", help="Bound for model and blocks, such as 512MB or 2GiB.")
 ]
+Output = Annotated[
+    str, typer.Option("--output", "-o", metavar="OUT", help=".npy, .csv or .parquet; - is CSV on standard output.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 
 
@@ -112,7 +128,7 @@ def quoted(entry: str) -> str:
 
 
 def as_classes(text: str | None) -> list[Any] | None:
-    """Return labels: whole numbers if all of them are, else text."""
+    """Return labels: integers if all of them are, else strings."""
     if text is None:
         return None
     labels = as_list([text])
@@ -127,13 +143,14 @@ def open_data(
     data_format: Format | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
-    names: Any = None,
+    model: Any = None,
 ) -> Source:
-    """Open data with the options of a command; ``names`` are those of the columns that a model has, if it has such."""
+    """Open data with the options of a command; for a model, with its features, by name wherever both have names."""
     from ..data import open_source
     from ..data.columns import NamesIfAny
 
-    return open_source(
+    names = None if columns else getattr(model, "feature_names_in_", None)
+    source = open_source(
         data,
         _as_target(target),
         columns=_as_columns(columns) if names is None else NamesIfAny(map(str, names)),
@@ -142,6 +159,11 @@ def open_data(
         exclude=_as_columns(exclude),
         format=None if data_format is None else data_format.value,
     )
+    if model is not None:
+        from ..rows import validate_source
+
+        validate_source(model, source, reset=False)
+    return source
 
 
 def _as_columns(texts: list[str] | None) -> list[Any] | None:
@@ -154,3 +176,12 @@ def _as_target(texts: list[str] | None) -> Any:
     targets = _as_columns(texts)
     # A range, or several columns, is a y of two dimensions.
     return targets if targets is None or len(targets) > 1 or isinstance(targets[0].meant(None), slice) else targets[0]
+
+
+def load_model(path: Path) -> Any:
+    """Load a model, or the model of a monitor or tracker."""
+    from ..files import load
+    from ..monitoring import DriftTracker, Monitor
+
+    loaded = load(path)
+    return loaded.model if isinstance(loaded, Monitor | DriftTracker) else loaded

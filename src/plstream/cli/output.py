@@ -1,4 +1,4 @@
-"""Results in files, block by block: .npy, .csv and .parquet, written whole or not at all."""
+"""Results in files: what a model makes of data, block by block, as .npy, .csv or .parquet, whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ import csv
 import io
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from .._core.errors import import_optional
+from .._core.progress import track
 from .._core.types import Array
 from .._core.urls import local_path
+from ..data import DataError, Source
 from ..files import replacing
+from .options import load_model, open_data
+from .progress import shown
 
 STANDARD_OUTPUT = "-"
-# The header of a .npy file is written when all rows are: as long as one of any number of rows is.
-_NPY_HEADER_BYTES = 192
 
 
 def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()) -> None:
@@ -41,102 +45,93 @@ def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()
         raise PermissionError(f"There is no permission to write to {folder}.")
 
 
-class Writer(Protocol):
-    """Writes blocks of rows."""
-
-    def write(self, block: Array) -> None:
-        """Write some rows."""
-
-    def finish(self) -> None:
-        """Write what can only be written when all rows are."""
-
-
-@contextmanager
-def writing(path: str, names: list[str], *, force: bool) -> Iterator[Writer]:
-    """Give a writer to a path, or to standard output as CSV, of columns of these names."""
-    if path == STANDARD_OUTPUT:
-        writer: Writer = CsvWriter(sys.stdout, names)
-        yield writer
-        writer.finish()
-        return
-    with replacing(path, overwrite=force) as file:
-        writer = _WRITERS[Path(path).suffix](file, names)
-        yield writer
-        writer.finish()
+def apply(method: str, model_file: Path, data: str, output: str, force: bool, *options: Any) -> None:
+    """Write what a method of a model returns for all rows; ``options`` are those of data, from the columns on."""
+    require_free(output, force=force, endings=tuple(_WRITERS))
+    model = load_model(model_file)
+    if not hasattr(model, method):
+        raise ValueError(f"{type(model).__name__} cannot {method}: it only has scores, for plstream transform.")
+    source = open_data(data, None, *options, model)
+    if method == "transform":
+        names = [str(name) for name in model.get_feature_names_out()]
+    else:
+        n_targets = len(model.intercept_) if hasattr(model, "intercept_") and not hasattr(model, "classes_") else 1
+        names = ["prediction"] if n_targets == 1 else [f"prediction{k}" for k in range(n_targets)]
+    blocks = (block for block, _ in in_blocks(source, getattr(model, method)))
+    with shown():
+        if output == STANDARD_OUTPUT:
+            _write_csv(sys.stdout, names, blocks)
+            return
+        with replacing(output, overwrite=force) as file:
+            _WRITERS[Path(output).suffix](file, names, blocks)
 
 
-class NpyWriter:
-    """An array of as many dimensions as the blocks have."""
-
-    def __init__(self, file: BinaryIO, _: list[str]) -> None:
-        self._file = file
-        self._first: Array | None = None
-        self._n_rows = 0
-
-    def write(self, block: Array) -> None:
-        """Write some rows."""
-        if self._first is None:
-            self._first = block[:0]
-            self._file.write(bytes(_NPY_HEADER_BYTES))
-        self._file.write(np.ascontiguousarray(block, dtype=self._first.dtype).data.cast("B"))
-        self._n_rows += len(block)
-
-    def finish(self) -> None:
-        """Write the header."""
-        assert self._first is not None
-        shape = (self._n_rows, *self._first.shape[1:])
-        fields = {"descr": np.lib.format.dtype_to_descr(self._first.dtype), "fortran_order": False, "shape": shape}
-        text = repr(fields).encode().ljust(_NPY_HEADER_BYTES - 11) + b"\n"
-        self._file.seek(0)
-        self._file.write(b"\x93NUMPY\x01\x00" + (_NPY_HEADER_BYTES - 10).to_bytes(2, "little") + text)
+def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tuple[Array, Array | None]]:
+    """Yield the result of each block, and its y."""
+    with closing(source.blocks()) as blocks, warnings.catch_warnings():  # type: ignore[type-var]
+        # Names of features are checked once, for the source.
+        warnings.simplefilter("ignore")
+        n_rows = 0
+        for X, y in track(blocks, "one read", source.n_rows, lambda block: len(block[0])):
+            yield function(X), y
+            n_rows += len(X)
+    if not n_rows:
+        raise DataError(f"{source.name} has no rows.")
 
 
-class CsvWriter:
-    """Text, with a line of names; numbers have as many digits as it takes to read them back."""
+def _write_npy(file: BinaryIO, _: list[str], blocks: Iterator[Array]) -> None:
+    """Write an array of as many dimensions as the blocks have."""
+    first = next(blocks)
+    dtype, shape, n_rows = first.dtype, first.shape[1:], 0
+    file.write(_npy_header(dtype, (0, *shape)))
+    for block in chain([first], blocks):
+        file.write(np.ascontiguousarray(block, dtype=dtype).data.cast("B"))
+        n_rows += len(block)
+    file.seek(0)
+    file.write(_npy_header(dtype, (n_rows, *shape)))
 
-    def __init__(self, file: Any, names: list[str]) -> None:
-        self._text = file if isinstance(file, io.TextIOBase) else io.TextIOWrapper(file, encoding="utf-8", newline="")
-        self._owned = self._text is not file
-        self._rows = csv.writer(self._text, lineterminator="\n")
-        self._rows.writerow(names)
 
-    def write(self, block: Array) -> None:
-        """Write some rows."""
+def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return the header of a .npy file, which is as long for any number of rows."""
+    header = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(dtype)
+    np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
+    return header.getvalue()
+
+
+def _write_csv(file: Any, names: list[str], blocks: Iterator[Array]) -> None:
+    """Write text, with a line of names; numbers have as many digits as it takes to read them back."""
+    text = file if isinstance(file, io.TextIOBase) else io.TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    for block in blocks:
         # Digits of float32 that are not there would come with a conversion to Python's numbers.
         numbers = block.astype(str) if block.dtype == np.float32 else block
-        self._rows.writerows(numbers.reshape(len(block), -1).tolist())
-
-    def finish(self) -> None:
-        """Write what is still in memory."""
-        self._text.flush()
-        if self._owned:
-            self._text.detach()
+        writer.writerows(numbers.reshape(len(block), -1).tolist())
+    text.flush()
+    if text is not file:
+        text.detach()
 
 
-class ParquetWriter:
-    """A table of columns, with a row group for each block."""
-
-    def __init__(self, file: BinaryIO, names: list[str]) -> None:
-        self._arrow = import_optional("pyarrow", "Parquet")
-        self._parquet = import_optional("pyarrow.parquet", "Parquet")
-        self._file, self._names = file, names
-        self._writer: Any = None
-
-    def write(self, block: Array) -> None:
-        """Write some rows."""
+def _write_parquet(file: BinaryIO, names: list[str], blocks: Iterator[Array]) -> None:
+    """Write a table of columns, with a row group per block."""
+    arrow, parquet = import_optional("pyarrow", "Parquet"), import_optional("pyarrow.parquet", "Parquet")
+    writer = None
+    for block in blocks:
         columns = block.reshape(len(block), -1).T
-        table = self._arrow.table([self._arrow.array(np.ascontiguousarray(column)) for column in columns], self._names)
-        if self._writer is None:
-            self._writer = self._parquet.ParquetWriter(self._file, table.schema)
-        self._writer.write_table(table)
-
-    def finish(self) -> None:
-        """Write the footer."""
-        self._writer.close()
+        table = arrow.table([arrow.array(np.ascontiguousarray(column)) for column in columns], names)
+        if writer is None:
+            writer = parquet.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
 
 
-_WRITERS: dict[str, Any] = {".npy": NpyWriter, ".csv": CsvWriter, ".parquet": ParquetWriter}
-ENDINGS = tuple(_WRITERS)
+_WRITERS: dict[str, Callable[[Any, list[str], Iterator[Array]], None]] = {
+    ".npy": _write_npy,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+}
 
 
 def print_table(rows: list[dict[str, Any]], file: Any = None) -> None:

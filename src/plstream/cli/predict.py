@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .options import Columns, Data, DataFormat, Delimiter, Exclude, Force, Header, Model
-from .transform import Output
+from .options import Columns, Data, DataFormat, Delimiter, Exclude, Force, Header, Model, Output
 
 
 def predict(
@@ -26,17 +25,6 @@ def predict(
     plstream predict model.plstream new.npy -o predictions.npy
     cat new.ndjson | plstream predict model.plstream - --format ndjson
     """
-    from .applying import apply
+    from .output import apply
 
-    apply(
-        "predict",
-        model,
-        data,
-        output,
-        columns=columns,
-        exclude=exclude,
-        data_format=data_format,
-        header=header,
-        delimiter=delimiter,
-        force=force,
-    )
+    apply("predict", model, data, output, force, columns, exclude, data_format, header, delimiter)

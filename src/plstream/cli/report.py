@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from .options import Columns, DataFormat, Delimiter, Exclude, Force, Header, Model, Target
+from .options import Columns, DataFormat, Delimiter, Exclude, Force, Header, Model, Target, load_model, open_data
 
 
 def report(
@@ -37,7 +37,6 @@ def report(
     """
     from ..report import model_report
     from ..report.html import scripts
-    from .applying import load_model, open_for
     from .errors import tell
     from .output import STANDARD_OUTPUT, require_free
     from .progress import is_shown, shown
@@ -48,7 +47,7 @@ def report(
     # Before any work.
     scripts()
     loaded = load_model(model)
-    options = {
+    options: dict[str, Any] = {
         "columns": columns,
         "exclude": exclude,
         "data_format": data_format,
@@ -63,7 +62,7 @@ def report(
             raise ValueError(f"--{given[0]} is for data, and there is none: name a file after the model.")
         page = model_report(loaded, title=model.name)
     else:
-        source = open_for(loaded, data, target, **options)
+        source = open_data(data, target, **options, model=loaded)
         with shown():
             page = model_report(loaded, source, title=model.name)
     page.write(output, overwrite=force)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .methods import Method, new_model, reads_again
-from .options import Columns, Components, Data, DataFormat, Delimiter, Exclude, Force, Header, Target, open_data
+from .options import Columns, Components, Data, DataFormat, Delimiter, Exclude, Force, Header, Method, Target, open_data
 
 if TYPE_CHECKING:
     from ..data import Source
@@ -102,6 +101,7 @@ def _vip(source: Source, method: Method, components: int | None, keep: float | N
     import plstream
 
     from ..files import fit_source
+    from .methods import new_model, reads_again
 
     model = new_model(method, n_components=components)
     fit_source(model, source, one_pass=not (source.rereadable and reads_again(method)))

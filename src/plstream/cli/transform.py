@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from .options import Columns, Data, DataFormat, Delimiter, Exclude, Force, Header, Model
-
-Output = Annotated[
-    str, typer.Option("--output", "-o", metavar="OUT", help=".npy, .csv or .parquet; - is CSV on standard output.")
-]
+from .options import Columns, Data, DataFormat, Delimiter, Exclude, Force, Header, Model, Output
 
 
 def transform(
@@ -32,17 +24,6 @@ def transform(
     plstream transform model.plstream new.parquet -o scores.parquet
     cat new.csv | plstream transform model.plstream - --format csv | head
     """
-    from .applying import apply
+    from .output import apply
 
-    apply(
-        "transform",
-        model,
-        data,
-        output,
-        columns=columns,
-        exclude=exclude,
-        data_format=data_format,
-        header=header,
-        delimiter=delimiter,
-        force=force,
-    )
+    apply("transform", model, data, output, force, columns, exclude, data_format, header, delimiter)
