@@ -21,7 +21,7 @@ from .._core.types import Array
 from .._core.urls import local_path
 from ..data import DataError, Source
 from ..files import replacing
-from .options import load_model, open_data
+from .options import Format, load_model, open_data
 from .progress import shown
 
 STANDARD_OUTPUT = "-"
@@ -45,13 +45,24 @@ def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()
         raise PermissionError(f"There is no permission to write to {folder}.")
 
 
-def apply(method: str, model_file: Path, data: str, output: str, force: bool, *options: Any) -> None:
-    """Write what a method of a model returns for all rows; ``options`` are those of data, from the columns on."""
+def apply(
+    method: str,
+    model_file: Path,
+    data: str,
+    output: str,
+    force: bool,
+    columns: list[str] | None,
+    exclude: list[str] | None,
+    data_format: Format | None,
+    header: bool | None,
+    delimiter: str | None,
+) -> None:
+    """Write what a method of a model returns for all rows."""
     require_free(output, force=force, endings=tuple(_WRITERS))
     model = load_model(model_file)
     if not hasattr(model, method):
         raise ValueError(f"{type(model).__name__} cannot {method}: it only has scores, for plstream transform.")
-    source = open_data(data, None, *options, model)
+    source = open_data(data, None, columns, exclude, data_format, header, delimiter, model)
     if method == "transform":
         names = [str(name) for name in model.get_feature_names_out()]
     else:
