@@ -1,4 +1,4 @@
-"""Cusum: a cumulative sum of how far values are above the usual ones, which it knows from the values themselves."""
+"""Cusum: a cumulative sum of deviations from the usual values, which are estimated from the values themselves."""
 
 from __future__ import annotations
 

@@ -35,14 +35,14 @@ class Traces(NamedTuple):
     second: float
     third: float
     unit: float = 1.0
-    """What one stands for in the first trace: the square of that in the second, and so on."""
+    """The unit of the first trace; its square is that of the second, and so on."""
 
     def scaled(self, factor: float) -> Traces:
-        """Return the traces of a covariance that is a multiple."""
+        """Return the traces of a multiple of the covariance."""
         return self._replace(unit=self.unit * factor)
 
     def feasible(self) -> Traces:
-        """Return traces that a covariance can have, where estimates are not: eigenvalues are not negative."""
+        """Return the nearest traces of a covariance: estimates may have negative eigenvalues."""
         first = max(self.first, np.finfo(float).tiny)
         second = min(max(self.second, 0.0), first**2)
         return Traces(first, second, max(self.third, second**2 / first), self.unit)
@@ -174,7 +174,7 @@ def residual_traces(solution: Solution, state: Gram | Sketch, *, cube: bool = Tr
         return Traces(0.0, 0.0, 0.0)
     factor = np.where(state.x_squares > 0, 1 / solution.x_scale, 0.0) / np.sqrt(unit) / np.sqrt(divisor)
     loadings = solution.x_loadings * (np.sqrt(solution.factors.score_squares) / np.sqrt(divisor) / np.sqrt(unit))
-    # Squares of small numbers one after the other: those of columns may be near the largest number.
+    # Multiply one factor at a time: squares of columns may be near the largest float.
     variances = state.x_squares * factor * factor - np.einsum("ij,ij->i", loadings, loadings)
     least = state.variance_resolution / len(factor)
     variances = np.maximum(variances, least)

@@ -146,7 +146,7 @@ class Monitor:
         return f"Monitor({self.model!r}, level={self.level:g})"
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn what is normal from reference rows, or from more of them.
+        """Estimate the distribution of normal rows from reference rows, or from more of them.
 
         The first call replaces the estimate from the state of the model.
 
@@ -162,7 +162,7 @@ class Monitor:
         self : Monitor
         """
         if is_collection(X):
-            # It would be read later, if ever.
+            # It would be read lazily, perhaps never.
             raise TypeError("Reference rows are read here: pass the blocks of a Dask collection, one after another.")
         n_columns = self._solution.n_components + 2
         reference = Gram(n_columns, 0) if self._reference is None else self._reference.copy()

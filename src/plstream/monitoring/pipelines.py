@@ -14,7 +14,7 @@ from ..rows import is_collection
 
 
 def instead_of(model: Any) -> str:
-    """Return what to pass in place of a pipeline, as the end of a sentence; nothing for what is none."""
+    """Return what to pass instead of a pipeline, as the end of a sentence; empty if the model is not a pipeline."""
     if not isinstance(model, Pipeline):
         return ""
     return ": pass its last step, model[-1], and rows as the steps before it return them, model[:-1].transform(X)"

@@ -20,8 +20,7 @@ from .._core.types import Array, Float64Array
 from .._core.validation import as_numpy, unchanged_on_failure
 from .._core.warnings import warn_user
 
-# Scores that are closer than this share of them differ by no more than rounding errors, and so do those that are
-# closer than this share of the largest one.
+# Scores are ties if they differ by less than this relative tolerance, or by less than this share of the largest score.
 TIE = 1e-12
 _TIE_OF_LARGEST = 4e-15
 # The types that features are read as. Any other type is converted to the first of them before it is checked.
@@ -49,7 +48,7 @@ class NumpySelector(SelectorMixin):
         -------
         kept : array or sparse matrix of shape (n_samples, n_selected_features)
         """
-        # With dispatch on, scikit-learn 1.6 takes the mask for numbers of columns.
+        # With dispatch on, scikit-learn 1.6 interprets the mask as column indices.
         with config_context(array_api_dispatch=False):
             return super().transform(as_numpy(X, "X"))
 
@@ -114,7 +113,7 @@ class FeatureRanking(NumpySelector, BaseEstimator):
         return self
 
     def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
-        """Return the scores of the features; ``classes`` are the numbers of the classes, if the method uses labels."""
+        """Return the scores of the features; ``classes`` are class indices, None if the method uses no labels."""
         raise NotImplementedError
 
     def _ranked_by(self) -> Float64Array:
@@ -148,15 +147,15 @@ class FeatureRanking(NumpySelector, BaseEstimator):
 
 
 def needs_labels(tags: Tags, *, multi_class: bool) -> Tags:
-    """Say that labels must be passed, and whether they may be of more than two classes."""
+    """Set the tags of a selector that requires labels."""
     tags.target_tags.required = True
-    # Not a classifier, but this is the tag that tells.
+    # Not a classifier, but scikit-learn has no other tag for the number of classes.
     tags.classifier_tags = ClassifierTags(multi_class=multi_class)
     return tags
 
 
 def number_to_keep(n_features_to_select: Any, n_features: int) -> int:
-    """Return how many features a number or a fraction amounts to: the nearest number, halves up, and at least one."""
+    """Return the number of features to keep; a fraction is rounded, halves up, to at least one feature."""
     if not isinstance(n_features_to_select, (int, np.integer)):
         # To a millionth: 0.145 of 100 is a rounding error less than 14.5.
         return max(1, int(np.floor(round(n_features_to_select * n_features, 6) + 0.5)))
@@ -183,7 +182,7 @@ def ranking_of(scores: Float64Array) -> NDArray[np.intp]:
     """
     order = np.argsort(-scores, kind="stable")
     sizes = np.abs(np.where(np.isfinite(scores), scores, 0.0))
-    # Equal infinities are ties too: their difference is NaN, which is no drop.
+    # Equal infinities are ties too: their difference is NaN, which compares as no drop.
     with np.errstate(invalid="ignore"):
         drops = -np.diff(scores[order], prepend=scores[order[:1]])
     group = np.cumsum(drops > TIE * sizes[order] + _TIE_OF_LARGEST * sizes.max(initial=0.0))
@@ -191,7 +190,7 @@ def ranking_of(scores: Float64Array) -> NDArray[np.intp]:
 
 
 def ranks(order: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the rank of every feature in the order of features from the best on."""
+    """Return the rank of every feature, from the features in order of decreasing score."""
     ranking = np.empty_like(order)
     ranking[order] = np.arange(1, len(order) + 1)
     return ranking

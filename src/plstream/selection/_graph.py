@@ -37,7 +37,7 @@ _NOTHING = 1e-300
 
 
 def _room() -> int:
-    """Return the bytes that may be kept to save time."""
+    """Return the number of bytes that tiles may be cached in."""
     return int(get_config()["working_memory"]) << 20
 
 
@@ -72,7 +72,7 @@ class WeightedSum:
 
 
 class PairwiseMaximum:
-    """The larger of two values, one of each end: products take O(m) once the values are sorted."""
+    """The larger value of the two features of an edge: products take O(m) once the values are sorted."""
 
     def __init__(self, values: Float64Array) -> None:
         self.values = values
@@ -137,7 +137,7 @@ class SpearmanDissimilarity:
         self._unit = (2.0**-30 if signed else 2.0**-31) if rounded else None
         spans = [slice(start, min(start + _TILE, m)) for start in range(0, m, _TILE)]
         self._tiles = [(rows, columns) for i, rows in enumerate(spans) for columns in spans[i:]]
-        # The same ones every time, whichever thread comes first: results are the same to the last digit.
+        # The same tiles in every run, whichever thread comes first: results are reproducible to the last bit.
         self._n_to_keep = room // (_TILE**2 * (4 if rounded else 8))
         self._kept: dict[int, Array] = {}
         self._passes = count(1)
@@ -188,7 +188,7 @@ class SpearmanDissimilarity:
         return self._weights(everything, everything)
 
     def _tile(self, i: int) -> Float64Array:
-        """Return the weights of a tile, and keep them if there is room."""
+        """Return the weights of a tile, cached if there is room."""
         kept = self._kept.get(i)
         if kept is None:
             kept = self._weights(*self._tiles[i])
@@ -314,7 +314,7 @@ def _krylov(
 
 
 def _orthogonalised(v: Float64Array, basis: list[Float64Array]) -> tuple[Float64Array, Float64Array]:
-    """Return the coefficients of v in an orthonormal basis, and what is left of it; twice, for the rounding errors."""
+    """Return the coefficients of v in an orthonormal basis, and the remainder; orthogonalised twice for accuracy."""
     B = np.array(basis)
     coefficients = np.zeros(len(basis))
     for _ in range(2):
@@ -325,10 +325,10 @@ def _orthogonalised(v: Float64Array, basis: list[Float64Array]) -> tuple[Float64
 
 
 def _radius(H: Float64Array, beyond: float) -> tuple[float, float]:
-    """Return the largest eigenvalue of H, and a bound of how far it is from one of A."""
+    """Return the largest eigenvalue of H, and a bound of its distance to an eigenvalue of A."""
     values, vectors = np.linalg.eigh(H)
     residual = beyond * abs(vectors[-1, -1])
     gap = values[-1] - values[-2] if len(values) > 1 else 0.0
-    # The error of an eigenvalue is that of the vector squared, if it stands out from the others.
+    # The error of an eigenvalue is quadratic in that of the vector, if it is separated from the others.
     error = residual if gap <= residual else residual**2 / gap
     return float(values[-1]), float(error)

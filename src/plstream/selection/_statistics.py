@@ -19,9 +19,9 @@ from .._core.types import Array, Float64Array
 Result = TypeVar("Result")
 
 _BLOCK_BYTES = 8 << 20
-# With few rows, what is computed of a feature takes more memory than the feature.
+# With few rows, the results take more memory than the features.
 _LEAST_ROWS = 256
-# What the code of infFS_S puts in for an empty bin.
+# The value that the authors' code of infFS_S uses for an empty bin.
 _EMPTY = 1e-5
 
 
@@ -42,7 +42,7 @@ def map_features(function: Callable[[Float64Array], Result], X: Array, label: st
 
 
 def normalised(values: Float64Array) -> Float64Array:
-    """Return the values moved and scaled to [0, 1]; zeros if they are all the same."""
+    """Return the values shifted and scaled to [0, 1]; zeros if they are all equal."""
     least, largest = values.min(), values.max()
     if least == largest:
         return np.zeros_like(values)
@@ -53,24 +53,24 @@ def normalised(values: Float64Array) -> Float64Array:
 
 
 def centred_ranks(features: Float64Array) -> NDArray[np.intp]:
-    """Return the ranks, ties by their average, times two and less their mean, so that they are whole numbers."""
+    """Return centred ranks (average ranks for ties), times two so that they are integers."""
     n = features.shape[1]
     ranks: NDArray[np.intp] = (2.0 * rankdata(features, axis=1) - (n + 1)).astype(np.intp)
     return ranks
 
 
 def deviations(X: Array) -> Float64Array:
-    """Return the standard deviation of every feature, with n - 1 degrees of freedom, in a unit that fits them all."""
+    """Return the standard deviation of every feature (n - 1 degrees of freedom), relative to a common unit."""
     numbers, exponents = np.empty(X.shape[1]), np.empty(X.shape[1], dtype=np.intc)
     for columns, values in map_features(_deviations, X, "deviations"):
         numbers[columns], exponents[columns] = values
-    # Relative to the largest: twice the largest number there is would be none.
+    # Relative to the largest, because the deviation of the largest floats would overflow.
     in_unit: Float64Array = np.ldexp(numbers, exponents - exponents.max())
     return in_unit
 
 
 def _deviations(features: Float64Array) -> tuple[Float64Array, NDArray[np.intc]]:
-    """Return standard deviations as numbers times powers of two, whose exponents are returned too."""
+    """Return standard deviations as mantissas and exponents of two."""
     exponents = to_common_size(features)
     return features.std(axis=1, ddof=1), exponents
 
@@ -101,7 +101,7 @@ def _fisher(features: Float64Array, classes: NDArray[np.intp]) -> tuple[Float64A
     exponents = to_common_size(features)
     first, second = features[:, classes == 0], features[:, classes == 1]
     variance = _variance(first) + _variance(second)
-    # The mean of numbers that are all the same may differ from them by a rounding error.
+    # The mean of equal numbers may differ from them by a rounding error.
     difference = np.where(variance == 0, second[:, 0] - first[:, 0], second.mean(axis=1) - first.mean(axis=1))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.where(difference == 0, 0.0, difference**2 / variance)
@@ -109,7 +109,7 @@ def _fisher(features: Float64Array, classes: NDArray[np.intp]) -> tuple[Float64A
 
 
 def _variance(features: Float64Array) -> Float64Array:
-    """Return variances with n - 1 degrees of freedom; a single row varies by nothing, and so do equal ones."""
+    """Return variances with n - 1 degrees of freedom; exactly zero for a single row and for equal rows."""
     if features.shape[1] < 2:
         return np.zeros(len(features))
     shifted = features - features[:, :1]
@@ -153,12 +153,12 @@ def _mutual_information(features: Float64Array, classes: NDArray[np.intp]) -> Fl
 
 
 def _bins(features: Float64Array, n_bins: int) -> NDArray[np.intp]:
-    """Return the number of the bin of each value: of equal widths from the least to the largest, the last closed."""
+    """Return the bin index of each value: bins of equal width from the minimum to the maximum, the last closed."""
     least = features.min(axis=1, keepdims=True)
     widths = (features.max(axis=1, keepdims=True) - least) / n_bins
     bins: NDArray[np.intp] = ((features - least) / np.where(widths > 0, widths, 1.0)).astype(np.intp)
     np.minimum(bins, n_bins - 1, out=bins)
-    # A value at the edge of a bin may have been put on its other side by rounding errors.
+    # Rounding errors may have put a value at the edge of a bin on its other side.
     bins -= features < least + bins * widths
     bins += (features >= least + (bins + 1) * widths) & (bins < n_bins - 1) & (widths > 0)
     return bins

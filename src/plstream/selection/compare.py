@@ -54,7 +54,7 @@ def overlap(first: Any, second: Any, k: int) -> float:
 
 
 def stability(supports: Any) -> float:
-    """Return how alike sets of features are, corrected for chance: 1 if all are the same, about 0 if they are random.
+    """Return the similarity of sets of features, corrected for chance: 1 if all are equal, about 0 if they are random.
 
     Nogueira, Sechidis and Brown's measure. For M sets of d features it is 1 - mean_f s_f^2 / (k/d (1 - k/d)), with
     s_f^2 = M/(M - 1) p_f (1 - p_f) the variance of being in a set, of a feature that is in a share p_f of them, and k
@@ -131,7 +131,7 @@ class SelectorComparison:
         return tuple(number_to_keep(share, self.rankings.shape[2]) for share in self.keep)
 
     def stability(self) -> Float64Array:
-        """Return how alike the sets are that a selector keeps in the folds, of shape (n_selectors, n_keep)."""
+        """Return the stability of the sets kept in the folds, of shape (n_selectors, n_keep)."""
         if self.rankings.shape[1] < 2:
             raise ValueError("Stability is that between folds, and there is only one.")
         return np.array([[stability(ranks <= k) for k in self.n_kept] for ranks in self.rankings])
@@ -152,8 +152,8 @@ class SelectorComparison:
     def table(self) -> str:
         """Return a table in Markdown: mean scores, their standard errors over the folds, and seconds of ranking.
 
-        The best of a column is bold, be it without selection. Without an estimator the table is of stabilities. Folds
-        share most of their training rows, so the standard errors are somewhat too small.
+        The best of a column is bold, including that without selection. Without an estimator the table has stabilities.
+        Folds share most of their training rows, so the standard errors are somewhat too small.
         """
         if self.scores is None or self.scores_of_all is None:
             names, means, errors = list(self.names), self.stability(), None
@@ -254,7 +254,7 @@ def compare_selectors(
                 scores_of_all[f] = _score(estimator, scorer, fold)
             for s, (name, selector) in enumerate(selectors.items()):
                 start = time.perf_counter()
-                # Scores may be computed when they are first asked for.
+                # Scores may be computed on first access.
                 rankings[s, f] = _ranking_by(name, _fit(selector, fold[0], fold[1]))
                 seconds[s, f] = time.perf_counter() - start
                 if scorer is not None:
@@ -289,7 +289,7 @@ def _score(estimator: Any, scorer: Any, fold: Sequence[Any], kept: NDArray[np.bo
 
 
 def _fit(estimator: Any, X: Any, y: Any) -> Any:
-    """Return a fitted clone, made in silence: the only progress shown is that of the comparison."""
+    """Return a fitted clone, without progress of its own: only that of the comparison is shown."""
     with listening(None):
         return clone(estimator).fit(X, y)
 
@@ -307,7 +307,7 @@ def _ranking_by(name: str, selector: Any) -> Ranking:
         return ranking
     if not hasattr(selector, "scores_"):
         raise ValueError(f"{name!r} has neither ranking_ nor scores_ after fit: it cannot be compared.")
-    # As they are, however close: what is a rounding error in scores that are not ours, we do not know.
+    # Without ties by rounding: the rounding errors of the scores of other libraries are unknown.
     return ranks(np.argsort(-np.asarray(selector.scores_, dtype=np.float64), kind="stable"))
 
 
@@ -326,7 +326,7 @@ def _column_title(keep: float) -> str:
 
 
 def _cells(means: Float64Array, errors: Float64Array | None) -> list[list[str]]:
-    """Return means and errors in words: three digits of the largest, and the best of every column bold."""
+    """Return formatted means and errors: three digits of the largest, and the best of every column in bold."""
     largest = np.abs(means[np.isfinite(means)]).max(initial=0.0) or 1.0
     decimals = max(0, 2 - int(np.floor(np.log10(largest))))
     cells = [[f"{mean:.{decimals}f}" for mean in row] for row in means]

@@ -19,23 +19,23 @@ from .._core.warnings import warn_user
 from ._base import FeatureRanking, needs_labels
 from ._statistics import map_features, to_common_size
 
-# Differences below this share of what they are differences of are rounding errors.
+# Differences below this relative tolerance are rounding errors.
 _ROUNDING = 1e-12
-# A token that a factor no longer gives has a probability above zero all the same, so that nothing is divided by zero.
+# Probabilities of tokens are kept above zero, so that nothing is divided by zero.
 _LEAST_PROBABILITY = 1e-200
 
 
 @dataclass(frozen=True)
 class _Variant:
-    """What the two released codes differ in."""
+    """The differences between the two released codes."""
 
     n_tokens: int
     least_tokens: int
     n_iter: int
     own_range: bool
-    """Whether tokens share out the range that a feature's distances have, or that from 0 to 1."""
+    """Whether tokens divide the range of a feature's distances, or that from 0 to 1."""
     prior_tokens: Callable[[int], slice]
-    """The tokens whose share in the rows the prior is, for so many tokens."""
+    """The tokens whose share of the rows is the prior, by the number of tokens."""
     factor: Callable[[Float64Array], float]
     """The spectral radius that the graph of the probabilities is scaled to."""
 
@@ -93,8 +93,8 @@ class ILFS(FeatureRanking):
     probabilities_ : ndarray of shape (n_features,)
         P(relevant | feature).
     log_odds_ : ndarray of shape (n_features,)
-        Their log-odds, which tell features apart whose probabilities are equal to rounding. Infinite for a probability
-        of exactly 0 or 1.
+        Their log-odds, which distinguish features whose probabilities are equal up to rounding. Infinite for a
+        probability of exactly 0 or 1.
     token_probabilities_ : ndarray of shape (2, n_tokens)
         P(token | relevant) and P(token | irrelevant), from the nearest token to the farthest.
     ranking_ : ndarray of shape (n_features,)
@@ -257,7 +257,7 @@ def count_tokens(distances: Float64Array, n_tokens: int, chance: float, *, own_r
         equal = high - low <= _ROUNDING
         places = (distances - low[:, None]) / np.where(equal, 1.0, high - low)[:, None]
         places[equal] = (high[equal] > chance - _ROUNDING)[:, None]
-    # What is on an edge but for rounding errors is on it.
+    # Values within rounding errors of an edge are on it.
     tokens = (places * (n_tokens - 1) + _ROUNDING * n_tokens).astype(np.intp)
     tokens += n_tokens * np.arange(m)[:, None]
     return np.bincount(tokens.ravel(), minlength=m * n_tokens).reshape(m, n_tokens).astype(np.float64)
@@ -285,7 +285,7 @@ def fit_factors(
 
 
 def _shared_out(explained: Float64Array, before: Float64Array) -> Float64Array:
-    """Return the tokens that each factor explains as probabilities; a factor that explains none has those of before."""
+    """Return the explained tokens of each factor as probabilities; a factor that explains none keeps its own."""
     totals = explained.sum(axis=1, keepdims=True)
     shares = np.maximum(explained / np.where(totals > 0, totals, 1.0), _LEAST_PROBABILITY)
     return np.where(totals > 0, shares, before)

@@ -16,11 +16,11 @@ from ._base import A_NUMBER_OR_SHARE, FeatureRanking, needs_labels
 from ._graph import Edges, LowRank, PairwiseMaximum, SpearmanDissimilarity, WeightedSum, energies
 from ._statistics import deviations, fisher, mutual_information, normalised
 
-# Of the code of infFS_U and infFS_S, for each feature: what is left out of the rate, so that sums of walks converge.
+# Per feature, the margin of the rate in the authors' code of infFS_U and infFS_S, so that sums of walks converge.
 _SLACK = 5e-6
-# With 200,000 features that would leave nothing.
+# With 200,000 features that would leave a rate of zero.
 _LEAST_SHARE = 0.1
-# Of the code of infFS and infFS_S: what variances of zero are replaced by.
+# The value that the authors' code of infFS and infFS_S uses for variances of zero.
 _NO_VARIANCE = 10_000.0
 
 _SHARE = [Interval(Real, 0, 1, closed="both")]
@@ -62,7 +62,7 @@ class InfFS(FeatureRanking):
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        Energies of the features: the more, the better.
+        Energies of the features: higher is better.
     ranking_ : ndarray of shape (n_features,)
         Ranks of the features, 1 for the best. Scores that are equal but for rounding errors are ranked by column.
     support_ : ndarray of shape (n_features,)
@@ -167,7 +167,7 @@ class InfFSU(FeatureRanking):
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        Energies of the features: the more, the better. The authors' code adds 1.
+        Energies of the features: higher is better. The authors' code adds 1.
     ranking_ : ndarray of shape (n_features,)
         Ranks of the features, 1 for the best. Scores that are equal but for rounding errors are ranked by column.
     support_ : ndarray of shape (n_features,)
@@ -228,7 +228,7 @@ class InfFSU(FeatureRanking):
 
 
 class InfFSS(FeatureRanking):
-    """Supervised infinite feature selection of 2020 (infFS_S): features that tell two classes apart and vary much.
+    """Supervised infinite feature selection of 2020 (infFS_S): features that separate two classes and vary much.
 
     The edge from feature i to feature j weighs ``alpha_1 (g_j + h_i) / 2 + alpha_2 (g_j + s_ij) / 2 +
     alpha_3 (s_ij + h_i) / 2``, with the mutual information g of a feature and the labels, Fisher's criterion h, and the
@@ -254,7 +254,7 @@ class InfFSS(FeatureRanking):
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        Energies of the features: the more, the better. The authors' code adds 1.
+        Energies of the features: higher is better. The authors' code adds 1.
     ranking_ : ndarray of shape (n_features,)
         Ranks of the features, 1 for the best. Scores that are equal but for rounding errors are ranked by column.
     support_ : ndarray of shape (n_features,)
@@ -351,7 +351,7 @@ def _absorbing_energies(selector: InfFSU | InfFSS, edges: Edges, m: int, *, symm
 
 
 def _mixed(X: Array, alpha: float, *, signed: bool) -> Edges:
-    """Return the edges of deviations, with the weight alpha, and of correlations; what weighs nothing is not made."""
+    """Return the edges of deviations, with the weight alpha, and of correlations; parts of weight zero are left out."""
     parts: list[tuple[float, Edges]] = []
     if alpha < 1:
         parts.append((1 - alpha, SpearmanDissimilarity(X, signed=signed)))
@@ -361,7 +361,7 @@ def _mixed(X: Array, alpha: float, *, signed: bool) -> Edges:
 
 
 def _spread(X: Array) -> PairwiseMaximum:
-    """Return the larger deviation of the two ends, scaled to [0, 1] over all pairs: the least is on the diagonal."""
+    """Return the larger deviation of two features, scaled to [0, 1] over all pairs: the least is on the diagonal."""
     return PairwiseMaximum(normalised(deviations(X)))
 
 

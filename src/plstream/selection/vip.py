@@ -99,7 +99,7 @@ def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noq
     if _is_ours(model):
         solution = model._solution()
         return importance(solution.x_weights, solution.y_lengths, per_target=per_target)
-    # PLSCanonical and CCA keep their scores too, but to themselves.
+    # PLSCanonical and CCA keep their scores in a private attribute.
     scores = model.x_scores_ if isinstance(model, PLSRegression) else model._x_scores
     return importance(model.x_weights_, model.y_loadings_ * column_lengths(scores), per_target=per_target)
 
@@ -321,7 +321,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
         return names
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what is passed on to the model.
+        """Return the metadata routing to the model.
 
         Returns
         -------

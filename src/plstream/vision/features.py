@@ -181,7 +181,7 @@ def pair_differences(features: Array, pairs: Any, *, out: NDArray[np.float32] | 
 
 
 class _Batch(NamedTuple):
-    """Images that are computed at a time: how many there were, the numbers of those that can be read, the others."""
+    """A batch of images: their number, the pixels of those that can be read, the indices of the others."""
 
     n_images: int
     pixels: NDArray[np.float32]
@@ -217,7 +217,7 @@ def _network(model: Any, weights: Any, *, layer: str | None, **options: Any) -> 
         layer = layer or _VGG_LAYER
         graph = vgg16(weights, layer)
         options["size"] = options["size"] or _VGG_SIZE
-        # The runtime would pool what is not there.
+        # The runtime would pool empty maps.
         if options["size"] < smallest_size(layer):
             raise ValueError(f"{layer} of VGG16 needs images of {smallest_size(layer)} pixels or more: see size=.")
         return Network(graph, "VGG16", layer=layer, **options)
@@ -230,7 +230,7 @@ def _network(model: Any, weights: Any, *, layer: str | None, **options: Any) -> 
 
 
 def _stored(rows: Array, dtype: str, where: str) -> Array:
-    """Return features in the type they are kept in; raise DataError if that cannot hold them."""
+    """Return features in the type of the file; raise DataError if they overflow it."""
     with np.errstate(over="ignore"):
         stored = rows.astype(dtype)
     if not np.isfinite(stored).all():

@@ -32,7 +32,7 @@ _LARGEST_MEMBER = 1 << 29
 RESAMPLING = ("lanczos", "bicubic", "bilinear", "box")
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
-# Only what is data: others of Pillow's formats start programs.
+# Formats that are plain data: others of Pillow's start programs.
 _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 # With 3 bytes each and copies it is some 2 GB; photographs have up to 100 million.
 _MOST_PIXELS = 178_000_000
@@ -173,7 +173,7 @@ def _is_image(name: str) -> bool:
 
 
 def _members(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield the images in an archive: the name, and what reads it until the next is asked for."""
+    """Yield the name of each image in an archive, and a function that reads it, valid until the next."""
     try:
         if path.name.lower().endswith(".zip"):
             with zipfile.ZipFile(path) as archive:
@@ -274,7 +274,7 @@ def read_image(content: Content, where: str) -> Any:
 
 def _in_rgb(image: Any, where: str) -> Any:
     Image, ImageOps = (import_optional(name, "Reading images", "vision") for name in ("PIL.Image", "PIL.ImageOps"))
-    # Before memory is taken.
+    # Before memory is allocated.
     if image.width * image.height > _MOST_PIXELS:
         raise DataError(f"{where} has {image.width:,} x {image.height:,} pixels, too many: make it smaller.")
     image.load()
@@ -288,7 +288,7 @@ def _in_rgb(image: Any, where: str) -> Any:
     if image.mode == "F":
         raise DataError(f"{where} holds fractions, which say nothing of black and white: save it with 8 or 16 bits.")
     if image.mode.endswith(("A", "a")) or "transparency" in image.info:
-        # Colours that cannot be seen are any colours.
+        # Transparent pixels may have any colour.
         visible = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", visible.size, "white"), visible).convert("RGB")
     return image.convert("RGB")

@@ -20,10 +20,10 @@ from ..data.source import DEFAULT_MEMORY
 
 POOLING = ("none", "avg", "max")
 _INPUT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
-# What VGG16 was measured to take for an image: four to five times its first maps, of which there are 64, in float32.
+# Measured for VGG16: four to five times its first 64 maps, in float32.
 _BYTES_PER_PIXEL = 5 * 64 * 4
 _LARGEST_BATCH = 64
-# Errors are raised, and need not be told on standard error as well.
+# Errors are raised, and need not be logged as well.
 _SILENT = 4
 
 
@@ -165,7 +165,7 @@ def graph_up_to(path: str | os.PathLike[str], layer: str | None) -> tuple[bytes,
     try:
         model = onnx.load(path)
     except Exception as error:  # noqa: BLE001
-        # What protobuf raises has changed its place more than once.
+        # The exceptions of protobuf have moved between its versions.
         raise DataError(f"{path} is not an ONNX model, or damaged: {error}.") from None
     graph = model.graph
     layer = _require_tensor(str(path), graph, layer)
@@ -195,7 +195,7 @@ def _require_tensor(where: str, graph: Any, layer: str | None) -> str:
 
 
 def _nodes_for(graph: Any, layer: str) -> list[Any]:
-    """Return the nodes that a tensor depends on, in their order, which is one that can be run."""
+    """Return the nodes that a tensor depends on, in topological order."""
     wanted, kept = {layer}, []
     for node in reversed(graph.node):
         if wanted.intersection(node.output):
@@ -215,7 +215,7 @@ def _inputs(node: Any) -> Iterator[str]:
 
 
 def _keep(entries: Any, kept: list[Any]) -> None:
-    # They belong to the list, and would go with it.
+    # The list owns its entries: copy them before it is cleared.
     copies = [type(entry).FromString(entry.SerializeToString()) for entry in kept]
     del entries[:]
     entries.extend(copies)

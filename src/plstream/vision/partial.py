@@ -25,7 +25,7 @@ _JOURNAL_SECONDS = 5.0
 
 
 class PartialArray:
-    """Rows made of items, most items a row each, in a .npy file that has its name when it is complete.
+    """A .npy file with one row per item, except those that are skipped; it gets its name when it is complete.
 
     Parameters
     ----------
@@ -34,16 +34,16 @@ class PartialArray:
     n_columns, dtype
         Of its rows.
     made_from : dict
-        What must be the same for rows to be added to those of a process that was killed, by name.
+        Fingerprints by name, which must be equal to resume a file.
     overwrite : bool
         Whether files that are there are replaced, those that were begun with something else among them.
 
     Attributes
     ----------
     n_done : int
-        Items that were dealt with.
+        Number of items written or skipped.
     skipped : list of int
-        Those of them that there is no row of.
+        Items without a row.
     """
 
     def __init__(self, path: Path, n_columns: int, dtype: Any, made_from: dict[str, str], *, overwrite: bool) -> None:
@@ -58,7 +58,7 @@ class PartialArray:
 
     @property
     def n_rows(self) -> int:
-        """Rows there are."""
+        """Number of rows."""
         return self.n_done - len(self.skipped)
 
     def __enter__(self) -> Self:
@@ -87,7 +87,7 @@ class PartialArray:
         self._written_at = time.monotonic()
 
     def _is_finishing(self, path: Path) -> bool:
-        """Return whether a file is there because all was done but for names of files."""
+        """Return whether a file exists because the process was killed while files were renamed."""
         return self._finishing and (path == self.names_path or _are_one(path, self._part))
 
     def _resume(self) -> bool:
@@ -116,7 +116,7 @@ class PartialArray:
             self._write_journal()
 
     def finish(self, names: list[str]) -> None:
-        """Let the file have its name, beside one with the names of its rows."""
+        """Rename the file, and write one with the names of its rows beside it."""
         left_out = set(self.skipped)
         kept = [name for i, name in enumerate(names) if i not in left_out]
         self._finishing = True
