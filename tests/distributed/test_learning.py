@@ -1,13 +1,13 @@
-"""Any estimator with partial_fit and merge learns from Dask collections: labels, numbers of rows, columns beside X."""
+"""States learn from Dask collections: labels, numbers of rows, columns beside X."""
 
 from collections import Counter
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 
 from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
-from plstream.rows.collections import is_collection, learn_collection
+from plstream.estimators._heads import open_labels, open_values
 
 dask = pytest.importorskip("dask", reason="needs Dask")
 da = pytest.importorskip("dask.array", reason="needs Dask")
@@ -16,58 +16,32 @@ LABELS = np.array(list("aaaaabcabcddb"))
 X = np.arange(2.0 * len(LABELS)).reshape(-1, 2)
 
 
-class LabelCounter(ClassifierMixin, BaseEstimator):
-    """Counts labels, all of which it has to know when it begins."""
+class RowNumbers:
+    """A stream that notes the numbers and first features of its rows, and their groups."""
 
-    def fit(self, X, y):
-        return learn_collection(self, X, y, reset=True)
+    def __init__(self, numbers=(), values=(), groups=()):
+        self.numbers, self.values, self.groups = list(numbers), list(values), Counter(groups)
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
-        if is_collection(X):
-            return learn_collection(self, X, y, sample_weight, classes=classes)
-        if not hasattr(self, "classes_"):
-            self.classes_, self.counts_ = np.asarray(classes), np.zeros(len(classes))
-        weight = np.ones(len(y)) if sample_weight is None else sample_weight
-        self.counts_ = self.counts_ + [weight[y == label].sum() for label in self.classes_]
+    def with_rows(self, rows, first_row, columns):
+        """Be the function that absorbs a block."""
+        blocks = list(rows.blocks())
+        values = [value for block in blocks for value in block.X[:, 0]]
+        groups = np.asarray(columns.get("groups", [])).tolist()
+        numbers = range(first_row, first_row + len(values))
+        return RowNumbers([*self.numbers, *numbers], [*self.values, *values], self.groups + Counter(groups))
+
+    def merged(self, other, *, later):
+        assert later
+        both = self.groups + other.groups
+        return RowNumbers(self.numbers + other.numbers, self.values + other.values, both)
+
+    def without_waiting(self):
         return self
 
-    def merge(self, other):
-        assert np.array_equal(self.classes_, other.classes_)
-        self.counts_ = self.counts_ + other.counts_
-        return self
 
-
-class RowNumbers(BaseEstimator):
-    """Notes the numbers of its rows, and their groups."""
-
-    first = 0
-
-    def fit(self, X, y):
-        return learn_collection(self, X, y, reset=True)
-
-    def _begin_at(self, row):
-        self.first = row
-
-    @property
-    def n_samples_seen_(self):
-        return sum(map(len, self.rows_))
-
-    def partial_fit(self, X, y, sample_weight=None, groups=None):
-        if is_collection(X):
-            return learn_collection(self, X, y, sample_weight, groups=groups)
-        present = X if sample_weight is None else X[sample_weight > 0]
-        self.rows_ = getattr(self, "rows_", [])
-        first = self.first + self.n_samples_seen_
-        self.rows_ = [*self.rows_, np.arange(first, first + len(present))]
-        self.values_ = np.append(getattr(self, "values_", []), present[:, 0])
-        self.groups_ = Counter([] if groups is None else groups.tolist()) + getattr(self, "groups_", Counter())
-        return self
-
-    def merge(self, other):
-        self.rows_ = [*self.rows_, *other.rows_]
-        self.values_ = np.append(self.values_, other.values_)
-        self.groups_ = self.groups_ + other.groups_
-        return self
+def absorbed(X, y, weight=None, **columns):
+    with open_values(BaseEstimator(), X, y, weight, None, **columns) as (rows, _):
+        return rows.absorbed(RowNumbers(), RowNumbers.with_rows, state_bytes=0, by_number=True)
 
 
 @pytest.fixture(autouse=True)
@@ -82,38 +56,35 @@ def cut(values, unknown=False):
 
 
 def test_labels_are_found():
-    model = LabelCounter().partial_fit(cut(X), cut(LABELS))
-    assert dict(zip(model.classes_, model.counts_, strict=True)) == Counter(LABELS.tolist())
-    model.partial_fit(cut(X), cut(LABELS), sample_weight=cut(np.full(len(X), 2.0)))
-    assert model.counts_.sum() == 3 * len(X)
-    assert model.fit(cut(X), cut(LABELS)).counts_.sum() == len(X)
+    with open_labels(BaseEstimator(), cut(X), cut(LABELS), cut(np.full(len(X), 2.0)), None) as (rows, head):
+        labels, counts = rows.label_counts()
+    assert head.labels.classes.tolist() == labels.tolist() == list("abcd")
+    assert dict(zip(labels, counts / 2, strict=True)) == Counter(LABELS.tolist())
 
 
 def test_labels_are_given():
-    model = LabelCounter().partial_fit(cut(X), cut(LABELS), classes=list("abcdefg"))
-    assert model.counts_.tolist() == [6, 3, 2, 2, 0, 0, 0]
+    with open_labels(BaseEstimator(), cut(X), cut(LABELS), None, None, classes=list("abcdefg")) as (rows, head):
+        assert head.labels.classes.tolist() == list("abcdefg")
+        assert rows.n_targets == 7
 
 
 @pytest.mark.parametrize("unknown", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_models_know_their_first_row(unknown, weighted):
+def test_rows_are_numbered(unknown, weighted):
     weight = np.ones(len(X))
     if weighted:
         weight[[0, 3, 4, 5, 9]] = 0
     present = X[weight > 0]
-    model = RowNumbers()
-    for times in (1, 2):
-        model.partial_fit(cut(X, unknown), cut(X[:, 0], unknown), cut(weight, unknown) if weighted else None)
-        np.testing.assert_array_equal(np.concatenate(model.rows_), np.arange(times * len(present)))
-        np.testing.assert_array_equal(model.values_, np.tile(present[:, 0], times))
+    stream = absorbed(cut(X, unknown), cut(X[:, 0], unknown), cut(weight, unknown) if weighted else None)
+    assert stream.numbers == list(range(len(present)))
+    assert stream.values == present[:, 0].tolist()
 
 
 def test_columns_beside():
     groups = np.arange(len(X)) // 4
-    model = RowNumbers().partial_fit(cut(X), cut(X[:, 0]), groups=groups)
-    assert model.groups_ == Counter(groups.tolist())
+    assert absorbed(cut(X), cut(X[:, 0]), groups=groups).groups == Counter(groups.tolist())
     with pytest.raises(ValueError, match="X has 13 rows and groups has 12"):
-        RowNumbers().partial_fit(cut(X), cut(X[:, 0]), groups=groups[1:])
+        absorbed(cut(X), cut(X[:, 0]), groups=groups[1:])
 
 
 ROWS = np.random.default_rng(0).normal(size=(120, 4))
@@ -136,9 +107,6 @@ def test_classes_given_again_are_those_of_the_model(make):
     model.partial_fit(cut(rows), cut(labels), classes=[1, 2])
     expected.partial_fit(rows, labels)
     np.testing.assert_allclose(model.predict_proba(ROWS), expected.predict_proba(ROWS), rtol=1e-9)
-    values = IncrementalPLSCV(2).partial_fit(ROWS, ROWS[:, 0])
-    with pytest.raises(ValueError, match="classes are for labels"):
-        values.partial_fit(cut(ROWS), cut(ROWS[:, 0]), classes=[0, 1])
 
 
 @pytest.mark.parametrize("solver", ["auto", "gram"])

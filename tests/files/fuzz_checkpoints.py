@@ -10,9 +10,8 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from plstream.data import arrays
-from plstream.estimators import _sources
 from plstream.files import CheckpointError, Stopped
+from plstream.rows import arrays, sources
 from tests.fuzzing import pick, require_sentence, rounds
 
 from .fuzz import DAMAGES, FORGERIES
@@ -75,7 +74,7 @@ def is_same(model, expected):
 def fuzz(n_rounds, seed=0):
     """Go on from so many checkpoints that have been changed; return how many fits ended how."""
     # Small data is to be read several times, as large data is.
-    arrays.SMALL_BYTES = _sources.SMALL_BYTES = 1000
+    arrays.SMALL_BYTES = sources.SMALL_BYTES = 1000
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         folder = Path(name)
