@@ -48,7 +48,8 @@ def test_unknown_name():
 def test_import_is_light():
     code = (
         "import sys, plstream; assert 'sklearn' not in sys.modules; "
-        "plstream.IncrementalPLS; print(*(name for name in ('numba', 'matplotlib', 'dask') if name in sys.modules))"
+        "plstream.IncrementalPLS; plstream.CIPLS(); "
+        "print(*(name for name in ('numba', 'matplotlib', 'dask') if name in sys.modules))"
     )
     result = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
