@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 from scipy import linalg
 
+from ._core.schema import Count, solved_numbers, stored
 from ._core.signs import peak_signs
 from ._core.types import Float64Array
 from ._core.warnings import warn_user
@@ -54,6 +55,17 @@ class LossyGramAction(GramAction, Protocol):
         """Estimated sine of the angle to the exact solution, for each number of components that was looked at."""
 
 
+@stored(
+    {
+        "x_weights": solved_numbers("m", "s"),
+        "x_loadings": solved_numbers("m", "s"),
+        "x_rotations": solved_numbers("m", "s"),
+        "y_loadings": solved_numbers("q", "s"),
+        "score_squares": solved_numbers("s"),
+        "n_components": Count(size="a?"),
+    },
+    {"there are columns for all components": lambda its: its.n_components <= len(its.score_squares)},
+)
 @dataclass(frozen=True)
 class Factors:
     """The solution, one column a component; columns past ``n_components`` are zero.

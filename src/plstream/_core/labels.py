@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.validation import column_or_1d
 
+from .schema import Boolean, Choice, ClassLabels, Count, Object, OrNone, stored
 from .types import Array, Float64Array
 from .validation import as_numpy
 
@@ -31,6 +32,7 @@ KINDS = {
 _TELL_ALL = "all labels that will ever come as classes= in the first call of partial_fit"
 
 
+@stored({"classes": ClassLabels("k"), "kind": Choice(*dict.fromkeys(KINDS.values()))})
 @dataclass(frozen=True)
 class Labels:
     """The labels of the first call, or those that were said to come.
@@ -87,6 +89,15 @@ class Labels:
         return Labels(classes, self.kind), int(np.searchsorted(classes, added.astype(classes.dtype)[0]))
 
 
+@stored(
+    {"labels": OrNone(Object(Labels, k="k")), "n_columns": Count(1, size="q"), "is_vector": Boolean()},
+    {
+        "there is one column for two classes, else one per class": lambda its: (
+            its.labels is None or its.n_columns == (len(its.labels.classes) if len(its.labels.classes) > 2 else 1)
+        ),
+        "a vector has one column": lambda its: its.labels is not None or not its.is_vector or its.n_columns == 1,
+    },
+)
 @dataclass(frozen=True)
 class TargetEncoding:
     """How y becomes columns of numbers, and back: values as they are, labels as -1 and +1.

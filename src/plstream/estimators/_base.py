@@ -11,11 +11,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.projection import centred_product
+from .._core.schema import FEATURES, stored
 from .._core.types import FloatArray, Rows
 from ..rows import by_blocks
 from ._solution import Solution, SolvedAttributes
 
 
+@stored(FEATURES)
 class PLSBase(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A PLS model, fitted or not: what it has learnt is its attribute ``_fitted``."""
 

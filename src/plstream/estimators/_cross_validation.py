@@ -9,6 +9,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
+from .._core.schema import Boolean, Numbers, stored
 from .._core.types import Float64Array
 from ..solvers import Scaling, held_out_errors, solve_scaled
 from ..states import Gram, Sketch
@@ -83,6 +84,15 @@ class FoldErrors(ABC):
         return mean
 
 
+@stored(
+    {
+        "rmse": Numbers("f", "c", "q", nan=True),
+        "weight": Numbers("f", least=0),
+        "y_deviation": Numbers("q", least=0),
+        "y_unit": Numbers("q", least=0),
+        "y_is_vector": Boolean(),
+    }
+)
 @dataclass(frozen=True)
 class CrossValidation(FoldErrors):
     """Squared errors of responses.
@@ -154,6 +164,7 @@ class CrossValidation(FoldErrors):
         }
 
 
+@stored({"accuracy": Numbers("f", "c", nan=True), "weight": Numbers("f", least=0)})
 @dataclass(frozen=True)
 class ClassCrossValidation(FoldErrors):
     """Shares of rows that are told right, as far as the states tell.

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length
 
 from .._core.labels import Labels, as_labels, balanced_weights, require_known, united
+from .._core.schema import Boolean, Count, Object, stored
 from .._core.types import Array, Float64Array
 from .._core.validation import (
     NoWeightError,
@@ -44,6 +45,10 @@ NOT_BALANCED = (
 )
 
 
+@stored(
+    {"n_targets": Count(1, size="q"), "is_vector": Boolean()},
+    {"a vector has one column": lambda its: not its.is_vector or its.n_targets == 1},
+)
 @dataclass(frozen=True)
 class RegressionHead:
     """Responses: y as it is.
@@ -77,6 +82,7 @@ class RegressionHead:
         return prediction[:, 0] if self.is_vector else prediction
 
 
+@stored({"labels": Object(Labels, k="q")})
 @dataclass(frozen=True)
 class ClassifierHead:
     """Classes: labels by number, one response per class.

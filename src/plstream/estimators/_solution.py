@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from .._core.schema import Number, Numbers, Object, stored
 from .._core.types import Float64Array
 from ..solvers import Factors, LossyGramAction, Scaling, importance, solve_scaled
 from ..states import Moments
@@ -87,6 +88,20 @@ class FromFactors:
         return importance(self.x_weights, self.y_lengths)
 
 
+@stored(
+    {
+        "factors": Object(Factors, m="m", q="q", s="s", a="a?"),
+        "x_mean": Numbers("m"),
+        "y_mean": Numbers("q"),
+        "x_scale": Numbers("m", least=0),
+        "y_scale": Numbers("q", least=0),
+        "x_total": Number(0, finite=False),
+        "y_total": Number(0, finite=False),
+        "retained_variance": Number(nan=True),
+        "subspace_error": Numbers("s", nan=True),
+        "weight": Number(0),
+    }
+)
 @dataclass(frozen=True)
 class Solution(FromFactors):
     """All there is to know about a fitted model. Scores, weights, loadings and rotations are those of scaled data."""

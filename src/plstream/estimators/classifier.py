@@ -11,13 +11,14 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.projection import centred_product
+from .._core.schema import Object, stored
 from .._core.types import Array, Float64Array
 from ..rows import by_blocks
 from ..solvers import Journal
 from ._base import PLSBase
 from ._decision import Decision, against_the_first, by_lda, by_response, require_priors
-from ._heads import NOT_BALANCED, open_labels
-from .training import Settings, fit_rows, learn_rows, merge_models
+from ._heads import NOT_BALANCED, ClassifierHead, open_labels
+from .training import Fitted, Settings, fit_rows, learn_rows, merge_models
 
 
 class ClassifierMethods(ClassifierMixin):
@@ -167,6 +168,7 @@ class ClassifierMethods(ClassifierMixin):
         return by_response(self._solution(), n_components)
 
 
+@stored({"_fitted": Object(Fitted, given={"head": Object(ClassifierHead, q="q")}, m="m")})
 class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
     """Classes from partial least squares (PLS-DA), for streams and for data larger than memory.
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.progress import track
 from .._core.projection import centred_product
+from .._core.schema import MOST_COMPONENTS, Choice, Count, Object, OrNone, Text, stored
 from .._core.types import Array, Float64Array, Rows
 from .._core.validation import NoWeightError, located_errors, unchanged_on_failure
 from .._core.warnings import warn_user
@@ -27,7 +28,7 @@ from ._base import PLSBase
 from ._cross_validation import ClassCrossValidation, CrossValidation
 from ._decision import by_lda
 from ._folds import FoldAssignment, as_groups, as_vector, folds_of_splits
-from ._heads import ClassifierHead, Head, OpenedRows, open_labels, open_values
+from ._heads import ClassifierHead, Head, OpenedRows, RegressionHead, open_labels, open_values
 from ._solution import Solution
 from .classifier import ClassifierMethods
 from .regression import RegressionMethods
@@ -36,6 +37,25 @@ from .training import Fitted, Settings, merge_models, remembered_classes, warn_o
 _NOT_FOR_SOURCES = "groups and folds are not for sources: pass blocks of rows with theirs."
 
 
+@stored(
+    {
+        "n_components": Count(1, MOST_COMPONENTS, size="c"),
+        "stream": Object(Folds, m="m", q="q"),
+        "solution": OrNone(Object(Solution, m="m", q="q")),
+        "assigned_by": Text(),
+        "rule": Choice("min", "one-se"),
+        "validation": OrNone(Object(CrossValidation, ClassCrossValidation, c="c", q="q")),
+    },
+    {
+        "every fold has errors": lambda its: (
+            its.validation is None or len(its.validation.weight) == len(its.stream.streams)
+        ),
+        "as many components are chosen as were tried, or fewer": lambda its: (
+            its.solution is None or len(its.solution.subspace_error) <= its.n_components
+        ),
+        "models are solved and validated together": lambda its: (its.solution is None) == (its.validation is None),
+    },
+)
 @dataclass
 class FittedFolds(Fitted):
     """What a fit with cross-validation has left; ``n_components`` is the largest number to try.
@@ -349,6 +369,18 @@ class _CrossValidated(PLSBase):
         return FoldAssignment(int(given.max(initial=0)) + 1, "folds", given=given)
 
 
+@stored(
+    {
+        "_fitted": Object(
+            FittedFolds,
+            given={
+                "head": Object(RegressionHead, q="q"),
+                "validation": OrNone(Object(CrossValidation, c="c", q="q")),
+            },
+            m="m",
+        )
+    }
+)
 class IncrementalPLSCV(RegressionMethods, _CrossValidated):
     """IncrementalPLS with the number of components chosen by cross-validation, in one pass over the data.
 
@@ -530,6 +562,18 @@ class IncrementalPLSCV(RegressionMethods, _CrossValidated):
         return merged
 
 
+@stored(
+    {
+        "_fitted": Object(
+            FittedFolds,
+            given={
+                "head": Object(ClassifierHead, q="q"),
+                "validation": OrNone(Object(ClassCrossValidation, c="c")),
+            },
+            m="m",
+        )
+    }
+)
 class IncrementalPLSClassifierCV(ClassifierMethods, _CrossValidated):
     """IncrementalPLSClassifier with the number of components chosen by cross-validation, in one pass over the data.
 

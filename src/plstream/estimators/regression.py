@@ -11,14 +11,15 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
 
 from .._core.projection import centred_product
+from .._core.schema import Object, stored
 from .._core.types import Array, Float64Array, FloatArray, Rows
 from .._core.validation import as_numpy
 from ..rows import by_blocks
 from ..solvers import Journal
 from ._base import PLSBase
-from ._heads import open_values, require_targets
+from ._heads import RegressionHead, open_values, require_targets
 from ._solution import NotKept
-from .training import Settings, fit_rows, learn_rows, merge_models
+from .training import Fitted, Settings, fit_rows, learn_rows, merge_models
 
 
 class RegressionMethods(RegressorMixin, MultiOutputMixin):
@@ -110,6 +111,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         return checked
 
 
+@stored({"_fitted": Object(Fitted, given={"head": Object(RegressionHead, q="q")}, m="m")})
 class IncrementalPLS(RegressionMethods, PLSBase):
     """Partial least squares regression for streams and for data larger than memory.
 

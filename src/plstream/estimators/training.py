@@ -10,6 +10,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from .._core.progress import track
+from .._core.schema import MOST_COMPONENTS, Boolean, Choice, Count, Object, OrNone, stored
 from .._core.threads import single_threaded_blas
 from .._core.types import Float64Array
 from .._core.validation import NoWeightError, located_errors, unchanged_on_failure
@@ -17,7 +18,7 @@ from .._core.warnings import warn_user
 from ..rows import CollectionRows, TrainingRows
 from ..solvers import Journal, MultipassGram
 from ..states import Buffered, Gram, Sketch
-from ._heads import Head, OpenedRows
+from ._heads import ClassifierHead, Head, OpenedRows, RegressionHead
 from ._solution import Solution
 
 # Rows that the Gram matrix absorbs at a time: enough that adding to it costs little beside the product itself.
@@ -138,6 +139,32 @@ class Settings:
         return self.sketch_size
 
 
+def _buffers(stream: Any) -> tuple[Any, ...]:
+    """Return the buffers of a stream, one per fold if it has folds."""
+    return () if stream is None else getattr(stream, "streams", (stream,))
+
+
+@stored(
+    {
+        "head": Object(RegressionHead, ClassifierHead, q="q"),
+        "solver": Choice("multipass", "gram", "sketch"),
+        "n_components": Count(1, MOST_COMPONENTS, size="s"),
+        "scale": Boolean(),
+        "stream": OrNone(Object(Buffered, m="m", q="q")),
+        "n_rows_read": Count(),
+        "solution": OrNone(Object(Solution, m="m", q="q", s="s")),
+    },
+    {
+        "there is a stream or a solution": lambda its: its.stream is not None or its.solution is not None,
+        "the solver is that of the state": lambda its: (
+            ({buffer.state.cls.__name__.lower() for buffer in _buffers(its.stream)} or {"multipass"}) == {its.solver}
+        ),
+        "rows are counted once": lambda its: its.stream is None or its.n_rows_read == 0,
+        "rows that wait have all responses, or classes by number": lambda its: all(
+            buffer._Y.shape[1] == getattr(its.head, "n_targets", 1) for buffer in _buffers(its.stream)
+        ),
+    },
+)
 @dataclass
 class Fitted:
     """What a fit has left. It is replaced as a whole, so that results never mix two of them.

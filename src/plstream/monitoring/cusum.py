@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import special
+
+from .._core.schema import Boolean, Count, Number, Numbers, stored
 
 # Values before the first judgement.
 WARM_UP = 10
@@ -19,6 +22,21 @@ _LARGEST = 30.0
 _LARGEST_CORRELATION = 0.95
 
 
+@stored(
+    {
+        "size": Count(WARM_UP),
+        "fixed": Boolean(),
+        "least": Number(0),
+        "usual": Numbers(None, 2),
+        "total": Number(0),
+        "n_rising": Count(),
+        "raised": Boolean(),
+    },
+    {
+        "there are no more usual values than its size": lambda its: len(its.usual) <= its.size,
+        "values have weights": lambda its: bool((its.usual[:, 1] > 0).all()),
+    },
+)
 @dataclass
 class Cusum:
     """A cumulative sum (CUSUM) of how far values are above usual ones, in deviations of the normal distribution.
@@ -60,6 +78,12 @@ class Cusum:
     total: float = 0.0
     n_rising: int = 0
     raised: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "usual": np.array(self.usual).reshape(-1, 2)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, usual=deque(map(tuple, state["usual"].tolist())))
 
     @property
     def is_ready(self) -> bool:

@@ -12,6 +12,22 @@ from scipy import linalg
 from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 
+from .._core.schema import (
+    LARGEST_COUNT,
+    Choice,
+    Count,
+    Each,
+    Entries,
+    Kind,
+    Number,
+    Numbers,
+    Object,
+    OrMissing,
+    OrNone,
+    Text,
+    Tuple,
+    stored,
+)
 from .._core.types import Array, Float64Array
 from .._core.validation import as_numpy, unchanged_on_failure, validate_rows, validate_weight
 from ..data import Source
@@ -19,6 +35,7 @@ from ..estimators._solution import Solution, SolvedAttributes
 from ..states import Moments
 from .cusum import WARM_UP, Cusum
 from .limits import divisor_of, residuals_of
+from .monitor import MONITORED
 from .pipelines import feature_names, instead_of
 
 WATCHED = ("error", "outside", "shift")
@@ -28,6 +45,15 @@ _REFERENCE_WINDOWS = 10
 _ROWS_PER_COMPONENT = 10
 
 
+_MEASURED: dict[str, Kind] = {
+    "error": Number(nan=True),
+    "outside": Number(nan=True),
+    "shift": Number(nan=True),
+    "shifted_feature": Text(LARGEST_COUNT),
+}
+
+
+@stored(_MEASURED)
 class Measured(NamedTuple):
     """How far a batch is from what a model knows."""
 
@@ -46,6 +72,18 @@ _LEAST_VARIANCE_OF_SHARES = 0.25
 _UNKNOWN = Measured(np.nan, np.nan, np.nan, "")
 
 
+@stored(
+    {
+        "n_rows": Count(),
+        "n_seen": Count(),
+        **_MEASURED,
+        "angle": Number(nan=True),
+        "retained_variance": Number(nan=True),
+        "reference": OrNone(Object(Measured)),
+        "alarms": Each(Choice(*WATCHED)),
+        "reasons": Each(Text(LARGEST_COUNT)),
+    }
+)
 class Batch(NamedTuple):
     """The record of a batch, measured with the model as it was before it learnt the batch."""
 
@@ -73,6 +111,7 @@ class Batch(NamedTuple):
     """For each of them, what has risen, by how much and since when, in words."""
 
 
+@stored({"solution": Object(Solution, m="m"), "moments": Object(Moments, m="m", q="v?"), "n_batches": Count()})
 class Snapshot(NamedTuple):
     """A model at some time, and the moments of its training samples."""
 
@@ -82,6 +121,33 @@ class Snapshot(NamedTuple):
     """Batches before."""
 
 
+@stored(
+    {
+        "model": Object(*MONITORED, m="m"),
+        "window": Count(WARM_UP),
+        "threshold": Number(0, finite=False),
+        "max_history": Count(),
+        "history_": Each(Object(Batch)),
+        "alarms_": Each(Tuple(Count(), Object(Batch))),
+        "n_batches_": Count(),
+        "_sums": Entries(**dict.fromkeys(WATCHED, Object(Cusum))),
+        "_reference": OrNone(Object(Snapshot, m="m", v="v?")),
+        "_reference_sums": Entries(**dict.fromkeys(WATCHED, OrMissing(Object(Cusum)))),
+        "_n_quiet": Count(),
+        "_moments": OrNone(Object(Moments, m="m", q="v?")),
+        "_earlier": OrNone(Numbers("m", None)),
+    },
+    {
+        "there is a sum for all that is watched, with a reference": lambda its: (
+            len(its._reference_sums) == (0 if its._reference is None else len(WATCHED))
+        ),
+        "the model has the features and responses of the rows before": lambda its: (
+            its._moments is None
+            or (hasattr(its.model, "_fitted") and its.sizes["v"] == getattr(its.model._fitted.head, "n_targets", 0))
+        ),
+        "a reference is of rows before": lambda its: its._reference is None or its._moments is not None,
+    },
+)
 class DriftTracker:
     """Test-then-train: every batch is first used to test the model, and then to train it.
 
@@ -174,6 +240,11 @@ class DriftTracker:
         self._n_quiet = 0
         self._moments: Moments | None = None
         self._earlier: Float64Array | None = None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.history_ = deque(self.history_, self.max_history)
+        self.alarms_ = deque(self.alarms_, self.max_history)
 
     def __repr__(self) -> str:
         return f"DriftTracker({self.model!r}, threshold={self.threshold:g}), {self.n_batches_} batches"

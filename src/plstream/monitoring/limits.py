@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from .._core.schema import Number, stored
 from .._core.tiles import dense_tiles
 from .._core.types import Float64Array, Rows
 from ..estimators._base import PLSBase
@@ -28,6 +29,7 @@ from ..states import Gram, Moments, Sketch
 _COLUMNS_AT_A_TIME = 1024
 
 
+@stored({"first": Number(), "second": Number(), "third": Number(), "unit": Number(0)})
 class Traces(NamedTuple):
     """The traces of a covariance and of its square and cube, in a unit that keeps them away from overflow."""
 

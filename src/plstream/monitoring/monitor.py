@@ -8,13 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from .._core.schema import Boolean, Choice, Number, Numbers, Object, OrNone, stored
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, Rows
+from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
 from ..estimators._solution import Solution, SolvedAttributes
 from ..rows import by_blocks, is_collection
 from ..states import Gram, Sketch
 from .limits import Q_LIMITS, Traces, divisor_of, residual_traces, residuals_of, t2_limit
 from .pipelines import feature_names, instead_of
+
+MONITORED = IncrementalPLS, IncrementalPLSCV, IncrementalPLSClassifier, IncrementalPLSClassifierCV
 
 
 class Checked(NamedTuple):
@@ -35,6 +39,14 @@ class Checked(NamedTuple):
         return self.t2_alarm | self.q_alarm
 
 
+@stored(
+    {
+        "mean": Numbers("a?"),
+        "whitening": Numbers("a?", "a?", any_order=True),
+        "n_rows": Number(0),
+        "residuals": Object(Traces),
+    }
+)
 class Normal(NamedTuple):
     """The distribution of normal rows."""
 
@@ -52,6 +64,20 @@ class Normal(NamedTuple):
         return np.asarray((scores - self.mean) @ self.whitening)
 
 
+@stored(
+    {
+        "model": Object(*MONITORED, m="m"),
+        "level": Number(0, 1),
+        "q_limit": Choice(*Q_LIMITS),
+        "held_out": Boolean(),
+        "_solution": Object(Solution, m="m", a="a?"),
+        "_n_rows": Number(0),
+        "_unit": Number(0),
+        # Of scores, Q and its square.
+        "_reference": OrNone(Object(Gram, m="a+2")),
+        "_normal": OrNone(Object(Normal, a="a?")),
+    }
+)
 class Monitor:
     r"""Hotelling's T2 and Q of new rows, with limits: statistical process control of X.
 

@@ -20,6 +20,7 @@ from .._core.compiled import aligned_empty, compiled, copied, readable
 from .._core.labels import TargetEncoding, as_target, holds_labels, require_label_vector
 from .._core.progress import track
 from .._core.projection import centred_product
+from .._core.schema import FEATURES, Choice, Count, Number, Numbers, Object, stored
 from .._core.threads import ordered_map
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, FloatArray, Rows
@@ -85,6 +86,15 @@ def for_each_column(run: Callable[[Float64Array, int], int], tile: Tile, n_colum
     return min((result for result in results if result >= 0), default=-1)
 
 
+@stored(
+    {
+        "origin": Numbers("n?"),
+        "offset": Numbers("n?"),
+        "unit": Number(0),
+        "n_rows": Count(),
+        "total": Number(0, finite=False),
+    }
+)
 @dataclass
 class RunningMean:
     """Mean of the rows so far, as their first one plus a difference in units of about the size of the data.
@@ -138,6 +148,14 @@ def unit_of(differences: FloatArray) -> float:
     return float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000))))
 
 
+@stored(
+    {
+        "x": Object(RunningMean, n="m"),
+        "y": Object(RunningMean, n="q?"),
+        # Each method says which.
+        "recursion": Object(),
+    }
+)
 @dataclass
 class OnlineState:
     """A recursion with the running means that its rows are centred by."""
@@ -188,6 +206,18 @@ def tile_rows(n_columns: int) -> int:
     return max(_LEAST_TILE_ROWS, _TILE_BYTES // (8 * max(1, n_columns)))
 
 
+# What methods declare: the parameter that says what y is, and how y is encoded.
+TARGET = Choice("auto", "labels", "values")
+ENCODING = Object(TargetEncoding, q="q", k="k")
+
+
+def state_of(*recursions: type, instead: tuple[type, ...] = ()) -> Object:
+    """Return the kind of a state with one of some recursions, or of a class that is in place of such a state."""
+    given = {"recursion": Object(*recursions, m="m", q="q", c="c", L="L?")}
+    return Object(OnlineState, *instead, given=given, m="m", q="q?", c="c", L="L?", k="k")
+
+
+@stored(FEATURES)
 class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """An estimator that learns one row at a time.
 

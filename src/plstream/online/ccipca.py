@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._core.compiled import compiled
+from .._core.schema import MOST_COMPONENTS, Count, Entries, Numbers, Object, OrNone, Value, solved_numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
 from ._base import (
@@ -22,11 +23,21 @@ from ._base import (
     is_finite,
     scale_into,
     square_and_product,
+    state_of,
 )
 
 Amnesic = float | tuple[float, float, float]
 
 
+@stored(
+    {
+        "V": Numbers("L?", "m"),
+        "squares": Numbers("L?", least=0),
+        "ages": Numbers("L?", least=0),
+        "row_squares": Numbers(2, least=0),
+        "amnesic": Numbers(4, least=0),
+    }
+)
 @dataclass
 class PrincipalDirections(Recursion):
     """Vectors whose directions are principal components, and whose lengths are their variances.
@@ -200,6 +211,15 @@ def in_units_of_data(variances: Float64Array, state: OnlineState) -> Float64Arra
         return variances / unit / unit
 
 
+@stored(
+    {
+        "x_mean": Numbers("m"),
+        "components": solved_numbers("L", "m"),
+        "explained_variance": solved_numbers("L", least=0),
+        "explained_variance_ratio": solved_numbers("L", least=0),
+        "n_components": Count(),
+    }
+)
 @dataclass(frozen=True)
 class PrincipalComponents:
     """Components in the order of their variances, with the largest entry of each positive."""
@@ -221,6 +241,13 @@ class PrincipalComponents:
         return self.components.T
 
 
+@stored(
+    {
+        "_begun_with": Entries(n_components=Count(1, MOST_COMPONENTS, size="L"), amnesic=Value()),
+        "_state": state_of(PrincipalDirections),
+        "_solved": OrNone(Object(PrincipalComponents, m="m", L="L")),
+    }
+)
 class CCIPCA(OnlineMethod):
     """Principal component analysis without a covariance matrix, one row at a time.
 

@@ -14,10 +14,25 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from .._core.compiled import compiled
+from .._core.schema import (
+    MOST_COMPONENTS,
+    Boolean,
+    Choice,
+    Count,
+    Entries,
+    Number,
+    Numbers,
+    Object,
+    OrNone,
+    solved_numbers,
+    stored,
+)
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
 from ..solvers import Factors, importance
 from ._base import (
+    ENCODING,
+    TARGET,
     OnlineMethod,
     OnlineState,
     Recursion,
@@ -26,12 +41,26 @@ from ._base import (
     for_each_column,
     is_finite,
     square_and_product,
+    state_of,
 )
 
 # Entries that a pass of several loops works on at a time.
 _STRIP = 512
 
 
+@stored(
+    {
+        "cross": Numbers("q", "m"),
+        "actions": Numbers("q", "c", "m"),
+        "squares": Numbers("q", "c"),
+        "residuals": Numbers("q", "c+1"),
+        "y_products": Numbers("q", "c"),
+        "t_squares": Numbers("q", "c"),
+        "amnesic": Number(0),
+        "x_total": Number(0),
+        "y_total": Numbers("q"),
+    }
+)
 @dataclass
 class NormalizedRecursion(Recursion):
     """The recursion that tends to PLS.
@@ -330,6 +359,15 @@ def _follow(
     return uu
 
 
+@stored(
+    {
+        "W": Numbers("q", "c", "m"),
+        "P": Numbers("q", "c", "m"),
+        "Q": Numbers("q", "c"),
+        "squares": Numbers("q", "c", least=0, finite=False),
+        "released": Boolean(),
+    }
+)
 @dataclass
 class PaperRecursion(Recursion):
     """The recursions of the paper and of its authors' code, where loadings are sums that are never divided.
@@ -511,6 +549,18 @@ def rotations(W: Float64Array, P: Float64Array) -> Float64Array:
     return R
 
 
+@stored(
+    {
+        "x_mean": Numbers("m"),
+        "y_mean": Numbers("q"),
+        "x_weights": solved_numbers("m", "s"),
+        "x_loadings": solved_numbers("m", "s"),
+        "x_rotations": solved_numbers("m", "s"),
+        "y_loadings": solved_numbers("q", "s"),
+        "y_lengths": solved_numbers("q", "s"),
+        "n_components": Count(),
+    }
+)
 @dataclass(frozen=True)
 class StackedModels:
     """One PLS model per column of y, their components side by side, in the units of the data."""
@@ -572,6 +622,19 @@ def _tends_to_pls(model: Any) -> bool:
     return True
 
 
+@stored(
+    {
+        "_begun_with": Entries(
+            n_components=Count(1, MOST_COMPONENTS, size="c"),
+            variant=Choice("normalized", "paper", "released"),
+            amnesic=Number(0),
+            target=TARGET,
+        ),
+        "_encoding": ENCODING,
+        "_state": state_of(NormalizedRecursion, PaperRecursion),
+        "_solved": OrNone(Object(StackedModels, m="m", q="q", s="q*c")),
+    }
+)
 class CIPLS(OnlineMethod):
     """Covariance-free incremental partial least squares: one row at a time, without a covariance matrix.
 

@@ -10,9 +10,21 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._core.compiled import compiled_in_order
+from .._core.schema import (
+    MOST_COMPONENTS,
+    Count,
+    Entries,
+    Number,
+    Numbers,
+    Object,
+    OrNone,
+    Value,
+    solved_numbers,
+    stored,
+)
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
-from ._base import OnlineMethod, OnlineState, Recursion, Solved, Tile
+from ._base import ENCODING, TARGET, OnlineMethod, OnlineState, Recursion, Solved, Tile, state_of
 from .ccipca import CCIPCA, Amnesic, PrincipalDirections, in_units_of_data
 
 # Less than this share of what a covariance could be is a rounding error.
@@ -23,6 +35,14 @@ _VANISHED = 1e-13
 _STRIP = 512
 
 
+@stored(
+    {
+        "cross": Numbers("q", "m"),
+        "x_square": Number(0),
+        "y_squares": Numbers("q"),
+        "principal": Object(PrincipalDirections, m="m", L="L?"),
+    }
+)
 @dataclass
 class Covariances(Recursion):
     """Sums of products of X and y, and principal components of X.
@@ -163,6 +183,14 @@ def _or_one(numbers: Float64Array) -> Float64Array:
     return np.where(numbers > 0, numbers, 1.0)
 
 
+@stored(
+    {
+        "x_mean": Numbers("m"),
+        "x_weights": solved_numbers("m", "s"),
+        "pca_components": solved_numbers("L?", "m"),
+        "pca_explained_variance": solved_numbers("L?", least=0),
+    }
+)
 @dataclass(frozen=True)
 class IPLSSolution:
     """Weights of PLS, those of the first column of y first, with the largest entry of each positive."""
@@ -183,6 +211,19 @@ class IPLSSolution:
         return self.x_weights
 
 
+@stored(
+    {
+        "_begun_with": Entries(
+            n_components=Count(1, MOST_COMPONENTS, size="c"),
+            n_pca_components=Count(1),
+            amnesic=Value(),
+            target=TARGET,
+        ),
+        "_encoding": ENCODING,
+        "_state": state_of(Covariances),
+        "_solved": OrNone(Object(IPLSSolution, m="m", s="q*c", L="L?")),
+    }
+)
 class IPLS(OnlineMethod):
     """Partial least squares by way of principal components, one row at a time.
 

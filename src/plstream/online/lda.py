@@ -17,10 +17,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.compiled import compiled, copied
 from .._core.labels import TargetEncoding, as_labels
+from .._core.schema import (
+    MOST_COMPONENTS,
+    Choice,
+    Count,
+    Entries,
+    Number,
+    Numbers,
+    Object,
+    OrNone,
+    solved_numbers,
+    stored,
+)
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array, Rows
 from ..estimators._decision import Decision, against_the_first, log_priors, require_priors
-from ._base import OnlineMethod, OnlineState, Recursion, Solved, Tile, is_finite, unit_of
+from ._base import ENCODING, OnlineMethod, OnlineState, Recursion, Solved, Tile, is_finite, state_of, unit_of
 
 # Up to this many features "auto" keeps the scatter: 32 MiB, and a solution in seconds.
 _MODERATE_FEATURES = 2048
@@ -30,6 +42,23 @@ BLOCK_ROWS = 512
 _LEAST_VARIANCE = 1e-9
 
 
+@stored(
+    {
+        "origin": Numbers("m"),
+        "unit": Number(0),
+        "counts": Numbers("k", least=0, most=2.0**53),
+        "offsets": Numbers("k", "m"),
+        "lower": Numbers("m", "m", any_order=True),
+        "waiting": Numbers("w?", "m"),
+        "waiting_classes": Numbers("w?", dtypes=("int64",), least=0),
+    },
+    {
+        "fewer rows wait than a block has": lambda its: len(its.waiting) < BLOCK_ROWS,
+        "rows that wait are of classes that there are": lambda its: (
+            its.waiting_classes.max(initial=0) < len(its.counts)
+        ),
+    },
+)
 @dataclass
 class WithinScatter:
     """Counts and means of classes, and the scatter of rows about the mean of their class.
@@ -135,6 +164,16 @@ class WithinScatter:
         self.counts[present] += n_new
 
 
+@stored(
+    {
+        "B": Numbers("q", "m"),
+        "A": Numbers("q", "m"),
+        "C": Numbers("q", "m"),
+        "squares": Numbers("m", least=0),
+        "length": Numbers(1, least=0),
+        "eta": Number(0, 1),
+    }
+)
 @dataclass
 class IndicatorRegression(Recursion):
     """Regression of q columns that stand for the classes on the standardised features, by averaged least mean squares.
@@ -252,6 +291,18 @@ def _regress(
     return product
 
 
+@stored(
+    {
+        "solver": Choice("scatter", "covariance-free"),
+        "x_mean": Numbers("m"),
+        "means": solved_numbers("k", "m"),
+        "shares": Numbers("k", least=0, most=1),
+        "scalings": solved_numbers("m", "s"),
+        "explained_variance_ratio": solved_numbers("s"),
+        "directions": solved_numbers("m", "all"),
+        "centres": solved_numbers("k", "all"),
+    }
+)
 @dataclass(frozen=True)
 class Discriminants:
     """Discriminants in the order of their ratios of variances, largest entries positive, and what predictions need."""
@@ -319,6 +370,19 @@ class Discriminants:
         return Decision(self.centres.T, offset, of_likelihoods=True)
 
 
+@stored(
+    {
+        "_begun_with": Entries(
+            n_components=OrNone(Count(1, MOST_COMPONENTS)),
+            shrinkage=OrNone(Number(0, 1)),
+            solver=Choice("auto", "scatter", "covariance-free"),
+            eta=Number(0, 1),
+        ),
+        "_encoding": ENCODING,
+        "_state": state_of(IndicatorRegression, instead=(WithinScatter,)),
+        "_solved": OrNone(Object(Discriminants, m="m", k="k")),
+    }
+)
 class IncrementalLDA(ClassifierMixin, OnlineMethod):
     """Linear discriminant analysis of a stream: the directions that separate classes best, and a classifier.
 

@@ -11,16 +11,40 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._core.compiled import compiled
+from .._core.schema import MOST_COMPONENTS, Count, Entries, Number, Numbers, Object, OrNone, stored
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..solvers import Factors
-from ._base import OnlineMethod, OnlineState, Recursion, Solved, Tile, for_each_column, is_finite
+from ._base import (
+    ENCODING,
+    TARGET,
+    OnlineMethod,
+    OnlineState,
+    Recursion,
+    Solved,
+    Tile,
+    for_each_column,
+    is_finite,
+    state_of,
+)
 from .cipls import StackedModels, rotations
 
 # Smaller sums of squares are of numbers that have lost digits.
 _LEAST_SQUARE = 1e-280
 
 
+@stored(
+    {
+        "S": Numbers("q", "c", "m"),
+        "W": Numbers("q", "c", "m"),
+        "P": Numbers("q", "c", "m"),
+        "C": Numbers("q", "c"),
+        "T": Numbers("q", "c"),
+        "forgetting": Number(0, 1),
+        "eta": Number(0, 1),
+        "eta_loading": Number(0, 1),
+    }
+)
 @dataclass
 class OLPLSState(Recursion):
     """One model of c components for each of q columns of y.
@@ -203,6 +227,20 @@ def _turn_and_pass_on(
     return ss, sw, ww, us, uw, uu
 
 
+@stored(
+    {
+        "_begun_with": Entries(
+            n_components=Count(1, MOST_COMPONENTS, size="c"),
+            forgetting=Number(0, 1),
+            eta=Number(0, 1),
+            eta_loading=Number(0, 1),
+            target=TARGET,
+        ),
+        "_encoding": ENCODING,
+        "_state": state_of(OLPLSState),
+        "_solved": OrNone(Object(StackedModels, m="m", q="q", s="q*c")),
+    }
+)
 class OLPLS(OnlineMethod):
     """Partial least squares by a gradient step for every row: NIPALS online.
 

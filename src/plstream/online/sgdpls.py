@@ -12,9 +12,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.compiled import compiled
+from .._core.schema import (
+    MOST_COMPONENTS,
+    Choice,
+    Count,
+    Entries,
+    Kind,
+    Number,
+    Numbers,
+    Object,
+    OrNone,
+    solved_numbers,
+    stored,
+)
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
 from ._base import (
+    ENCODING,
+    TARGET,
     OnlineMethod,
     OnlineState,
     Recursion,
@@ -23,6 +38,7 @@ from ._base import (
     is_finite,
     scale_into,
     square_and_product,
+    state_of,
 )
 
 SingularTriplets = tuple[Float64Array, Float64Array, Float64Array]
@@ -48,6 +64,7 @@ _LARGEST_STEP = 0.5
 _LARGEST_FACTOR = 100.0
 
 
+@stored({"U": Numbers("r", "m"), "s": Numbers("r", least=0), "V": Numbers("r", "q")})
 @dataclass
 class IncrementalSVD(Recursion):
     """Largest singular values of the sum of xy', U'diag(s)V, with their vectors in the rows of U and V."""
@@ -71,6 +88,26 @@ class IncrementalSVD(Recursion):
         return self.U[:rank], self.V[:rank], self.s[:rank] / max(1, n_rows - 1)
 
 
+_LAST_ROW: dict[str, Kind] = {
+    "previous_x": Numbers("m"),
+    "previous_y": Numbers("q"),
+    "totals": Numbers(3),
+    "eta0": Number(0),
+    "n_steps": Count(1, MOST_COMPONENTS),
+}
+
+
+@stored(
+    {
+        "U": Numbers("r", "m"),
+        "s": Numbers("r", least=0),
+        "V": Numbers("r", "q"),
+        "covariance": Numbers("r", "r"),
+        "n_components": Count(1, MOST_COMPONENTS),
+        **_LAST_ROW,
+    },
+    {"there are no more components than rows": lambda its: its.n_components <= len(its.s)},
+)
 @dataclass
 class MatrixGradient(Recursion):
     """The matrix U'diag(s)V, of spectral norm 1 and nuclear norm c at most, that has the largest products with xy'.
@@ -135,6 +172,19 @@ class MatrixGradient(Recursion):
         return _aligned(self.U[:rank], self.V[:rank], self.covariance[:rank, :rank])
 
 
+@stored(
+    {
+        "U": Numbers("c", "m"),
+        "U_factor": Numbers("c", "c"),
+        "V": Numbers("c", "q"),
+        "V_factor": Numbers("c", "c"),
+        "begun": Numbers(1, dtypes=("int64",), least=0),
+        "covariance": Numbers("c", "c"),
+        **_LAST_ROW,
+    },
+    # Compiled loops take it for the number of rows that there are.
+    {"no more rows have begun than there are": lambda its: its.begun[0] <= len(its.U)},
+)
 @dataclass
 class StochasticGradient(Recursion):
     """Orthonormal bases whose scores have the largest covariances: the rows of U_factor U and of V_factor V.
@@ -659,6 +709,16 @@ def _add_multiple(out: Float64Array, factor: float, a: Float64Array) -> None:
         out[j] += factor * a[j]
 
 
+@stored(
+    {
+        "x_mean": Numbers("m"),
+        "y_mean": Numbers("q"),
+        "x_weights": solved_numbers("m", "s"),
+        "y_weights": solved_numbers("q", "s"),
+        "singular_values": solved_numbers("s", least=0),
+        "n_components": Count(),
+    }
+)
 @dataclass(frozen=True)
 class CrossCovarianceSVD:
     """Pairs of directions in the order of their covariances, largest entries of those of X positive."""
@@ -676,6 +736,20 @@ class CrossCovarianceSVD:
         return self.x_weights
 
 
+@stored(
+    {
+        "_begun_with": Entries(
+            n_components=Count(1, MOST_COMPONENTS, size="s"),
+            algorithm=Choice("sgd", "msg", "incremental"),
+            eta0=OrNone(Number(0)),
+            n_steps=Count(1),
+            target=TARGET,
+        ),
+        "_encoding": ENCODING,
+        "_state": state_of(IncrementalSVD, MatrixGradient, StochasticGradient),
+        "_solved": OrNone(Object(CrossCovarianceSVD, m="m", q="q", s="s")),
+    }
+)
 class SGDPLS(OnlineMethod):
     """Partial least squares as a singular value decomposition of the cross-covariance of X and y, by gradients.
 
@@ -783,6 +857,9 @@ class SGDPLS(OnlineMethod):
         "n_steps": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
+
+    # It is for the first row alone.
+    _free_parameters = frozenset({"random_state"})
 
     x_weights_ = Solved("Directions in X.")
     y_weights_ = Solved("Directions in y.")

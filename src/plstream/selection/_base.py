@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from .._core.schema import FEATURES, ClassLabels, Numbers, OrMissing, stored
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array
 from .._core.validation import as_numpy, unchanged_on_failure
@@ -68,6 +69,21 @@ class NumpySelector(SelectorMixin):
             return super().inverse_transform(as_numpy(X, "X"))
 
 
+@stored(
+    {
+        **FEATURES,
+        "scores_": Numbers("m", finite=False),
+        "ranking_": Numbers("m", dtypes=("int64",), least=1),
+        "support_": Numbers("m", dtypes=("bool",)),
+        "classes_": OrMissing(ClassLabels("k")),
+    },
+    {
+        "ranks are 1, 2, ...": lambda its: np.array_equal(np.sort(its.ranking_), np.arange(1, len(its.ranking_) + 1)),
+        "the first features are kept": lambda its: np.array_equal(
+            its.support_, its.ranking_ <= np.count_nonzero(its.support_)
+        ),
+    },
+)
 class FeatureRanking(NumpySelector, BaseEstimator):
     """A selector that scores all features and keeps the best. Methods differ in :meth:`_score`."""
 

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.progress import track
+from .._core.schema import Numbers, stored
 from .._core.types import Array, Float64Array
 from .._core.warnings import warn_user
 from ._base import FeatureRanking, needs_labels
@@ -60,6 +61,13 @@ _VARIANTS = {
 }
 
 
+@stored(
+    {
+        "log_odds_": Numbers("m", finite=False),
+        "probabilities_": Numbers("m", least=0, most=1),
+        "token_probabilities_": Numbers(2, "t", least=0, most=1, any_order=True),
+    }
+)
 class ILFS(FeatureRanking):
     """Infinite latent feature selection (Roffo et al. 2017): features whose rows seem near the mean of their own class.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._core.schema import stored
 from .._core.types import Array, Float64Array
 from ._base import A_NUMBER_OR_SHARE, FeatureRanking, needs_labels
 from ._graph import Edges, LowRank, PairwiseMaximum, SpearmanDissimilarity, WeightedSum, energies
@@ -28,6 +29,7 @@ _SOLVERS = [StrOptions({"auto", "dense", "krylov"})]
 _NUMBER_SHARE_OR_BINS = [*A_NUMBER_OR_SHARE, StrOptions({"bins"})]
 
 
+@stored({})
 class InfFS(FeatureRanking):
     """Infinite feature selection (infFS): features that vary much and are not like the others.
 
@@ -142,6 +144,7 @@ class InfFS(FeatureRanking):
         return needs_labels(tags, multi_class=False) if self.supervised else tags
 
 
+@stored({})
 class InfFSU(FeatureRanking):
     """Unsupervised infinite feature selection of 2020 (infFS_U): features that vary much and are not like the others.
 
@@ -227,6 +230,7 @@ class InfFSU(FeatureRanking):
         return _absorbing_energies(self, edges, X.shape[1], symmetric=True)
 
 
+@stored({})
 class InfFSS(FeatureRanking):
     """Supervised infinite feature selection of 2020 (infFS_S): features that separate two classes and vary much.
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
 from .._core.progress import track
+from .._core.schema import Count, Each, Number, Numbers, Object, OrNone, solved_numbers, stored
 from .._core.tiles import dense_tiles
 from .._core.types import Float64Array
 from ..rows import Block, Part, TrainingRows
@@ -24,6 +25,7 @@ from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
 _LARGEST_SPARSE_MEAN = 1e3
 
 
+@stored({"v": solved_numbers("m"), "action": Numbers("m", nan=True), "square": Number(nan=True)})
 @dataclass
 class Sums:
     """S v and v'Sv of the rows read so far, but for the correction of the mean."""
@@ -47,6 +49,20 @@ class Sums:
         self.square *= factor
 
 
+@stored(
+    {
+        "moments": OrNone(Object(Moments, m="m")),
+        "actions": Each(Object(Sums, m="m")),
+        "n_reads": Count(),
+        "n_rows": Count(),
+    },
+    {
+        "reads are the first one and one for every action": lambda its: (
+            len(its.actions) in {max(its.n_reads - 1, 0), its.n_reads}
+        ),
+        "there are moments": lambda its: its.moments is not None or not (its.n_reads or its.n_rows),
+    },
+)
 @dataclass
 class Journal:
     """What reads have come to, block by block. A :class:`MultipassGram` that is given one goes on where it ends.
@@ -70,6 +86,12 @@ class Journal:
     n_reads: int = 0
     n_rows: int = 0
     tell: Callable[[int], None] = lambda _: None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "tell"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, actions=list(state["actions"]), tell=lambda _: None)
 
 
 class JournalError(RuntimeError):

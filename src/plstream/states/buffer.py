@@ -11,13 +11,37 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from scipy import sparse
 
+from .._core.schema import Count, Number, Numbers, Object, Tuple, stored
 from .._core.types import Float64Array, FloatArray, Rows
 from ..rows import Block
+from .gram import Gram
 from .moments import Moments, require_range, require_size
+from .sketch import MOST_ROWS, Sketch
 
 State = TypeVar("State", bound=Moments)
 
 
+def _is_y(Y: Float64Array, n_targets: int) -> bool:
+    """Return whether rows of Y have all responses, or the numbers of classes."""
+    return Y.shape[1] == n_targets or (Y.shape[1] == 1 and bool(np.isin(Y, np.arange(n_targets)).all()))
+
+
+@stored(
+    {
+        "state": Object(Gram, Sketch, m="m", q="q"),
+        "block_rows": Count(1, MOST_ROWS),
+        "n_waiting": Count(size="w?"),
+        "_peaks": Tuple(Number(0), Number(0)),
+        "_X": Numbers("w?", "m", dtypes=("float64", "float32")),
+        "_Y": Numbers("w?", None),
+        "_weight": Numbers("w?", least=0),
+    },
+    {
+        "fewer rows wait than make a block": lambda its: its.n_waiting < its.block_rows,
+        "blocks have 1024 rows, or those of the sketch": lambda its: its.block_rows == getattr(its.state, "size", 1024),
+        "y has all responses, or classes by number": lambda its: _is_y(its._Y, len(its.state.y_squares)),
+    },
+)
 class Buffered(Generic[State]):
     """A state and the rows that wait to be absorbed by it.
 

@@ -10,10 +10,15 @@ from typing import Any, Generic, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.schema import Each, Object, stored
 from .._core.types import Float64Array, Rows
 from .buffer import Buffered, State
 
 
+@stored(
+    {"streams": Each(Object(Buffered, m="m", q="q"))},
+    {"there are two folds or more": lambda its: len(its.streams) > 1},
+)
 class Folds(Generic[State]):
     """Rows dealt to several streams.
 

@@ -13,11 +13,13 @@ from typing import Self
 import numpy as np
 from scipy.linalg import blas
 
+from .._core.schema import Numbers, stored
 from .._core.types import Float64Array
 from ..rows import Block
 from .moments import Moments, centred_rows
 
 
+@stored({"upper": Numbers("m", "m", any_order=True)})
 class Gram(Moments):
     """Moments with the matrix of sums (x - mean)(x - mean)'.
 

@@ -23,6 +23,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import blas
 
+from .._core.schema import Count, Number, Numbers, stored
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, Rows
 from ..rows import Block
@@ -41,6 +42,21 @@ _TOO_SMALL = "X, y or the weights are too small, weighted squares underflow floa
 _TOO_LARGE = "X, y or the weights are too large, weighted squares overflow float64: divide them by a constant first."
 
 
+@stored(
+    {
+        "forgetting": Number(0, 1),
+        "n_rows": Count(),
+        "weight": Number(0),
+        "typical_weight": Number(0),
+        "x_origin": Numbers("m"),
+        "x_offset": Numbers("m"),
+        "y_origin": Numbers("q?"),
+        "y_offset": Numbers("q?"),
+        "cross": Numbers("m", "q?", any_order=True),
+        "x_squares": Numbers("m", least=0),
+        "y_squares": Numbers("q?", least=0),
+    }
+)
 class Moments:
     """Weight, means, cross-covariance and sums of squares of the rows absorbed so far.
 

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import linalg
 
+from .._core.schema import MOST_COMPONENTS, Boolean, Choice, Count, Each, Number, Numbers, Object, stored
 from .._core.signs import peak_signs
 from .._core.threads import single_threaded_blas
 from .._core.types import Float64Array, FloatArray
@@ -64,8 +65,14 @@ _SMALLEST_UNIT = 1e-100
 # column for ever that it was once louder.
 _LEAST_QUIET, _MOST_QUIET = 1e-2, 1e-20
 _FADING_OF_THE_LOUDEST = 0.25
+# Rows that a sketch may hold. Memory is taken for them when a stream goes on.
+MOST_ROWS = 1 << 25
 
 
+_ROWS = Numbers(None, "m", dtypes=("float64", "float32"), any_order=True)
+
+
+@stored({"diagonal": Numbers("m", least=0), "directions": _ROWS})
 class Residual(NamedTuple):
     """What the rows do not hold: a diagonal, off the directions in which the rows are exact."""
 
@@ -92,6 +99,33 @@ class Residual(NamedTuple):
         return off
 
 
+@stored(
+    {
+        "size": Count(1, MOST_ROWS),
+        "n_components": Count(1, MOST_COMPONENTS, size="c"),
+        "scale": Boolean(),
+        "pieces": Each(_ROWS),
+        "unit": Numbers("m", least=0),
+        "residuals": Each(Object(Residual, m="m")),
+        "lost": Numbers("m", least=0),
+        "loudest": Numbers("m", least=0),
+        "quiet": Numbers("m", dtypes=("bool",)),
+        "dtype": Choice(np.dtype(np.float32), np.dtype(np.float64)),
+        "compressed": Boolean(),
+        "rotations": Numbers(None, "m", any_order=True),
+        "known_weight": Number(0),
+        "known_rows": Number(0),
+        "known_squares": Number(0),
+        "errors": Numbers(3, "c"),
+        "subspace_error": Numbers(None, least=0),
+    },
+    {
+        "all rows have one type": lambda its: all(piece.dtype == its.dtype for piece in its.pieces),
+        "a sketch of size n has at most 3n + 1 rows": lambda its: (
+            sum(piece.shape[0] for piece in its.pieces) <= 3 * its.size + 1
+        ),
+    },
+)
 class Sketch(Moments):
     """Moments with a few rows that stand for all.
 
