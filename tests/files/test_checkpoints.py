@@ -523,7 +523,7 @@ def test_without_memory_for_a_checkpoint_the_fit_goes_on(tmp_path, monkeypatch):
         raise MemoryError
 
     X = np.random.default_rng(0).normal(size=(300, 8))
-    monkeypatch.setattr(plstream.files.checkpoints, "write_tree", full)
+    monkeypatch.setattr(plstream.files.checkpoints, "write_object", full)
     with pytest.warns(UserWarning, match="not enough memory"):
         model = fit_source(CIPLS(), open_source(X, X[:, 0].copy(), batch_size=50), checkpoint=tmp_path, every_rows=1)
     assert model.n_samples_seen_ == 300

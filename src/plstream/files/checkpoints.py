@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._core.schema import Count, Object, OrNone, Text, Value, stored
 from .._core.urls import local_path
 from .._core.warnings import warn_user
 from ..solvers import Journal
 from .container import LaterFormatError, ModelFileError
+from .document import encode
 from .files import locked_file
-from .kinds import Count, Maybe, Plain, Tensors, Text
-from .modelfile import read_tree, require_writable, write_tree
+from .modelfile import MODEL, document_of, read_object, write_object
 from .plain import to_json
-from .records import OneOf, Record
-from .registry import MODEL
 
 _PATTERN = "checkpoint-*.plstream"
 _KEPT = 2
@@ -37,6 +36,19 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be gone on from, or a folder that is in use."""
 
 
+@stored(
+    {
+        "begun": MODEL,
+        "source": Text(),
+        "beginning": OrNone(Text()),
+        "n_rows": Count(),
+        "n_rows_before": Count(),
+        "classes": Value(),
+        "version": Text(),
+        "model": OrNone(MODEL),
+        "journal": OrNone(Object(Journal)),
+    }
+)
 @dataclass
 class Checkpoint:
     """How far a fit has come.
@@ -91,21 +103,7 @@ class Checkpoint:
             )
 
 
-Record(
-    Checkpoint,
-    {
-        "begun": MODEL,
-        "source": Text(),
-        "beginning": Maybe(Text()),
-        "n_rows": Count(),
-        "n_rows_before": Count(),
-        "classes": Plain(),
-        "version": Text(),
-        "model": Maybe(MODEL),
-        "journal": Maybe(OneOf("Journal")),
-    },
-)
-_CHECKPOINT = OneOf("Checkpoint")
+_CHECKPOINT = Object(Checkpoint)
 
 
 def _changes(now: Any, before: Any) -> Iterator[str]:
@@ -114,7 +112,7 @@ def _changes(now: Any, before: Any) -> Iterator[str]:
         yield f"the method ({type(before).__name__}, now {type(now).__name__})"
         return
     # As in a file: what numbers and states of random generators are there is compared to the last bit.
-    mine, theirs = (MODEL.write(model, Tensors(), "model")["parameters"] for model in (now, before))
+    mine, theirs = (encode(MODEL, model, "model", {})["parameters"] for model in (now, before))
     for name, value in mine.items():
         if value != theirs[name]:
             was, is_now = (repr(getattr(model, name)) for model in (before, now))
@@ -147,12 +145,24 @@ class CheckpointFolder:
         self._seconds_to_write = 0.0
         self._failed = False
 
-    def latest(self) -> Checkpoint | None:
-        """Return the newest checkpoint that can be read, or None if there is none at all."""
+    def resume(self, fresh: Checkpoint) -> Checkpoint:
+        """Return the newest checkpoint that can be read, or a fresh one if there is none at all.
+
+        Raise ValueError at once if a file cannot hold the model, and CheckpointError if what is found is of another
+        fit.
+        """
+        document_of("checkpoint", _CHECKPOINT, fresh)
+        found = self._latest()
+        if found is None:
+            return fresh
+        fresh.require_same(found, self.folder)
+        return found
+
+    def _latest(self) -> Checkpoint | None:
         paths = self._paths()
         for path in reversed(paths):
             try:
-                found: Checkpoint = read_tree(path, "checkpoint", _CHECKPOINT)
+                found: Checkpoint = read_object(path, "checkpoint", _CHECKPOINT)
             except LaterFormatError as error:
                 raise CheckpointError(str(error)) from None
             except (ModelFileError, OSError):
@@ -197,16 +207,12 @@ class CheckpointFolder:
         paths = self._paths()
         number = _number(paths[-1]) + 1 if paths else 1
         path = self.folder / f"checkpoint-{number:08}.plstream"
-        write_tree(path, "checkpoint", _CHECKPOINT, checkpoint, overwrite=True, prefix=_UNFINISHED)
+        write_object(path, "checkpoint", _CHECKPOINT, checkpoint, overwrite=True, prefix=_UNFINISHED)
         for old in paths[: 1 - _KEPT]:
             old.unlink(missing_ok=True)
         self._rest()
         self._seconds_to_write = self._written_at - started
         self._failed = False
-
-    def require_writable(self, checkpoint: Checkpoint) -> None:
-        """Raise ValueError now if the model cannot be written, and not after the first half minute."""
-        require_writable("checkpoint", _CHECKPOINT, checkpoint)
 
     def remove(self) -> None:
         """Remove all checkpoints."""

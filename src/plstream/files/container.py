@@ -24,8 +24,8 @@ import plstream
 
 from .._core.compiled import aligned_empty
 from .._core.types import Array
+from .document import TYPE_NAMES, TYPES, MismatchError, StoredArray, require_keys
 from .files import replacing
-from .kinds import TYPES, MismatchError, Stored, Tensors, require_keys
 
 # A million names of 30 letters. JSON takes up to 25 times its size in memory.
 LONGEST_HEADER = 1 << 25
@@ -64,21 +64,21 @@ def require_known_format(document: Any, newest: int, where: str) -> None:
 def write_container(
     path: str | os.PathLike[str],
     document: dict[str, Any],
-    tensors: Tensors,
+    arrays: dict[str, Array],
     *,
     overwrite: bool,
     prefix: str,
 ) -> None:
-    """Write a JSON document and arrays, or nothing at all. The same document and arrays make the same bytes."""
+    """Write a JSON document and contiguous arrays, or nothing at all. The same ones make the same bytes."""
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     # The package safetensors writes metadata in an order of its own, another one each time.
     header: dict[str, Any] = {"__metadata__": {"plstream": text, "sha256": sha256(text.encode()).hexdigest()}}
     # The widest numbers first: then all are aligned in a file that is mapped.
-    names = sorted(tensors.arrays, key=lambda name: (-tensors.arrays[name].itemsize, name))
+    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     end = 0
     for name in names:
-        type_name, shape = tensors.shapes[name]
-        start, end = end, end + tensors.arrays[name].nbytes
+        type_name, shape = type_and_shape(arrays[name])
+        start, end = end, end + arrays[name].nbytes
         header[name] = {"dtype": type_name, "shape": shape, "data_offsets": [start, end]}
     content = json.dumps(header, separators=(",", ":")).encode()
     content += b" " * (-len(content) % 8)
@@ -87,7 +87,12 @@ def write_container(
     with replacing(path, overwrite=overwrite, prefix=prefix) as file:
         file.write(struct.pack("<Q", len(content)) + content)
         for name in names:
-            file.write(tensors.arrays[name].data)
+            file.write(arrays[name].data)
+
+
+def type_and_shape(array: Array) -> tuple[str, tuple[int, ...]]:
+    """Return what the header says of an array."""
+    return TYPE_NAMES[array.dtype], array.shape
 
 
 def hash_of(arrays: Iterable[Array]) -> str:
@@ -106,7 +111,7 @@ class Container:
     ----------
     document : dict
         The JSON text, whose hash is right.
-    tensors : Tensors
+    shapes : dict of str to (str, tuple)
         Types and shapes of the arrays, all of which the file has.
     """
 
@@ -127,12 +132,12 @@ class Container:
         require_known_format(self.document, newest, where)
         require_keys(metadata, {"plstream", "sha256"}, "the header")
         self._places = _places(header, status.st_size - self._start)
-        self.tensors = Tensors({name: (type_name, shape) for name, (type_name, shape, _) in self._places.items()})
+        self.shapes = {name: (type_name, shape) for name, (type_name, shape, _) in self._places.items()}
 
-    def read(self, stored: list[Stored], expected_hash: Any) -> None:
+    def read(self, arrays: list[StoredArray], expected_hash: Any) -> None:
         """Read arrays, and check their numbers and the hash of all."""
         digest = sha256()
-        for entry in stored:
+        for entry in arrays:
             type_name, shape, offset = self._places[entry.where]
             contents = _empty(type_name, shape)
             self._file.seek(self._start + offset)
@@ -141,7 +146,7 @@ class Container:
                 if self._file.readinto(part_bytes.data) != part_bytes.nbytes:
                     raise MismatchError("the file became shorter while it was read")
                 digest.update(part_bytes.data)
-                entry.kind.check_part(part, entry.where)
+                entry.check_part(part)
             entry.contents = contents
         if digest.hexdigest() != expected_hash:
             raise MismatchError("the arrays do not match their hash")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -25,7 +26,6 @@ from .checkpoints import Checkpoint, CheckpointError, CheckpointFolder
 from .modelfile import require_ours
 
 Model = TypeVar("Model")
-
 
 # What ``set_output`` has set, which may differ from one call to the next.
 _OUTPUT = "_sklearn_output_config"
@@ -135,13 +135,34 @@ def fit_source(
         raise TypeError(f"fit_source takes what plstream.open_source returns, not a {type(source).__name__}.")
     folder = None if checkpoint is None else CheckpointFolder(checkpoint, every_rows, every_seconds)
     with unchanged_on_failure(model), _unchanged_random(model), nullcontext() if folder is None else folder.locked():
-        fit = _Fit(source, folder, one_pass=one_pass, classes=classes, on_block=on_block)
-        with _stopping(stop, fit, on_stopped):
-            fit.run(model)
+        learner = _learner_of(model)
+        if learner is None:
+            cast("Any", model).fit(source)
+        else:
+            fit = _Fit(learner, source, folder, one_pass=one_pass, classes=classes, on_block=on_block)
+            with _stopping(stop, fit, on_stopped):
+                fit.run()
+        if isinstance(model, VIPSelector) and learner is not None:
+            model._trained = learner
         if on_fitted is not None:
             on_fitted(model)
         if folder is not None:
             folder.remove()
+    return model
+
+
+def _learner_of(model: Any) -> Any:
+    """Return what learns from the rows: the model, or a new one for a selector, or None if that has a fitted one."""
+    model._validate_params()
+    if isinstance(model, VIPSelector):
+        if model.prefit or isinstance(model.estimator, FrozenEstimator):
+            return None
+        inner = model._fresh_model()
+        require_ours(inner, "fitted to a source")
+        inner._validate_params()
+        return inner
+    if not hasattr(model, "partial_fit"):
+        raise TypeError(f"{type(model).__name__} needs all rows in memory: pass them to its fit.")
     return model
 
 
@@ -150,6 +171,7 @@ class _Fit:
 
     def __init__(
         self,
+        model: Any,
         source: Source,
         folder: CheckpointFolder | None,
         *,
@@ -157,92 +179,78 @@ class _Fit:
         classes: Any,
         on_block: Callable[[Any, Array, Array | None], None] | None,
     ) -> None:
+        if classes is not None and not (hasattr(model, "target") or is_classifier(model)):
+            raise ValueError(f"{type(model).__name__} does not learn labels: pass no classes.")
+        self.model = model
         self.source = source
         self.folder = folder
-        self.one_pass = one_pass
-        self.classes = classes
         self.on_block = on_block
-        self.present: Checkpoint | None = None
-        """How far it has come, once it has begun."""
+        self.targets: dict[str, Any] = {} if classes is None else {"classes": classes}
+        in_one_read = not isinstance(model, PLSBase) or one_pass or Settings.of(model).in_one_read
+        self.reached = Checkpoint(clone(model), journal=None if in_one_read else Journal())
+        """How far it has come."""
 
-    def run(self, model: Any) -> None:
+    def run(self) -> None:
         """Fit the model, from the last checkpoint on if there is one."""
-        model._validate_params()
-        if isinstance(model, VIPSelector):
-            if model.prefit or isinstance(model.estimator, FrozenEstimator):
-                model.fit(self.source)
-                return
-            inner = model._fresh_model()
-            require_ours(inner, "fitted to a source")
-            self.run(inner)
-            model.estimator_ = inner
-            return
-        if not hasattr(model, "partial_fit"):
-            raise TypeError(f"{type(model).__name__} needs all rows in memory: pass them to its fit.")
-        if self.classes is not None and not (hasattr(model, "target") or is_classifier(model)):
-            raise ValueError(f"{type(model).__name__} does not learn labels: pass no classes.")
-        in_one_read = not isinstance(model, PLSBase) or self.one_pass or Settings.of(model).in_one_read
-        self.present = Checkpoint(clone(model), journal=None if in_one_read else Journal())
         if self.folder is not None:
-            _require_nothing_else(model)
-            self._resume(self.folder, self.present)
-        (self._learn if in_one_read else self._reread)(model)
+            self.reached = self._resumed(self.folder)
+        if self.reached.journal is None:
+            self._learn()
+        else:
+            self._reread(self.reached.journal)
 
-    def _resume(self, folder: CheckpointFolder, fresh: Checkpoint) -> None:
-        """Go on from the last checkpoint, if there is one."""
+    def _resumed(self, folder: CheckpointFolder) -> Checkpoint:
+        """Return the last checkpoint of this fit, or one of its beginning."""
+        _require_nothing_else(self.model)
         if folder.every_rows is not None and not self.source.rereadable:
             self.source.limit_rows(folder.every_rows)
-        fresh.source, fresh.beginning = self.source.fingerprint(), self.source.beginning()
-        fresh.classes = None if self.classes is None else np.asarray(self.classes)
-        fresh.version = plstream.__version__
-        folder.require_writable(fresh)
-        found = folder.latest()
-        if found is None:
-            return
-        fresh.require_same(found, folder.folder)
-        if found.beginning != fresh.beginning:
-            # A pipe that does not begin again, but goes on: all that comes is new.
-            found.beginning, found.n_rows_before = fresh.beginning, found.n_rows
-        self.present = found
+        fresh = replace(
+            self.reached,
+            source=self.source.fingerprint(),
+            beginning=self.source.beginning(),
+            classes=np.asarray(self.targets["classes"]) if self.targets else None,
+            version=plstream.__version__,
+        )
+        found = folder.resume(fresh)
+        if found.beginning == fresh.beginning:
+            return found
+        # A pipe that does not begin again, but goes on: all that comes is new.
+        return replace(found, beginning=fresh.beginning, n_rows_before=found.n_rows)
 
-    def _learn(self, model: Any) -> None:
+    def _learn(self) -> None:
         """Learn from one block after another."""
-        present = self.present
-        assert present is not None
+        model, source, reached = self.model, self.source, self.reached
         _forget(model)
-        if present.model is not None:
-            learnt = vars(present.model)
+        if reached.model is not None:
+            learnt = vars(reached.model)
             learnt.pop(_OUTPUT, None)
             vars(model).update(learnt)
-        present.model = model
+        reached.model = model
         if isinstance(model, PLSBase):
-            Settings.of(model).require_rows(self.source.n_rows, self.source.n_columns)
-        row = present.n_rows - present.n_rows_before
-        n_rows = None if self.source.n_rows is None else self.source.n_rows - row
-        blocks = track(self.source.blocks(row), "read 1 of 1", n_rows, lambda block: len(block[0]))
+            Settings.of(model).require_rows(source.n_rows, source.n_columns)
+        row = reached.n_rows - reached.n_rows_before
+        n_rows = None if source.n_rows is None else source.n_rows - row
+        blocks = track(source.blocks(row), "read 1 of 1", n_rows, lambda block: len(block[0]))
         with closing(blocks):
             for X, y in blocks:
                 if self.on_block is not None:
                     self.on_block(model, X, y)
                 with listening(None):
-                    model.partial_fit(self.source.part((X, y), row), **self._targets())
+                    model.partial_fit(source.part((X, y), row), **self.targets)
                 row += len(X)
-                present.n_rows += len(X)
-                self._tell(len(X))
-        if not present.n_rows:
-            raise DataError(f"{self.source.name} has no rows.")
+                reached.n_rows += len(X)
+                self._write_if_due(len(X))
+        if not reached.n_rows:
+            raise DataError(f"{source.name} has no rows.")
         if isinstance(model, PLSBase):
-            Settings.of(model).require_rows(present.n_rows, self.source.n_columns)
+            Settings.of(model).require_rows(reached.n_rows, source.n_columns)
         model._solution()
 
-    def _reread(self, model: PLSBase) -> None:
+    def _reread(self, journal: Journal) -> None:
         """Read the data several times."""
-        assert self.present is not None
-        journal = self.present.journal
-        assert journal is not None
-        journal.tell = self._tell
+        journal.tell = self._write_if_due
         try:
-            model._fit(self.source, journal=journal, **self._targets())
+            self.model._fit(self.source, journal=journal, **self.targets)
         except JournalError:
             assert self.folder is not None
             raise CheckpointError(
@@ -250,21 +258,15 @@ class _Fit:
                 "otherwise: go on with those, or delete the folder to start over."
             ) from None
 
-    def _targets(self) -> dict[str, Any]:
-        """Return what the model is to be told about y."""
-        return {} if self.classes is None else {"classes": self.classes}
-
-    def _tell(self, n_rows: int) -> None:
-        """Write a checkpoint if it is time."""
+    def _write_if_due(self, n_rows: int) -> None:
+        """Write a checkpoint if it is time, after so many rows more."""
         if self.folder is not None and self.folder.is_due(n_rows):
-            assert self.present is not None
-            self.folder.try_to_write(self.present)
+            self.folder.try_to_write(self.reached)
 
     def write_last(self) -> None:
         """Write how far it has come, unless that is written already."""
         if self.folder is not None and self.folder.is_behind:
-            assert self.present is not None
-            self.folder.write(self.present)
+            self.folder.write(self.reached)
 
 
 def _forget(model: Any) -> None:
@@ -317,6 +319,6 @@ def _stopping(stop: Callable[[], bool] | None, fit: _Fit, on_stopped: Callable[[
             yield
     except Stopped:
         fit.write_last()
-        if on_stopped is not None and fit.present is not None and fit.present.n_rows:
-            on_stopped(fit.present.model)
+        if on_stopped is not None and fit.reached.n_rows:
+            on_stopped(fit.reached.model)
         raise

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import os
-from copy import copy
+from types import ModuleType
 from typing import Any
 
 import plstream
 
+from .. import estimators, monitoring, online, selection
+from .._core.schema import Object, schema_of
+from .._core.types import Array
 from .._core.urls import local_path
-from .container import Container, ModelFileError, NotAModelError, hash_of, write_container
+from .container import Container, ModelFileError, NotAModelError, hash_of, type_and_shape, write_container
+from .document import MismatchError, Reading, build, encode, require_keys
 from .files import PREFIX
-from .kinds import Kind, MismatchError, Sizes, Tensors, require_keys
-from .records import OneOf, arrays_in, build, check_rules
-from .registry import MODEL, SAVED
 
 FORMAT = 1
+
+
+def _declared(*packages: ModuleType) -> Object:
+    """Return the public classes of packages that declare what they are made of."""
+    public = (getattr(package, name) for package in packages for name in package.__all__)
+    return Object(*(cls for cls in public if isinstance(cls, type) and schema_of(cls)))
+
+
+MODEL = _declared(estimators, online, selection)
+SAVED = _declared(estimators, online, selection, monitoring)
 
 
 def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
@@ -58,7 +69,7 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) ->
     True
     """
     require_ours(model, "saved", SAVED)
-    write_tree(path, "model", SAVED, model, overwrite=overwrite)
+    write_object(path, "model", SAVED, model, overwrite=overwrite)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -96,92 +107,82 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     load(Path(folder, "model.plstream"))
     IncrementalPLS(n_components=3)
     """
-    return read_tree(path, "model", SAVED)
+    return read_object(path, "model", SAVED)
 
 
-def require_ours(model: Any, what: str, kind: OneOf = MODEL) -> None:
+def require_ours(model: Any, what: str, kind: Object = MODEL) -> None:
     """Raise TypeError unless it is an estimator of this library; ``what`` says what only those can be."""
-    if type(model).__name__ not in kind.classes or not type(model).__module__.startswith("plstream."):
+    if type(model) not in kind.classes.values():
         name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__qualname__}"
         raise TypeError(f"Only estimators of plstream can be {what}, and this is {name}: pass one of those.")
 
 
-def write_tree(
-    path: str | os.PathLike[str], key: str, kind: Kind, value: Any, *, overwrite: bool, prefix: str = PREFIX
+def write_object(
+    path: str | os.PathLike[str], key: str, kind: Object, value: Any, *, overwrite: bool, prefix: str = PREFIX
 ) -> None:
-    """Write a value of some kind, a model or a checkpoint, as ``key`` of the document of a file."""
-    document, tensors = require_writable(key, kind, value)
-    write_container(path, document, tensors, overwrite=overwrite, prefix=prefix)
+    """Write an object, a model or a checkpoint, as ``key`` of the document of a file."""
+    document, arrays = document_of(key, kind, value)
+    write_container(path, document, arrays, overwrite=overwrite, prefix=prefix)
 
 
-def require_writable(key: str, kind: Kind, value: Any) -> tuple[dict[str, Any], Tensors]:
-    """Return the document and the arrays of a file; raise ValueError if a file cannot hold the value."""
-    tensors = Tensors()
-    try:
-        return _document_of(key, kind, value, tensors), tensors
-    except MismatchError as error:
-        raise ValueError(f"The model cannot be saved, for {error}, which a model file cannot hold.") from None
-
-
-def read_tree(path: str | os.PathLike[str], key: str, kind: Kind) -> Any:
-    """Read what ``write_tree`` has written; raise ModelFileError if it is anything else."""
+def read_object(path: str | os.PathLike[str], key: str, kind: Object) -> Any:
+    """Read what ``write_object`` has written; raise ModelFileError if it is anything else."""
     path = local_path(path)
+    where = repr(str(path))
     if path.exists() and not path.is_file() and not path.is_dir():
         # To open a pipe is to wait for someone who writes to it.
-        raise ModelFileError(f"{str(path)!r} is not a model file: pass one that plstream.save has written.")
+        raise ModelFileError(f"{where} is not a model file: pass one that plstream.save has written.")
     with path.open("rb") as file:
         try:
-            container = Container(file, FORMAT, repr(str(path)))
-            tree = _checked(key, kind, container.document, container.tensors)
-            container.read([*arrays_in(tree)], container.document["tensors"])
-            check_rules(tree)
+            container = Container(file, FORMAT, where)
+            if key == "model" and isinstance(container.document, dict) and "checkpoint" in container.document:
+                raise ModelFileError(
+                    f"{where} is a checkpoint, and no model yet: finish the fit with plstream.files.fit_source."
+                )
+            reading, tree = _checked(key, kind, container.document, container.shapes)
+            container.read(reading.arrays, container.document["tensors"])
+            reading.check_rules()
             return build(tree)
         except NotAModelError:
-            raise ModelFileError(
-                f"{str(path)!r} is not a model file: pass one that plstream.save has written."
-            ) from None
-        except _IsCheckpointError:
-            raise ModelFileError(
-                f"{str(path)!r} is a checkpoint, and no model yet: finish the fit with plstream.files.fit_source."
-            ) from None
+            raise ModelFileError(f"{where} is not a model file: pass one that plstream.save has written.") from None
         except MismatchError as error:
             raise ModelFileError(
-                f"{str(path)!r} is damaged or was not written by plstream: {error}. Save the model again."
+                f"{where} is damaged or was not written by plstream: {error}. Save the model again."
             ) from None
         except MemoryError:
-            raise ModelFileError(f"{str(path)!r} holds a model that takes more memory than there is.") from None
+            raise ModelFileError(f"{where} holds a model that takes more memory than there is.") from None
 
 
-class _IsCheckpointError(ValueError):
-    """A checkpoint where a model was asked for."""
+def document_of(key: str, kind: Object, value: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the document and the arrays of a file; raise ValueError if ``read_object`` would not accept them."""
+    arrays: dict[str, Array] = {}
+    try:
+        document = {
+            "format": FORMAT,
+            "plstream": plstream.__version__,
+            key: encode(kind, value, key, arrays),
+            "tensors": "",
+        }
+        shapes = {name: type_and_shape(array) for name, array in arrays.items()}
+        reading, _ = _checked(key, kind, document, shapes)
+        for entry in reading.arrays:
+            entry.contents = arrays[entry.where]
+            entry.check_part(entry.contents)
+        reading.check_rules()
+    except MismatchError as error:
+        raise ValueError(f"The model cannot be saved, for {error}, which a model file cannot hold.") from None
+    document["tensors"] = hash_of(arrays[entry.where] for entry in reading.arrays)
+    return document, arrays
 
 
-def _document_of(key: str, kind: Kind, value: Any, tensors: Tensors) -> dict[str, Any]:
-    """Return the JSON document of a value that ``read_tree`` will accept, and put its arrays with the tensors."""
-    document = {
-        "format": FORMAT,
-        "plstream": plstream.__version__,
-        key: kind.write(value, tensors, key),
-        "tensors": "",
-    }
-    tree = _checked(key, kind, document, Tensors(copy(tensors.shapes)))
-    stored = [*arrays_in(tree)]
-    for entry in stored:
-        entry.contents = tensors.arrays[entry.where]
-        entry.kind.check_part(entry.contents, entry.where)
-    check_rules(tree)
-    document["tensors"] = hash_of(tensors.arrays[entry.where] for entry in stored)
-    return document
-
-
-def _checked(key: str, kind: Kind, document: Any, tensors: Tensors) -> Any:
+def _checked(
+    key: str, kind: Object, document: Any, shapes: dict[str, tuple[str, tuple[int, ...]]]
+) -> tuple[Reading, Any]:
     """Return what a document says, after all checks that need no arrays."""
-    if key == "model" and isinstance(document, dict) and "checkpoint" in document:
-        raise _IsCheckpointError
     require_keys(document, {"format", "plstream", key, "tensors"}, "the file")
     if type(document["format"]) is not int or document["format"] != FORMAT or not isinstance(document["plstream"], str):
         raise MismatchError("the file does not say which format it has")
-    tree = kind.check(document[key], tensors, Sizes(), key)
-    if tensors.shapes:
-        raise MismatchError("there is an array that is no part of the model")
-    return tree
+    reading = Reading(shapes)
+    tree = reading.check(kind, document[key], key)
+    reading.require_no_more_arrays()
+    return reading, tree

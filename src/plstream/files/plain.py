@@ -1,4 +1,4 @@
-"""Plain values in strict JSON and back, to the last bit: numbers, text, tuples, labels, random states.
+"""Plain values in strict JSON and back, to the last bit: numbers, strings, tuples, labels, random states.
 
 What JSON has is written as it is. All else is an object with one key that says what it is: ``{"float": "inf"}``,
 ``{"numpy": "float32", "value": 0.5}``, ``{"tuple": [1, 2]}``, ``{"dict": [["no", 1], ["yes", 2]]}``,
@@ -34,16 +34,27 @@ class UnfitError(ValueError):
     """A value that a model file cannot hold. The text completes "which ..."."""
 
 
-def to_json(value: Any, depth: int = 0) -> Any:
+def to_json(value: Any) -> Any:
     """Return what stands for a value; raise UnfitError if nothing does."""
-    if isinstance(value, np.ndarray) and not depth:
-        return _array_to_json(value)
+    return _array_to_json(value) if isinstance(value, np.ndarray) else _to_json(value, _DEEPEST)
+
+
+def from_json(node: Any) -> Any:
+    """Return the value that a part of a file stands for; raise UnfitError if it is none."""
+    is_array = isinstance(node, dict) and node.keys() == {"array", "values"}
+    return _array_from_json(node) if is_array else _from_json(node, _DEEPEST)
+
+
+def _to_json(value: Any, levels: int) -> Any:
+    """Return what stands for a value that is no array, with so many levels of tuples, lists and dictionaries."""
+    if type(value) in {tuple, list, dict} and levels:
+        return {type(value).__name__: _entries_to_json(value, levels - 1)}
     if type(value) is np.random.RandomState:
         return _random_to_json(value)
-    if type(value) in {tuple, list, dict} and depth < _DEEPEST:
-        return {type(value).__name__: _entries_to_json(value, depth + 1)}
+    if isinstance(value, np.dtype) and value.name in _SCALARS:
+        return {"dtype": value.name}
     if isinstance(value, np.generic) and value.dtype.name in _SCALARS:
-        return {"numpy": value.dtype.name, "value": to_json(value.item())}
+        return {"numpy": value.dtype.name, "value": _to_json(value.item(), 0)}
     if type(value) is float and not math.isfinite(value):
         return {"float": repr(value)}
     if not _is_json(value):
@@ -51,12 +62,36 @@ def to_json(value: Any, depth: int = 0) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-def _entries_to_json(value: Any, depth: int) -> Any:
+def _entries_to_json(value: Any, levels: int) -> Any:
     if isinstance(value, dict):
-        pairs = [[to_json(entry, _DEEPEST) for entry in pair] for pair in value.items()]
+        pairs = [[_to_json(entry, 0) for entry in pair] for pair in value.items()]
         # Dictionaries that are equal are written alike.
         return sorted(pairs, key=lambda pair: json.dumps(pair[0]))
-    return [to_json(entry, depth) for entry in value]
+    return [_to_json(entry, levels) for entry in value]
+
+
+def _from_json(node: Any, levels: int) -> Any:
+    """Return the value, which is no array, with so many levels of tuples, lists and dictionaries."""
+    if _is_json(node):
+        return node
+    keys = frozenset(node) if isinstance(node, dict) else frozenset()
+    if levels and keys in ({"tuple"}, {"list"}, {"dict"}):
+        return _entries_from_json(node, levels - 1)
+    if keys not in _READERS:
+        raise UnfitError("is not a value that a model file may hold")
+    return _READERS[keys](node)
+
+
+def _entries_from_json(node: dict[str, Any], levels: int) -> Any:
+    ((kind, entries),) = node.items()
+    if not isinstance(entries, list):
+        raise UnfitError(f"is not a {kind}")
+    if kind == "dict":
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in entries):
+            raise UnfitError("is not a dict")
+        return {_from_json(key, 0): _from_json(value, 0) for key, value in entries}
+    values = [_from_json(entry, levels) for entry in entries]
+    return values if kind == "list" else tuple(values)
 
 
 def _is_json(value: Any) -> bool:
@@ -71,16 +106,6 @@ def _is_json(value: Any) -> bool:
     )
 
 
-def from_json(node: Any, depth: int = 0) -> Any:
-    """Return the value that a part of a file stands for; raise UnfitError if it is none."""
-    if _is_json(node):
-        return node
-    reader = _READERS.get(frozenset(node)) if isinstance(node, dict) else None
-    if reader is None or depth > _DEEPEST:
-        raise UnfitError("is not a value that a model file may hold")
-    return reader(node, depth + 1)
-
-
 def _array_to_json(array: Array) -> Any:
     if array.ndim == 1 and array.dtype == object and all(isinstance(entry, str) for entry in array):
         return {"array": "object", "values": [str(entry) for entry in array]}
@@ -91,43 +116,11 @@ def _array_to_json(array: Array) -> Any:
     entries = [entry.decode("latin-1") if isinstance(entry, bytes) else entry for entry in array.tolist()]
     if array.dtype.kind in "US" and _is_mostly_empty(array.dtype, entries):
         raise UnfitError("is an array of text that is far longer than its entries")
-    return {"array": array.dtype.str, "values": [to_json(entry) for entry in entries]}
+    return {"array": array.dtype.str, "values": [_to_json(entry, 0) for entry in entries]}
 
 
-def _float_from_json(node: dict[str, Any], _depth: int) -> float:
-    if not isinstance(node["float"], str) or node["float"] not in _NOT_FINITE:
-        raise UnfitError("is not a number")
-    return _NOT_FINITE[node["float"]]
-
-
-def _scalar_from_json(node: dict[str, Any], _depth: int) -> Any:
-    if not isinstance(node["numpy"], str) or node["numpy"] not in _SCALARS:
-        raise UnfitError("is a number of a type that is not known")
-    return _entries(node["numpy"], [node["value"]])[0]
-
-
-def _sequence_from_json(node: dict[str, Any], depth: int) -> Any:
-    ((kind, entries),) = node.items()
-    if not isinstance(entries, list):
-        raise UnfitError(f"is not a {kind}")
-    values = [from_json(entry, depth) for entry in entries]
-    return values if kind == "list" else tuple(values)
-
-
-def _dict_from_json(node: dict[str, Any], _depth: int) -> dict[Any, Any]:
-    pairs = node["dict"]
-    if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
-        raise UnfitError("is not a dict")
-    keys, values = ([from_json(pair[i], _DEEPEST) for pair in pairs] for i in range(2))
-    if any(isinstance(key, list) for key in keys):
-        raise UnfitError("is a dict with keys that are lists")
-    return dict(zip(keys, values, strict=True))
-
-
-def _array_from_json(node: dict[str, Any], depth: int) -> Array:
+def _array_from_json(node: dict[str, Any]) -> Array:
     type_name, values = node["array"], node["values"]
-    if depth > 1:
-        raise UnfitError("is an array within a tuple or list")
     if not isinstance(type_name, str) or not isinstance(values, list):
         raise UnfitError("is not an array")
     if type_name == "object":
@@ -140,6 +133,22 @@ def _array_from_json(node: dict[str, Any], depth: int) -> Array:
     return _entries(type_name, values)
 
 
+def _float_from_json(node: dict[str, Any]) -> float:
+    if not isinstance(node["float"], str) or node["float"] not in _NOT_FINITE:
+        raise UnfitError("is not a number")
+    return _NOT_FINITE[node["float"]]
+
+
+def _scalar_from_json(node: dict[str, Any]) -> Any:
+    return _entries(_type_name(node["numpy"]), [node["value"]])[0]
+
+
+def _type_name(name: Any) -> str:
+    if not isinstance(name, str) or name not in _SCALARS:
+        raise UnfitError("is a number of a type that is not known")
+    return name
+
+
 def _entries(type_name: str, values: list[Any]) -> Array:
     """Return numbers or text as an array of a type that is known; raise UnfitError unless they are of that type."""
     try:
@@ -148,7 +157,7 @@ def _entries(type_name: str, values: list[Any]) -> Array:
         raise UnfitError("is an array of a type that is not known") from None
     if dtype.itemsize * len(values) > 4 * _LARGEST_ARRAY:
         raise UnfitError("is an array that is too large")
-    entries = [from_json(value, _DEEPEST) for value in values]
+    entries = [_from_json(value, 0) for value in values]
     if dtype.kind in "US" and _is_mostly_empty(dtype, entries):
         raise UnfitError("is an array of text that is far longer than its entries")
     python_type = {"b": bool, "i": int, "u": int, "f": float, "U": str, "S": str}[dtype.kind]
@@ -184,11 +193,11 @@ def _random_to_json(random: np.random.RandomState) -> Any:
         "random_state": state["state"]["key"].tolist(),
         "position": int(state["state"]["pos"]),
         "has_gauss": int(state["has_gauss"]),
-        "gauss": to_json(float(state["gauss"])),
+        "gauss": _to_json(float(state["gauss"]), 0),
     }
 
 
-def _random_from_json(node: dict[str, Any], _depth: int) -> np.random.RandomState:
+def _random_from_json(node: dict[str, Any]) -> np.random.RandomState:
     key, position, has_gauss, gauss = (node[name] for name in ("random_state", "position", "has_gauss", "gauss"))
     is_key = isinstance(key, list) and len(key) == _TWISTER_LENGTH
     if not is_key or not all(type(word) is int and 0 <= word < 2**32 for word in key):
@@ -203,12 +212,9 @@ def _random_from_json(node: dict[str, Any], _depth: int) -> np.random.RandomStat
     return random
 
 
-_READERS: dict[frozenset[str], Callable[[dict[str, Any], int], Any]] = {
+_READERS: dict[frozenset[str], Callable[[dict[str, Any]], Any]] = {
     frozenset({"float"}): _float_from_json,
     frozenset({"numpy", "value"}): _scalar_from_json,
-    frozenset({"tuple"}): _sequence_from_json,
-    frozenset({"list"}): _sequence_from_json,
-    frozenset({"dict"}): _dict_from_json,
-    frozenset({"array", "values"}): _array_from_json,
+    frozenset({"dtype"}): lambda node: np.dtype(_type_name(node["dtype"])),
     frozenset({"random_state", "position", "has_gauss", "gauss"}): _random_from_json,
 }

@@ -18,11 +18,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.schema import Object, OrMissing, OrNone, stored
 from .._core.types import Array, Float64Array
 from ..data import Source
 from ..distributed import OnWorkers
-from ..estimators import IncrementalPLS
+from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
 from ..estimators._solution import Solved
+from ..online import CIPLS, OLPLS
 from ..rows.collections import apply_lazily, is_collection
 from ..solvers import column_lengths, importance
 from ._base import A_NUMBER_OR_SHARE, TIE, NumpySelector, number_to_keep, ranking_of
@@ -131,6 +133,16 @@ def _learns_in_parts(selector: VIPSelector) -> bool:
     return True
 
 
+_WITH_VIP = IncrementalPLS, IncrementalPLSCV, IncrementalPLSClassifier, IncrementalPLSClassifierCV, CIPLS, OLPLS
+stored({"estimator": Object(*_WITH_VIP)})(FrozenEstimator)
+
+
+@stored(
+    {
+        "estimator": OrNone(Object(*_WITH_VIP, FrozenEstimator)),
+        "_trained": OrMissing(Object(*_WITH_VIP, FrozenEstimator)),
+    }
+)
 class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
     """Keeps the features that are most important in the projection of a PLS model (VIP).
 
@@ -239,9 +251,9 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
             The selector.
         """
         if self.prefit:
-            self.estimator_ = self._model()
+            self._model()
         else:
-            self.estimator_ = self._taught(self._fresh_model(), "fit", X, y, params)
+            self._trained = self._taught(self._fresh_model(), "fit", X, y, params)
         return self
 
     @available_if(_learns_in_parts)
@@ -266,8 +278,8 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
         self : object
             The selector.
         """
-        model = self.estimator_ if hasattr(self, "estimator_") else self._fresh_model()
-        self.estimator_ = self._taught(model, "partial_fit", X, y, params)
+        model = self._trained if hasattr(self, "_trained") else self._fresh_model()
+        self._trained = self._taught(model, "partial_fit", X, y, params)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -287,6 +299,11 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
             return super().transform(X)
         support = self.support_
         return apply_lazily(self, X, lambda rows: rows[:, support])
+
+    @property
+    def estimator_(self) -> Any:
+        """The fitted model."""
+        return self._model()
 
     @property
     def scores_(self) -> Float64Array:
@@ -355,10 +372,10 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
     def _model(self) -> Any:
         """Return the fitted model; raise NotFittedError if there is none."""
         if not self.prefit:
-            check_is_fitted(self, "estimator_")
+            check_is_fitted(self, "_trained")
             # It is not if all weights so far were zero.
-            check_is_fitted(_pls_in(self.estimator_))
-            return self.estimator_
+            check_is_fitted(_pls_in(self._trained))
+            return self._trained
         try:
             check_is_fitted(_pls_in(self._model_to_fit()))
         except NotFittedError:

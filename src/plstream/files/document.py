@@ -1,0 +1,372 @@
+"""Objects as a JSON document with arrays beside it, and back, by what their classes declare (``_core/schema.py``).
+
+Reading has three steps. ``Reading.check`` looks at every field, type and shape that the document names. Then the arrays
+are read, and ``Reading.check_rules`` looks at what must agree between fields. Only then does ``build`` make objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import BaseEstimator
+
+from .._core.schema import (
+    Choice,
+    Each,
+    Entries,
+    Kind,
+    Numbers,
+    Object,
+    OrMissing,
+    OrNone,
+    Schema,
+    Tuple,
+    Value,
+    schema_of,
+)
+from .._core.types import Array
+from .plain import UnfitError, from_json, to_json
+
+# Types of arrays, by their names in safetensors.
+TYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "I64": np.dtype("<i8"),
+    "BOOL": np.dtype("?"),
+}
+TYPE_NAMES: dict[np.dtype[Any], str] = {dtype: name for name, dtype in TYPES.items()}
+_OUTPUT = OrNone(Choice("default", "pandas", "polars"))
+
+
+class MismatchError(ValueError):
+    """Something in a document that is not as it must be. The text says where and what."""
+
+
+@dataclass
+class StoredArray:
+    """An array of the file, which is read after all has been checked."""
+
+    where: str
+    """Which is its name in the file, too."""
+    kind: Numbers
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    order: str
+    contents: Array | None = None
+    """As stored, which for order "F" is the transpose."""
+
+    @property
+    def array(self) -> Array:
+        """The array."""
+        assert self.contents is not None
+        return self.contents.T if self.order == "F" else self.contents
+
+    def check_part(self, part: Array) -> None:
+        """Raise MismatchError if some numbers of the array are out of range."""
+        if not self.kind.accepts(part):
+            raise MismatchError(f"{self.where} has numbers that it cannot have")
+
+
+@dataclass
+class Record:
+    """An object that has been checked and not been made yet. Its fields look like the attributes of the object."""
+
+    cls: Any
+    where: str
+    sizes: dict[str, int]
+    fields: dict[str, Any] | None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    output: str | None = None
+    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = (self.fields or {})[name]
+        except KeyError:
+            raise AttributeError(name) from None
+        return value.array if isinstance(value, StoredArray) else value
+
+
+def require_keys(node: Any, keys: Any, where: str) -> None:
+    """Raise MismatchError unless a dictionary has just these keys."""
+    if not isinstance(node, dict):
+        raise MismatchError(f"{where} is not an object with fields")
+    for name in sorted({*node} - {*keys}):
+        raise MismatchError(f"{where} has {name[:80]!r}, which is not known")
+    for name in sorted({*keys} - {*node}):
+        raise MismatchError(f"{where} lacks {name!r}")
+
+
+def encode(kind: Kind, value: Any, where: str, arrays: dict[str, Array]) -> Any:
+    """Return what stands for a value in JSON, and add its arrays; raise MismatchError if nothing does."""
+    match kind:
+        case OrNone() | OrMissing():
+            return None if value is None else encode(kind.kind, value, where, arrays)
+        case Numbers():
+            return _encode_array(value, where, arrays)
+        case Each() | Tuple():
+            kinds = enumerate(zip(kind.kinds(len(value)), value, strict=True))
+            return [encode(inner, entry, f"{where}.{i}", arrays) for i, (inner, entry) in kinds]
+        case Entries():
+            return _encode_fields(kind.kinds, value, where, arrays)
+        case Object():
+            return _encode_object(kind, value, where, arrays)
+    try:
+        return to_json(value)
+    except UnfitError as error:
+        raise MismatchError(f"{where} {error}") from None
+
+
+def _encode_array(value: Any, where: str, arrays: dict[str, Array]) -> Any:
+    """Return the array's type, shape and order in memory, on which the last bit of a product can depend."""
+    if not isinstance(value, np.ndarray) or value.dtype not in TYPE_NAMES:
+        raise MismatchError(f"{where} is not an array of numbers")
+    order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+    arrays[where] = np.ascontiguousarray(value.T if order == "F" else value)
+    return {"tensor": where, "type": TYPE_NAMES[value.dtype], "shape": list(value.shape), "order": order}
+
+
+def _encode_object(kind: Object, value: Any, where: str, arrays: dict[str, Array]) -> Any:
+    cls = type(value)
+    if kind.classes.get(cls.__name__) is not cls:
+        raise MismatchError(f"{where} is of the class {cls.__qualname__}")
+    kinds, fields = _kinds_of(cls, kind), _state_of(value)
+    node: dict[str, Any] = {"class": cls.__name__}
+    if issubclass(cls, BaseEstimator):
+        parameters = {name: fields.pop(name) for name in cls._get_param_names()}
+        node["parameters"] = _encode_fields(_parameter_kinds(cls), parameters, where, arrays)
+        node["output"] = fields.pop("_sklearn_output_config", {}).get("transform")
+        if "_metadata_request" in fields:
+            node["requests"] = fields.pop("_metadata_request")._serialize()
+        kinds = {name: kind for name, kind in kinds.items() if name not in parameters}
+    is_unfitted = issubclass(cls, BaseEstimator) and not fields
+    node["fields"] = None if is_unfitted else _encode_fields(kinds, fields, where, arrays)
+    return node
+
+
+def _encode_fields(kinds: Mapping[str, Kind], fields: dict[str, Any], where: str, arrays: dict[str, Array]) -> Any:
+    _require_fields(kinds, fields, where)
+    return {
+        name: encode(kind, fields[name], f"{where}.{name}", arrays) for name, kind in kinds.items() if name in fields
+    }
+
+
+def _require_fields(kinds: Mapping[str, Kind], fields: Any, where: str) -> None:
+    if not isinstance(fields, dict):
+        raise MismatchError(f"{where} has no fields")
+    require_keys(fields, [name for name in kinds if name in fields or not isinstance(kinds[name], OrMissing)], where)
+
+
+def _declared(cls: type) -> Schema:
+    schema = schema_of(cls)
+    assert schema is not None, cls
+    return schema
+
+
+def _kinds_of(cls: type, kind: Object) -> dict[str, Kind]:
+    return {name: kind.given.get(name, declared) for name, declared in _declared(cls).fields.items()}
+
+
+def _parameter_kinds(cls: Any) -> dict[str, Kind]:
+    declared = _declared(cls).fields
+    return {name: declared.get(name, Value()) for name in cls._get_param_names()}
+
+
+def _state_of(value: Any) -> dict[str, Any]:
+    if isinstance(value, tuple):
+        return value._asdict()  # type: ignore[attr-defined, no-any-return]
+    return dict(vars(value) if isinstance(value, BaseEstimator) else value.__getstate__())
+
+
+class Reading:
+    """A document that is being checked.
+
+    Parameters
+    ----------
+    shapes : dict of str to (str, tuple)
+        Types and shapes of the arrays that the file has.
+
+    Attributes
+    ----------
+    arrays : list of StoredArray
+        Arrays that the document names, in its order.
+    """
+
+    def __init__(self, shapes: Mapping[str, tuple[str, tuple[int, ...]]]) -> None:
+        self.arrays: list[StoredArray] = []
+        self._records: list[Record] = []
+        self._shapes = dict(shapes)
+
+    def check(self, kind: Kind, node: Any, where: str, sizes: _Sizes | None = None) -> Any:
+        """Return what a part of the document stands for; raise MismatchError if that is not of the kind."""
+        sizes = sizes or _Sizes()
+        match kind:
+            case OrNone() | OrMissing():
+                is_none = node is None and isinstance(kind, OrNone)
+                return None if is_none else self.check(kind.kind, node, where, sizes)
+            case Numbers():
+                return self._check_array(kind, node, where, sizes)
+            case Each() | Tuple():
+                if not isinstance(node, list) or len(kind.kinds(len(node))) != len(node):
+                    raise MismatchError(f"{where} is not a list of the right length")
+                kinds = enumerate(zip(kind.kinds(len(node)), node, strict=True))
+                return tuple(self.check(inner, entry, f"{where}.{i}", sizes) for i, (inner, entry) in kinds)
+            case Entries():
+                return self._check_fields(kind.kinds, node, where, sizes)
+            case Object():
+                return self._check_object(kind, node, where, sizes)
+        return _check_value(kind, node, where, sizes)
+
+    def require_no_more_arrays(self) -> None:
+        """Raise MismatchError if the file has arrays that the document does not name."""
+        if self._shapes:
+            raise MismatchError("there is an array that is no part of the model")
+
+    def check_rules(self) -> None:
+        """Raise MismatchError if fields do not agree, after the arrays have been read."""
+        for record in self._records:
+            for sentence, holds in _declared(record.cls).rules.items():
+                if record.fields is not None and not holds(record):
+                    raise MismatchError(f"{record.where} breaks a rule: {sentence}")
+
+    def _check_array(self, kind: Numbers, node: Any, where: str, sizes: _Sizes) -> StoredArray:
+        require_keys(node, {"tensor", "type", "shape", "order"}, where)
+        name, type_name, shape, order = node["tensor"], node["type"], node["shape"], node["order"]
+        types = [TYPE_NAMES[np.dtype(dtype)] for dtype in kind.dtypes]
+        if type_name not in types or order not in ("C", "F") or (order == "F" and not kind.any_order):
+            raise MismatchError(f"{where} is not an array of type {' or '.join(types)}")
+        if not isinstance(shape, list) or len(shape) != len(kind.shape) or not all(type(n) is int for n in shape):
+            raise MismatchError(f"{where} does not have {len(kind.shape)} dimension(s)")
+        if name != where or self._shapes.pop(where, None) != (type_name, tuple(shape[:: -1 if order == "F" else 1])):
+            raise MismatchError(f"{where} has no tensor of its type and shape")
+        for size, expected in zip(shape, kind.shape, strict=True):
+            if isinstance(expected, str):
+                sizes.require(expected, size, where)
+            elif expected is not None and size != expected:
+                raise MismatchError(f"{where} has a size of {size} where {expected} is needed")
+        self.arrays.append(StoredArray(where, kind, TYPES[type_name], tuple(shape), order))
+        return self.arrays[-1]
+
+    def _check_object(self, kind: Object, node: Any, where: str, outer: _Sizes) -> Record:
+        name = node.get("class") if isinstance(node, dict) else None
+        if not isinstance(name, str) or name not in kind.classes:
+            raise MismatchError(f"{where} is not of the class {' or '.join(kind.classes)}")
+        cls, sizes = kind.classes[name], _Sizes()
+        record = Record(cls, where, sizes.known, None)
+        kinds = _kinds_of(cls, kind)
+        if issubclass(cls, BaseEstimator):
+            record.requests = _check_requests(cls, node.get("requests"), where)
+            require_keys(node, {"class", "parameters", "output", "fields", *({"requests"} & {*node})}, where)
+            parameters = _parameter_kinds(cls)
+            record.parameters = self._check_fields(parameters, node["parameters"], where, _Sizes())
+            record.output = self.check(_OUTPUT, node["output"], f"{where}.output")
+            kinds = {name: kind for name, kind in kinds.items() if name not in parameters}
+        else:
+            require_keys(node, {"class", "fields"}, where)
+        if node["fields"] is not None or not issubclass(cls, BaseEstimator):
+            record.fields = self._check_fields(kinds, node["fields"], where, sizes)
+        sizes.settle()
+        for symbol, expression in kind.sizes.items():
+            if symbol in sizes.known:
+                outer.require(expression, sizes.known[symbol], where)
+        self._records.append(record)
+        return record
+
+    def _check_fields(self, kinds: Mapping[str, Kind], node: Any, where: str, sizes: _Sizes) -> dict[str, Any]:
+        _require_fields(kinds, node, where)
+        return {name: self.check(kinds[name], part, f"{where}.{name}", sizes) for name, part in node.items()}
+
+
+class _Sizes:
+    """What the symbols in shapes stand for, in one object."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+        self._open: list[tuple[str, int, str]] = []
+
+    def require(self, expression: str, size: int, where: str) -> None:
+        """Let a symbol stand for a size; raise MismatchError if it stands for another one."""
+        symbol = expression.removesuffix("?")
+        if not symbol.isidentifier():
+            self._open.append((symbol, size, where))
+            return
+        if not size and symbol == expression:
+            raise MismatchError(f"{where} has no entries")
+        if self.known.setdefault(symbol, size) != size:
+            raise MismatchError(
+                f"{where} has a size of {size} where other parts of the model have {self.known[symbol]}"
+            )
+
+    def settle(self) -> None:
+        """Check sums and products, now that all symbols are known."""
+        for expression, size, where in self._open:
+            operator, combine = ("*", prod) if "*" in expression else ("+", sum)
+            terms = [int(t) if t.isdecimal() else self.known.get(t, -1) for t in expression.split(operator)]
+            if min(terms) < 0 or size != combine(terms):
+                raise MismatchError(f"{where} has a size of {size} that other parts of the model do not agree with")
+
+
+def _check_value(kind: Kind, node: Any, where: str, sizes: _Sizes) -> Any:
+    assert isinstance(kind, Value)
+    try:
+        value = from_json(node)
+    except UnfitError as error:
+        raise MismatchError(f"{where} {error}") from None
+    if not kind.accepts(value):
+        raise MismatchError(f"{where} is not {kind.description}")
+    if kind.size is not None:
+        sizes.require(kind.size, kind.size_of(value), where)
+    return value
+
+
+def _check_requests(cls: Any, requests: Any, where: str) -> dict[str, dict[str, Any]]:
+    """Return what metadata the methods of an estimator ask for, if a file says so."""
+    if requests is None:
+        return {}
+    try:
+        _set_requests(cls(), requests)
+    except (AttributeError, TypeError, ValueError):
+        raise MismatchError(f"{where} asks for metadata that is not known") from None
+    return dict(requests)
+
+
+def _set_requests(model: Any, requests: dict[str, dict[str, Any]]) -> None:
+    with config_context(enable_metadata_routing=True):
+        for method, asked in requests.items():
+            if asked:
+                getattr(model, f"set_{method}_request")(**asked)
+
+
+def build(tree: Any) -> Any:
+    """Return what a part of a document stands for, after all checks."""
+    match tree:
+        case StoredArray():
+            return tree.array
+        case Record():
+            return _build_object(tree)
+        case tuple():
+            return tuple(build(part) for part in tree)
+        case dict():
+            return {name: build(part) for name, part in tree.items()}
+    return tree
+
+
+def _build_object(record: Record) -> Any:
+    cls, fields = record.cls, build(record.fields or {})
+    if issubclass(cls, tuple):
+        return cls(**fields)
+    if issubclass(cls, BaseEstimator):
+        made = cls(**build(record.parameters))
+        if record.output is not None:
+            vars(made)["_sklearn_output_config"] = {"transform": record.output}
+        _set_requests(made, record.requests)
+        vars(made).update(fields)
+        return made
+    made = cls.__new__(cls)
+    getattr(made, "__setstate__", vars(made).update)(fields)
+    return made
