@@ -65,4 +65,5 @@ def test_modules_import_only_from_layers_below(path):
     layer = LAYERS.index(parts[0])
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == len(parts):
-            assert LAYERS.index(node.module.split(".")[0]) < layer, ast.unparse(node)
+            for name in [node.module] if node.module else [alias.name for alias in node.names]:
+                assert LAYERS.index(name.split(".")[0]) < layer, ast.unparse(node)

@@ -189,19 +189,23 @@ EDITS = [
     (["model", "output"], "html", "not one of default, pandas, polars"),
     (["model", "fields"], None, "no part of the model"),
     (["model", "fields", "n_features_in_"], 8, "has a size of"),
-    (["model", "fields", "n_features_in_"], -1, "whole number from 0"),
-    (["model", "fields", "n_features_in_"], True, "whole number from 0"),
-    (["model", "fields", "n_features_in_"], 7.0, "whole number from 0"),
+    (["model", "fields", "n_features_in_"], -1, "integer from 1"),
+    (["model", "fields", "n_features_in_"], True, "integer from 1"),
+    (["model", "fields", "n_features_in_"], 7.0, "integer from 1"),
     (["model", "fields", "_begun_with", "n_components"], 3, "has a size of"),
-    (["model", "fields", "_begun_with", "n_components"], 2**40, "whole number"),
-    (["model", "fields", "_begun_with", "variant"], "another", "not valid"),
-    (["model", "fields", "_begun_with", "variant"], {"parameter": "variant"}, "not an object|not valid"),
+    (["model", "fields", "_begun_with", "n_components"], 2**40, "integer"),
+    (["model", "fields", "_begun_with", "variant"], "another", "one of normalized, paper, released"),
+    (["model", "fields", "_begun_with", "variant"], {"parameter": "variant"}, "not a value"),
     (["model", "fields", "_state", "fields", "x", "fields", "unit"], -0.5, "number from 0"),
     (["model", "fields", "_state", "fields", "x", "fields", "unit"], {"float": "nan"}, "number from 0"),
-    (["model", "fields", "_state", "fields", "x", "fields", "n_rows"], -3, "whole number from 0"),
+    (["model", "fields", "_state", "fields", "x", "fields", "n_rows"], -3, "integer from 0"),
     (["model", "fields", "_state", "fields", "x", "fields", "more"], 0, "not known"),
     (["model", "fields", "_state", "fields", "x", "fields"], [], "no fields"),
-    (["model", "fields", "_state", "fields", "recursion", "class"], "OLPLSState", "not known|lacks"),
+    (
+        ["model", "fields", "_state", "fields", "recursion", "class"],
+        "OLPLSState",
+        "not of the class NormalizedRecursion or PaperRecursion",
+    ),
     (
         ["model", "fields", "_state", "fields", "recursion", "fields", "cross", "shape"],
         [7, 1],
@@ -227,12 +231,20 @@ EDITS = [
 
 # The same for a classifier in mid-stream.
 CLASSIFIER_EDITS = [
-    (["parameters", "class_weight"], {"dict": [[{"list": []}, 1]]}, "keys that are lists"),
+    (["parameters", "class_weight"], {"dict": [[{"list": []}, 1]]}, "not a value"),
     (["parameters", "class_weight"], {"dict": [["no"]]}, "is not a dict"),
     (["parameters", "class_weight"], {"dict": 1}, "is not a dict"),
-    (["fields", "_labels", "fields", "classes"], {"array": "<U1", "values": ["a", "b", "c"]}, "has a size of"),
-    (["fields", "_labels", "fields", "classes"], {"array": "<U1", "values": ["b", "a"]}, "ascending order"),
-    (["fields", "_labels", "fields", "kind"], "values", "one of"),
+    (
+        ["fields", "_fitted", "fields", "head", "fields", "labels", "fields", "classes"],
+        {"array": "<U1", "values": ["a", "b", "c"]},
+        "has a size of",
+    ),
+    (
+        ["fields", "_fitted", "fields", "head", "fields", "labels", "fields", "classes"],
+        {"array": "<U1", "values": ["b", "a"]},
+        "ascending order",
+    ),
+    (["fields", "_fitted", "fields", "head", "fields", "labels", "fields", "kind"], "values", "one of"),
     (["class"], "IncrementalPLS", "not known|lacks"),
 ]
 
@@ -266,7 +278,7 @@ def test_edited(place, value, match, path, parts):
 
 
 _MOMENTS = ["_moments", "fields"]
-_SUM = ["_sums", 0, "fields"]
+_SUM = ["_sums", "error", "fields"]
 _BATCH = ["history_", 0, "fields"]
 # The same for what watches models: which one, where in its fields, and what to put there.
 WATCHER_EDITS = [
@@ -280,35 +292,35 @@ WATCHER_EDITS = [
     ("monitor", ["_normal", "fields", "n_rows"], {"float": "nan"}, "number from 0"),
     ("monitor", ["_normal", "fields", "residuals", "fields", "third"], "much", "is not a number"),
     ("monitor", ["_normal", "fields", "more"], 1, "not known"),
-    ("monitor", ["_solution", "fields", "factors", "fields", "n_components"], 3, "all components are monitored"),
-    ("monitor", ["_solution", "fields", "factors", "fields", "n_components"], 1, "all components are monitored"),
+    ("monitor", ["_solution", "fields", "factors", "fields", "n_components"], 3, "model._normal has a size of 2"),
+    ("monitor", ["_solution", "fields", "factors", "fields", "n_components"], 1, "model._normal has a size of 2"),
     ("monitor of reference rows", ["_reference", "class"], "Sketch", "not of the class"),
-    ("monitor of reference rows", ["_reference", "fields", "n_rows"], -3, "whole number from 0"),
+    ("monitor of reference rows", ["_reference", "fields", "n_rows"], -3, "integer from 0"),
     (
         "monitor of reference rows",
         ["_solution", "fields", "factors", "fields", "n_components"],
         1,
-        "reference rows are of all components",
+        "model._reference has a size of 4",
     ),
     ("tracker", ["model", "class"], "DriftTracker", "not of the class"),
-    ("tracker", ["window"], 3, "whole number from 10"),
+    ("tracker", ["window"], 3, "integer from 10"),
     ("tracker", ["threshold"], {"float": "nan"}, "number from 0"),
-    ("tracker", ["max_history"], -1, "whole number from 0"),
-    ("tracker", ["_sums"], [], "not a list of the right length"),
+    ("tracker", ["max_history"], -1, "integer from 0"),
+    ("tracker", ["_sums"], {}, "lacks 'error'"),
     ("tracker with a reference", [*_MOMENTS, "forgetting"], 2.0, "number from 0"),
     ("tracker with a reference", ["_moments"], None, "no part of the model|rows before"),
     ("tracker with a reference", ["_reference"], None, "no part of the model|with a reference"),
-    ("tracker with a reference", ["_reference_sums"], [], "no part of the model|with a reference"),
-    ("tracker with a reference", ["_reference", "fields", "n_batches"], -1, "whole number from 0"),
-    ("tracker with a reference", [*_SUM, "size"], 9, "whole number from 10"),
+    ("tracker with a reference", ["_reference_sums"], {}, "no part of the model|with a reference"),
+    ("tracker with a reference", ["_reference", "fields", "n_batches"], -1, "integer from 0"),
+    ("tracker with a reference", [*_SUM, "size"], 9, "integer from 10"),
     ("tracker with a reference", [*_SUM, "total"], {"float": "inf"}, "number from 0"),
     ("tracker with a reference", [*_SUM, "raised"], 1, "not true or false"),
     ("tracker with a reference", [*_SUM, "more"], 1, "not known"),
     ("tracker with a reference", [*_BATCH, "alarms"], ["fire"], "one of error, outside, shift"),
-    ("tracker with a reference", [*_BATCH, "reasons"], [1], "not a text"),
-    ("tracker with a reference", [*_BATCH, "shifted_feature"], 3, "not a text"),
+    ("tracker with a reference", [*_BATCH, "reasons"], [1], "not a string"),
+    ("tracker with a reference", [*_BATCH, "shifted_feature"], 3, "not a string"),
     ("tracker with a reference", [*_BATCH, "error"], "large", "is not a number"),
-    ("tracker with a reference", ["alarms_"], [{"number": 1}], "lacks 'batch'"),
+    ("tracker with a reference", ["alarms_"], [[1]], "not a list of the right length"),
 ]
 
 
@@ -330,7 +342,7 @@ def test_arrays_of_monitors_and_trackers(path):
         ("monitor", "model._normal.whitening", np.inf),
         ("tracker with a reference", "model._moments.x_squares", -1.0),
         ("tracker with a reference", "model._reference.moments.y_squares", -1.0),
-        ("tracker with a reference", "model._sums.0.usual", np.nan),
+        ("tracker with a reference", "model._sums.error.usual", np.nan),
         ("tracker with a reference", "model._earlier", np.inf),
     ):
         save(made[name], path)
@@ -338,7 +350,7 @@ def test_arrays_of_monitors_and_trackers(path):
         tensors[tensor][2] = struct.pack("<d", value) + tensors[tensor][2][8:]
         refused(path, put_together(document, tensors), f"{tensor} has numbers that it cannot have")
     tensors["model._earlier"][2] = bytes(len(tensors["model._earlier"][2]))
-    tensors["model._sums.0.usual"][2] = bytes(len(tensors["model._sums.0.usual"][2]))
+    tensors["model._sums.error.usual"][2] = bytes(len(tensors["model._sums.error.usual"][2]))
     refused(path, put_together(document, tensors), "breaks a rule: values have weights")
 
 
@@ -346,7 +358,7 @@ def test_a_tracker_of_other_features_than_its_model(path):
     X, y = data(m=7)
     tracker = copy(watchers(m=7)["tracker of a few rows"])
     tracker.model = IncrementalPLS().partial_fit(X[:, :6], y)
-    with pytest.raises(ValueError, match="the features and responses of the rows before, which a model file cannot"):
+    with pytest.raises(ValueError, match=r"model._moments has a size of 7 where .* have 6, which a model file cannot"):
         save(tracker, path)
 
 
@@ -437,7 +449,7 @@ def test_sketch_of_no_memory(path, parts, monkeypatch):
     document, tensors = parts(IncrementalPLS(solver="sketch"))
     stream = document["model"]["fields"]["_fitted"]["fields"]["stream"]["fields"]
     stream["block_rows"] = stream["state"]["fields"]["size"] = 2**40
-    refused(path, put_together(document, tensors), "whole number from 1")
+    refused(path, put_together(document, tensors), "integer from 1")
     # As for a large one on a small machine.
     monkeypatch.setattr(Buffered, "__setstate__", too_large)
     refused(path, put_together(*parts(IncrementalPLS(solver="sketch"))), "takes more memory than there is")
