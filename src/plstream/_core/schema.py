@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf, isnan
 from numbers import Integral
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -280,3 +281,9 @@ def stored(fields: Mapping[str, Kind], rules: Mapping[str, Rule] | None = None) 
 def schema_of(cls: type) -> Schema | None:
     """Return the declaration of a class, or None: not that of a base class."""
     return _SCHEMAS.get(cls)
+
+
+def declared(*packages: ModuleType, having: str = "__init__") -> tuple[type, ...]:
+    """Return the public classes of packages that are declared, and have an attribute."""
+    public = (getattr(package, name) for package in packages for name in package.__all__)
+    return tuple(cls for cls in public if isinstance(cls, type) and schema_of(cls) and hasattr(cls, having))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from types import ModuleType
 from typing import Any
 
 import plstream
 
 from .. import estimators, monitoring, online, selection
-from .._core.schema import Object, schema_of
+from .._core.schema import Object, declared
 from .._core.types import Array
 from .._core.urls import local_path
 from .container import Container, ModelFileError, NotAModelError, hash_of, type_and_shape, write_container
@@ -19,14 +18,8 @@ from .files import PREFIX
 FORMAT = 1
 
 
-def _declared(*packages: ModuleType) -> Object:
-    """Return the public classes of packages that declare what they are made of."""
-    public = (getattr(package, name) for package in packages for name in package.__all__)
-    return Object(*(cls for cls in public if isinstance(cls, type) and schema_of(cls)))
-
-
-MODEL = _declared(estimators, online, selection)
-SAVED = _declared(estimators, online, selection, monitoring)
+MODEL = Object(*declared(estimators, online, selection))
+SAVED = Object(*declared(estimators, online, selection, monitoring))
 
 
 def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:

@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from .._core.schema import Boolean, Choice, Number, Numbers, Object, OrNone, stored
+from .. import estimators
+from .._core.schema import Boolean, Choice, Number, Numbers, Object, OrNone, declared, stored
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, Rows
-from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
 from ..estimators._solution import Solution, SolvedAttributes
 from ..rows import by_blocks, is_collection
 from ..states import Gram, Sketch
 from .limits import Q_LIMITS, Traces, divisor_of, residual_traces, residuals_of, t2_limit
 from .pipelines import feature_names, instead_of
 
-MONITORED = IncrementalPLS, IncrementalPLSCV, IncrementalPLSClassifier, IncrementalPLSClassifierCV
+MONITORED = declared(estimators, having="vip_")
 
 
 class Checked(NamedTuple):

@@ -18,13 +18,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.schema import Object, OrMissing, OrNone, stored
+from .. import estimators, online
+from .._core.schema import Object, OrMissing, OrNone, declared, stored
 from .._core.types import Array, Float64Array
 from ..data import Source
 from ..distributed import OnWorkers
-from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
+from ..estimators import IncrementalPLS
 from ..estimators._solution import Solved
-from ..online import CIPLS, OLPLS
 from ..rows.collections import apply_lazily, is_collection
 from ..solvers import column_lengths, importance
 from ._base import A_NUMBER_OR_SHARE, TIE, NumpySelector, number_to_keep, ranking_of
@@ -133,7 +133,7 @@ def _learns_in_parts(selector: VIPSelector) -> bool:
     return True
 
 
-_WITH_VIP = IncrementalPLS, IncrementalPLSCV, IncrementalPLSClassifier, IncrementalPLSClassifierCV, CIPLS, OLPLS
+_WITH_VIP = declared(estimators, online, having="vip_")
 stored({"estimator": Object(*_WITH_VIP)})(FrozenEstimator)
 
 
