@@ -143,7 +143,7 @@ def test_partial_fit_of_labels(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "model", [IncrementalPLSClassifier(3), IncrementalPLSCV(4)], ids=lambda model: type(model).__name__
+    "model", [IncrementalPLSClassifier(3), IncrementalPLSClassifierCV(4)], ids=lambda model: type(model).__name__
 )
 def test_results_of_labels_are_lazy(model):
     model.fit(X, Y)
@@ -162,7 +162,7 @@ def test_results_of_labels_are_lazy(model):
 
 @pytest.mark.parametrize(
     ("model", "y"),
-    [(IncrementalPLSClassifier(2), Y), (IncrementalPLSCV(3), VALUES), (IncrementalPLSCV(3), Y)],
+    [(IncrementalPLSClassifier(2), Y), (IncrementalPLSCV(3), VALUES), (IncrementalPLSClassifierCV(3), Y)],
     ids=["classifier", "values", "labels"],
 )
 def test_selectors(model, y):
@@ -186,7 +186,7 @@ def test_rows_are_not_read_for_labels_or_numbers(unknown):
     if unknown:
         y = y[da.ones(N, chunks=41, dtype=bool)]
         counted = counted[da.ones(N, chunks=41, dtype=bool)]
-    IncrementalPLSCV(3).fit(counted, y)
+    IncrementalPLSClassifierCV(3).fit(counted, y)
     assert sum(made) == N
     made.clear()
     IncrementalPLSClassifier(3, solver="gram").fit(counted, y)
@@ -230,7 +230,7 @@ def test_folds_do_not_depend_on_chunks(sizes, block_length, method, unknown, wei
 
 @pytest.mark.parametrize("y", [VALUES, np.column_stack([VALUES, X[:, 0]]), Y], ids=["value", "values", "labels"])
 def test_cross_validation(y, tmp_path):
-    model = IncrementalPLSCV(4, cv=4)
+    model = (IncrementalPLSClassifierCV if y is Y else IncrementalPLSCV)(4, cv=4)
     expected = clone(model).fit(X, y, WEIGHT)
     weighted = clone(model).fit(array(X), array(y, 30), array(WEIGHT))
     assert_same_table(weighted.cv_results_, expected.cv_results_)
@@ -294,17 +294,18 @@ def test_groups_that_are_missing():
 
 @pytest.mark.parametrize("y", [VALUES, Y], ids=["values", "labels"])
 def test_cross_validation_goes_on(y):
-    expected = IncrementalPLSCV(4).partial_fit(X, y)
+    method = IncrementalPLSClassifierCV if y is Y else IncrementalPLSCV
+    expected = method(4).partial_fit(X, y)
     cuts = [(0, 70), (70, 150), (150, N)]
     known = {"classes": NAMES} if y is Y else {}
     for lazily in ((0, 1, 0), (1, 0, 1), (1, 1, 1)):
-        model = IncrementalPLSCV(4)
+        model = method(4)
         for (start, stop), is_lazy in zip(cuts, lazily, strict=True):
             rows, target = X[start:stop], y[start:stop]
             model.partial_fit(*((array(rows, 13), array(target, 13)) if is_lazy else (rows, target)), **known)
         assert_same_table(model.cv_results_, expected.cv_results_)
     model.set_params(rule="one-se").partial_fit(array(X), array(y))
-    once = IncrementalPLSCV(4, rule="one-se").partial_fit(X, y).partial_fit(X, y)
+    once = method(4, rule="one-se").partial_fit(X, y).partial_fit(X, y)
     assert_same_table(model.cv_results_, once.cv_results_)
     assert model.n_components_ == once.n_components_
 
@@ -330,4 +331,4 @@ def test_what_does_not_fit():
     with pytest.raises(TypeError, match="pass arrays"):
         model.predict_held_out(array(X))
     with pytest.raises(ValueError, match="only one class"):
-        IncrementalPLSCV(3).fit(array(X[:20]), array(np.full(20, "rye")))
+        IncrementalPLSClassifierCV(3).fit(array(X[:20]), array(np.full(20, "rye")))

@@ -9,7 +9,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
+from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV
 from plstream._core.progress import listening
 from plstream.distributed import map_reduce
 from tests.oracles import regression_data, relative_error
@@ -48,8 +48,8 @@ def test_results(solver, forgetting):
 
 def test_cross_validation_of_labels():
     labels = np.where(Y[:, 0] > 0, "above", "below")
-    expected = IncrementalPLSCV(4).fit(X, labels)
-    model = IncrementalPLSCV(4).fit(rows_of(X), da.from_array(labels, chunks=70))
+    expected = IncrementalPLSClassifierCV(4).fit(X, labels)
+    model = IncrementalPLSClassifierCV(4).fit(rows_of(X), da.from_array(labels, chunks=70))
     np.testing.assert_allclose(model.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], rtol=1e-9)
     np.testing.assert_array_equal(model.predict(rows_of(X)).compute(), expected.predict(X))
     exact = IncrementalPLSClassifier(3, class_weight="balanced").fit(rows_of(X), labels)

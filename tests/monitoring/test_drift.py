@@ -10,7 +10,7 @@ from sklearn.cross_decomposition import PLSRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV
+from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV
 from plstream.monitoring import DriftTracker, Monitor
 
 from ..real_data import real_data
@@ -233,7 +233,9 @@ def test_weights_count():
     np.testing.assert_allclose(weighted.history_[-1][2:5], repeated.history_[-1][2:5], rtol=2e-3)
 
 
-@pytest.mark.parametrize("model", [IncrementalPLSClassifier(3), IncrementalPLSCV(3)], ids=["classifier", "cv"])
+@pytest.mark.parametrize(
+    "model", [IncrementalPLSClassifier(3), IncrementalPLSClassifierCV(3)], ids=["classifier", "cv"]
+)
 def test_labels(model):
     def labelled(n, seed, change=lambda X, y: (X, y), at=0):
         return ((X, np.where(y > 0, "high", "low")) for X, y in batches(n, seed, change, at=at))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from sys import getsizeof
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,11 +15,11 @@ from .._core.projection import centred_product
 from .._core.schema import FEATURES, stored
 from .._core.types import FloatArray, Rows
 from ..rows import by_blocks
-from ._solution import Solution, SolvedAttributes
+from ._solution import Solution, Solved
 
 
 @stored(FEATURES)
-class PLSBase(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A PLS model, fitted or not: what it has learnt is its attribute ``_fitted``."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -33,6 +34,25 @@ class PLSBase(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     }
 
     _fitted: Any
+
+    x_weights_ = Solved("Weights of X.")
+    x_loadings_ = Solved("Loadings of X.")
+    x_rotations_ = Solved("Rotations of X.")
+    y_weights_ = Solved("Weights of y.")
+    y_loadings_ = Solved("Loadings of y.")
+    y_rotations_ = Solved("Rotations of y.")
+    coef_ = Solved("Coefficients of the centred X.")
+    intercept_ = Solved("Means of y.")
+    x_mean_ = Solved("Means of X.")
+    x_scale_ = Solved("Divisors of X.")
+    y_mean_ = Solved("Means of y.")
+    y_scale_ = Solved("Divisors of y.")
+    n_components_ = Solved("Components that the data has.")
+    vip_ = Solved("Variable importance in projection.")
+    x_explained_variance_ratio_ = Solved("Share of the variance of X that each component explains.")
+    y_explained_variance_ratio_ = Solved("Share of the variance of y that each component explains.")
+    retained_variance_ = Solved("Share of the variance of X that the state still holds.")
+    subspace_error_ = Solved("Estimated sine of the angle to the exact solution, for each number of components.")
 
     def transform(self, X: Any, y: Any = None, *, n_components: int | None = None) -> FloatArray:
         """Return the scores of X.
@@ -95,6 +115,11 @@ class PLSBase(SolvedAttributes, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _n_features_out(self) -> int:
         # Not n_components, which may have been set anew since the fit.
         return int(self._solution().x_weights.shape[1])
+
+    def __sizeof__(self) -> int:
+        # Dask asks, to know what it has where.
+        fitted = vars(self).get("_fitted")
+        return object.__sizeof__(self) + (0 if fitted is None else getsizeof(fitted.stream))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_fitted" in vars(self)

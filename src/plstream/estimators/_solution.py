@@ -47,10 +47,60 @@ class NotKept:
         raise AttributeError(f"{self.name} is not kept, as it would grow with the rows: call {self.instead}.")
 
 
-class FromFactors:
-    """What a solution has of its factors."""
+@stored(
+    {
+        "factors": Object(Factors, m="m", q="q", s="s", a="a?"),
+        "x_mean": Numbers("m"),
+        "y_mean": Numbers("q"),
+        "x_scale": Numbers("m", least=0),
+        "y_scale": Numbers("q", least=0),
+        "x_total": Number(0, finite=False),
+        "y_total": Number(0, finite=False),
+        "retained_variance": Number(nan=True),
+        "subspace_error": Numbers("s", nan=True),
+        "weight": Number(0),
+    }
+)
+@dataclass(frozen=True)
+class Solution:
+    """All there is to know about a fitted model. Scores, weights, loadings and rotations are those of scaled data."""
 
     factors: Factors
+    x_mean: Float64Array
+    y_mean: Float64Array
+    x_scale: Float64Array
+    y_scale: Float64Array
+    x_total: float
+    y_total: float
+    retained_variance: float
+    subspace_error: Float64Array
+    weight: float
+    """Of all rows together."""
+
+    @classmethod
+    def of(
+        cls, moments: Moments, gram: LossyGramAction, n_components: int, *, scale: bool, quiet: bool = False
+    ) -> Solution:
+        """Solve for the data that the moments and the Gram action describe; if quiet, warn of nothing."""
+        if gram.forgetting == 1.0:
+            # Else small means that all other rows are forgotten.
+            require_resolution(moments)
+        scaling = Scaling.of(moments, scale=scale)
+        x_total = float(np.sum(moments.x_squares / scaling.x_scale**2))
+        y_total = float(np.sum(moments.y_squares / scaling.y_scale**2))
+        factors = solve_scaled(moments, gram, scaling, n_components, quiet=quiet)
+        return cls(
+            factors=factors,
+            x_mean=moments.x_mean,
+            y_mean=moments.y_mean,
+            x_scale=scaling.x_scale,
+            y_scale=scaling.y_scale,
+            x_total=x_total,
+            y_total=y_total,
+            retained_variance=1.0 - float(np.sum(gram.lost / scaling.x_scale**2)) / (x_total or 1.0),
+            subspace_error=_subspace_error(gram, n_components, factors.n_components),
+            weight=moments.weight,
+        )
 
     @property
     def n_components(self) -> int:
@@ -86,62 +136,6 @@ class FromFactors:
     def vip(self) -> Float64Array:
         """Variable importance in projection."""
         return importance(self.x_weights, self.y_lengths)
-
-
-@stored(
-    {
-        "factors": Object(Factors, m="m", q="q", s="s", a="a?"),
-        "x_mean": Numbers("m"),
-        "y_mean": Numbers("q"),
-        "x_scale": Numbers("m", least=0),
-        "y_scale": Numbers("q", least=0),
-        "x_total": Number(0, finite=False),
-        "y_total": Number(0, finite=False),
-        "retained_variance": Number(nan=True),
-        "subspace_error": Numbers("s", nan=True),
-        "weight": Number(0),
-    }
-)
-@dataclass(frozen=True)
-class Solution(FromFactors):
-    """All there is to know about a fitted model. Scores, weights, loadings and rotations are those of scaled data."""
-
-    factors: Factors
-    x_mean: Float64Array
-    y_mean: Float64Array
-    x_scale: Float64Array
-    y_scale: Float64Array
-    x_total: float
-    y_total: float
-    retained_variance: float
-    subspace_error: Float64Array
-    weight: float = np.nan
-    """Of all rows together; not a number in models that were written before it was kept."""
-
-    @classmethod
-    def of(
-        cls, moments: Moments, gram: LossyGramAction, n_components: int, *, scale: bool, quiet: bool = False
-    ) -> Solution:
-        """Solve for the data that the moments and the Gram action describe; if quiet, warn of nothing."""
-        if gram.forgetting == 1.0:
-            # Else small means that all other rows are forgotten.
-            require_resolution(moments)
-        scaling = Scaling.of(moments, scale=scale)
-        x_total = float(np.sum(moments.x_squares / scaling.x_scale**2))
-        y_total = float(np.sum(moments.y_squares / scaling.y_scale**2))
-        factors = solve_scaled(moments, gram, scaling, n_components, quiet=quiet)
-        return cls(
-            factors=factors,
-            x_mean=moments.x_mean,
-            y_mean=moments.y_mean,
-            x_scale=scaling.x_scale,
-            y_scale=scaling.y_scale,
-            x_total=x_total,
-            y_total=y_total,
-            retained_variance=1.0 - float(np.sum(gram.lost / scaling.x_scale**2)) / (x_total or 1.0),
-            subspace_error=_subspace_error(gram, n_components, factors.n_components),
-            weight=moments.weight,
-        )
 
     @property
     def y_weights(self) -> Float64Array:
@@ -193,26 +187,3 @@ def _subspace_error(gram: LossyGramAction, n_components: int, n_found: int) -> F
     known = gram.subspace_error[:n_components]
     errors[: len(known)] = known
     return errors
-
-
-class SolvedAttributes:
-    """The fitted attributes of a PLS model, for an estimator whose method ``_solution()`` returns its Solution."""
-
-    x_weights_ = Solved("Weights of X.")
-    x_loadings_ = Solved("Loadings of X.")
-    x_rotations_ = Solved("Rotations of X.")
-    y_weights_ = Solved("Weights of y.")
-    y_loadings_ = Solved("Loadings of y.")
-    y_rotations_ = Solved("Rotations of y.")
-    coef_ = Solved("Coefficients of the centred X.")
-    intercept_ = Solved("Means of y.")
-    x_mean_ = Solved("Means of X.")
-    x_scale_ = Solved("Divisors of X.")
-    y_mean_ = Solved("Means of y.")
-    y_scale_ = Solved("Divisors of y.")
-    n_components_ = Solved("Components that the data has.")
-    vip_ = Solved("Variable importance in projection.")
-    x_explained_variance_ratio_ = Solved("Share of the variance of X that each component explains.")
-    y_explained_variance_ratio_ = Solved("Share of the variance of y that each component explains.")
-    retained_variance_ = Solved("Share of the variance of X that the state still holds.")
-    subspace_error_ = Solved("Estimated sine of the angle to the exact solution, for each number of components.")

@@ -31,7 +31,8 @@ from .._core.schema import (
 from .._core.types import Array, Float64Array
 from .._core.validation import as_numpy, unchanged_on_failure, validate_rows, validate_weight
 from ..data import Source
-from ..estimators._solution import Solution, SolvedAttributes
+from ..estimators._base import PLSBase
+from ..estimators._solution import Solution
 from ..states import Moments
 from .cusum import WARM_UP, Cusum
 from .limits import divisor_of, residuals_of
@@ -224,7 +225,7 @@ class DriftTracker:
     """
 
     def __init__(self, model: Any, *, window: int = 30, threshold: float = 10.0, max_history: int = 1000) -> None:
-        if not issubclass(type(model), SolvedAttributes):
+        if not isinstance(model, PLSBase):
             raise TypeError(f"A tracker is of an IncrementalPLS, not of {type(model).__name__}{instead_of(model)}.")
         if window < WARM_UP:
             raise ValueError(f"window={window} is too few batches to compare with: use {WARM_UP} or more.")

@@ -12,7 +12,8 @@ from .. import estimators
 from .._core.schema import Boolean, Choice, Number, Numbers, Object, OrNone, declared, stored
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, Rows
-from ..estimators._solution import Solution, SolvedAttributes
+from ..estimators._base import PLSBase
+from ..estimators._solution import Solution
 from ..rows import by_blocks, is_collection
 from ..states import Gram, Sketch
 from .limits import Q_LIMITS, Traces, divisor_of, residual_traces, residuals_of, t2_limit
@@ -151,7 +152,7 @@ class Monitor:
 
     def __init__(self, model: Any, *, level: float = 0.99, q_limit: str = "pearson", held_out: bool = True) -> None:
         self.model: Any = model
-        if not issubclass(type(model), SolvedAttributes):
+        if not isinstance(model, PLSBase):
             raise TypeError(
                 f"A monitor is of a fitted IncrementalPLS, not of {type(model).__name__}{instead_of(model)}."
             )

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples
 
 from .._core.labels import as_labels
+from .._core.progress import listening
 from .._core.tiles import SMALL_BYTES
 from .._core.types import Array, Rows
 from .._core.validation import NoWeightError, located_errors, validate_rows
@@ -266,7 +267,8 @@ class _Absorbing(_Fold):
         stream = self.empty if total is None else total
         first_row = 0 if self.first_rows is None else int(self.first_rows[number])
         weight = columns.pop("sample_weight", None)
-        with self.reader.rows(self.features, X, y, weight) as rows, located_errors(rows):
+        # Progress is reported by the process that waits for the workers.
+        with listening(None), self.reader.rows(self.features, X, y, weight) as rows, located_errors(rows):
             return self.absorb(stream, rows, first_row, columns)
 
 
