@@ -400,6 +400,23 @@ def test_integers_stay_integers():
 
 
 @pytest.mark.parametrize("solver", ["gram", "sketch"])
+def test_forgetting_is_explicit_weights(solver):
+    X, y = spectra(120, 12)
+    explicit = IncrementalPLSClassifier(3, solver=solver).fit(X, y, sample_weight=0.98 ** np.arange(119, -1, -1))
+    model = IncrementalPLSClassifier(3, solver=solver, forgetting=0.98).fit(X, y)
+    stream = IncrementalPLSClassifier(3, forgetting=0.98)
+    for start in range(0, 120, 17):
+        stream.partial_fit(X[start : start + 17], y[start : start + 17], classes=range(4))
+    parts = [
+        IncrementalPLSClassifier(3, solver="gram", forgetting=0.98).partial_fit(X[i], y[i], classes=range(4))
+        for i in (slice(70), slice(70, 120))
+    ]
+    for other in (model, stream, parts[0].merge(parts[1], later=True)):
+        np.testing.assert_allclose(other.class_count_, explicit.class_count_, rtol=1e-9)
+        np.testing.assert_allclose(other.predict_proba(X), explicit.predict_proba(X), rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["gram", "sketch"])
 def test_merge_of_models_with_other_classes(solver):
     X, y = spectra(300, n_classes=5)
     parts = [np.flatnonzero(np.isin(y, classes)) for classes in ([0, 3], [1, 2, 4])]

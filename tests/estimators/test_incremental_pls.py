@@ -226,6 +226,29 @@ def test_forgetting_is_explicit_weights(solver, forgetting):
     assert relative_error(stream.coef_, explicit.coef_) < 1e-9
 
 
+@pytest.mark.parametrize("solver", ["gram", "sketch"])
+def test_merge_of_later_rows_is_one_stream(solver):
+    X, y = regression_data(80, 6)
+    whole = IncrementalPLS(2, solver=solver, forgetting=0.97).partial_fit(X, y)
+    parts = [
+        IncrementalPLS(2, solver=solver, forgetting=0.97).partial_fit(X[i], y[i]) for i in (slice(50), slice(50, 80))
+    ]
+    before = parts[1].coef_
+    merged = parts[0].merge(parts[1], later=True)
+    assert relative_error(merged.coef_, whole.coef_) < 1e-9
+    np.testing.assert_array_equal(parts[1].coef_, before)
+    # Rows to come age those of both parts.
+    later = regression_data(20, 6, seed=1)
+    assert relative_error(merged.partial_fit(*later).coef_, whole.partial_fit(*later).coef_) < 1e-9
+    # By default both parts are equally old.
+    parts = [
+        IncrementalPLS(2, solver=solver, forgetting=0.97).partial_fit(X[i], y[i]) for i in (slice(50), slice(50, 80))
+    ]
+    ages = np.r_[np.arange(49, -1, -1), np.arange(29, -1, -1)]
+    explicit = IncrementalPLS(2, solver="gram").fit(X, y, sample_weight=0.97**ages)
+    assert relative_error(parts[0].merge(parts[1]).coef_, explicit.coef_) < 1e-9
+
+
 def test_forgetting_follows_a_change():
     X, y = regression_data(4000, 5, noise=0.0)
     y[:2000] *= -1
