@@ -248,7 +248,8 @@ class _CrossValidated(PLSBase):
     ) -> Self:
         """Fit the model, forgetting what it was before; here cv may be a splitter."""
         with unchanged_on_failure(self):
-            self.__dict__.pop("_fitted", None)
+            for name in ("_fitted", "_classes_to_come"):
+                self.__dict__.pop(name, None)
             fitted = self._absorbed(opened, data, groups, folds, splits=True)
             if sum(fold.n_rows > 0 for fold in fitted.stream.streams) < 2:
                 raise ValueError(

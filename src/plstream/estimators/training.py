@@ -252,7 +252,8 @@ def fit_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any
     journal: Journal | None = how.pop("journal", None)
     settings = Settings.of(model)
     with unchanged_on_failure(model):
-        vars(model).pop("_fitted", None)
+        for name in ("_fitted", "_classes_to_come"):
+            vars(model).pop(name, None)
         again = not settings.in_one_read
         with opened(model, *data, None, again=again, batch_size=model.batch_size, **how) as (rows, head):
             settings.require_rows(rows.n_rows, rows.n_columns)
