@@ -68,7 +68,7 @@ class LossyGramAction(GramAction, Protocol):
 )
 @dataclass(frozen=True)
 class Factors:
-    """The solution, one column a component; columns past ``n_components`` are zero.
+    """The solution, one column per component; columns past ``n_components`` are zero.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Factors:
     n_components: int
 
     def coefficients(self, n_components: int | None = None) -> Float64Array:
-        """Return R Q' of shape (m, q), from the first components only if so asked."""
+        """Return R Q' of shape (m, q), from the first components only if requested."""
         k = slice(n_components)
         coefficients: Float64Array = self.x_rotations[:, k] @ self.y_loadings[:, k].T
         return coefficients

@@ -185,12 +185,6 @@ def as_target(y: Any, name: str) -> Array:
     return target
 
 
-def is_text(y: Any) -> bool:
-    """Return whether y holds text."""
-    values: Array = np.asarray(as_numpy(y, "y"))
-    return values.dtype.kind in "US" or (values.dtype.kind == "O" and any(isinstance(v, str) for v in values.flat))
-
-
 def as_labels(y: Any, name: str, *, first: bool = False, warn: bool = True) -> Array:
     """Return y as labels in one dimension; in the first call, raise ValueError if they cannot have been meant as such.
 

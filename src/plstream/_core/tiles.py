@@ -41,7 +41,7 @@ def default_rows(n_rows: int | None, bytes_per_row: int) -> int:
 
 
 def dense_tiles(X: Rows, shift: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield (rows, X[rows] - shift) for all rows, dense and with the dtype of the shift, a cacheful at a time.
+    """Yield (rows, X[rows] - shift) for all rows, dense and with the dtype of the shift, in cache-sized tiles.
 
     Each tile is written over the one before it: use it before taking the next.
     """

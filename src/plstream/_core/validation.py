@@ -44,7 +44,7 @@ class Checked(Protocol):
 
 @contextmanager
 def located_errors(source: Checked) -> Iterator[None]:
-    """Let an error about a number that is not finite say where it is: blocks do not know which rows they are."""
+    """Add the row and column to errors about numbers that are not finite: blocks do not know which rows they are."""
     try:
         yield
     except DataError:

@@ -47,10 +47,12 @@ def fit_on_cluster(
         raise ValueError(f"{source.name} can be read only here and once, not by the workers of a cluster: use files.")
     with shown(), _workers_of(address):
         rows = OnWorkers(source)
-        if not one_pass:
-            model.fit(rows)
+        targets = {} if classes is None else {"classes": classes}
+        if one_pass:
+            model.partial_fit(rows, **targets)
         else:
-            model.partial_fit(rows, **({} if classes is None else {"classes": classes}))
+            model._validate_params()
+            model._fit(rows, **targets)
 
 
 @contextmanager
@@ -83,7 +85,7 @@ def _workers_of(address: str) -> Iterator[None]:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Let Ctrl-C wait, and for ever in the threads and processes that are started: who starts them ends them."""
+    """Block SIGINT here and in the threads and processes that are started: this process ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

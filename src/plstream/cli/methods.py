@@ -19,7 +19,10 @@ from .options import Method
 
 _METHODS: dict[Method, tuple[Any, set[str]]] = {
     Method.incremental_pls: (IncrementalPLS, {"scale", "forgetting", "sketch_size", "one_pass"}),
-    Method.incremental_pls_classifier: (IncrementalPLSClassifier, {"scale", "sketch_size", "one_pass", "classes"}),
+    Method.incremental_pls_classifier: (
+        IncrementalPLSClassifier,
+        {"scale", "forgetting", "sketch_size", "one_pass", "classes"},
+    ),
     Method.cipls: (CIPLS, {"classes"}),
     Method.ccipca: (CCIPCA, set()),
     Method.ipls: (IPLS, {"classes"}),

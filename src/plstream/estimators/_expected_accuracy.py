@@ -1,4 +1,4 @@
-r"""How often labels of rows are told right that a model was not made from, and of which a state is all that is left.
+r"""Expected accuracy on held-out rows, from their state alone.
 
 The model of the other rows decides by linear discriminant analysis: by numbers for the classes that are linear in the
 scores t, :math:`a_k^T t + b_k`. The state holds, with the rotations R, the means :math:`m_k` of the scores of its own
@@ -10,7 +10,7 @@ rows by class and their covariance S within classes,
 
 A row of class k is mistaken for one of class j where :math:`(a_k - a_j)^T t + b_k - b_j` is negative. It is taken to be
 normal, with the mean that :math:`m_k` gives and the variance :math:`(a_k - a_j)^T S (a_k - a_j)`, so that has a
-probability :math:`p_{kj}`. Of the row is said that it is told right with probability
+probability :math:`p_{kj}`. It is taken to be classified correctly with probability
 
 .. math:: \prod_{j \ne k} (1 - p_{kj}) ,
 
@@ -37,7 +37,7 @@ _LEAST_VARIANCE = 1e-14
 
 
 def expected_accuracies(solution: Solution, training: Gram | Sketch, held_out: Gram | Sketch) -> Float64Array:
-    """Return the share of rows that models of the first 1, 2, ... components are expected to tell right.
+    """Return the share of rows that models of the first 1, 2, ... components are expected to classify correctly.
 
     Parameters
     ----------
@@ -70,15 +70,15 @@ def expected_accuracies(solution: Solution, training: Gram | Sketch, held_out: G
     for i in range(1, c + 1):
         decision = by_lda(solution, i, solution.y_mean)
         matrix = decision.matrix * deviations[:i, None]
-        told_right = _told_right(decision, means[:i].T @ matrix, spread[:i].T @ matrix, classes)
-        accuracies[i - 1] = counts @ told_right / counts.sum()
+        correct = _probability_correct(decision, means[:i].T @ matrix, spread[:i].T @ matrix, classes)
+        accuracies[i - 1] = counts @ correct / counts.sum()
     return accuracies
 
 
-def _told_right(
+def _probability_correct(
     decision: Decision, means: Float64Array, spread: Float64Array, classes: NDArray[np.intp]
 ) -> Float64Array:
-    """Return probabilities that rows of some classes are told right.
+    """Return the probabilities that rows of some classes are classified correctly.
 
     ``means`` are those of the numbers for all classes without the offsets, a row for each of the classes, and the
     columns of ``spread`` have their covariances as products.

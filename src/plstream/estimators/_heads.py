@@ -6,9 +6,10 @@ a head, wherever the rows are: as arrays, in a source, or in a Dask collection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -125,21 +126,6 @@ Head: TypeAlias = RegressionHead | ClassifierHead
 OpenedRows: TypeAlias = AbstractContextManager[tuple[TrainingRows, Any]]
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """Opens blocks of rows where they are, with a head that is known."""
-
-    opened: Callable[..., OpenedRows]
-    head: Head
-    how: Mapping[str, Any]
-
-    @contextmanager
-    def rows(self, features: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Iterator[TrainingRows]:
-        """Give the rows of one block."""
-        with self.opened(features, X, y, sample_weight, self.head, **self.how) as (rows, _):
-            yield rows
-
-
 @contextmanager
 def open_values(
     model: BaseEstimator,
@@ -187,7 +173,7 @@ def open_values(
         with CollectionRows(X, y, sample_weight, **columns) as remote:
             validate_source(model, remote, reset=first)
             head = _same_targets(head, remote.n_targets, is_vector=remote.target_is_vector)
-            remote.reader = _Reader(open_values, head, {"batch_size": batch_size, "instead": instead})
+            remote.open_block = partial(open_values, head=head, batch_size=batch_size, instead=instead)
             yield remote, head
     else:
         checked, target, weight = validate_training_rows(model, X, y, sample_weight, reset=first, instead=instead)
@@ -245,8 +231,8 @@ def open_labels(
             validate_source(model, remote, reset=head is None)
             found, weights = y_as_labels.head_of_collection(remote)
             remote.n_classes = remote.n_targets = found.n_targets
-            how = {"batch_size": batch_size, "class_weight": weights["class_weight"]}
-            remote.reader = _Reader(open_labels, found, how)
+            class_weight = weights["class_weight"]
+            remote.open_block = partial(open_labels, head=found, batch_size=batch_size, class_weight=class_weight)
             yield remote, found
     else:
         rows = validate_rows(model, X, reset=head is None)

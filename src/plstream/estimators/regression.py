@@ -135,7 +135,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         can follow.
     sketch_size : int, default=None
         Rows that "sketch" keeps: more are closer to the exact solution, and take as much more memory and time. Data
-        of no higher rank is solved exactly. By default 128, or 24 a component if that is more.
+        of no higher rank is solved exactly. By default 128, or 24 per component if that is more.
     batch_size : int, default=None
         Rows read at a time. By default as many as take 4 to 32 MiB.
     forgetting : float, default=1.0
@@ -171,7 +171,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     solver_ : str
         The solver in use.
     n_samples_seen_ : int
-        Rows that the model was made from.
+        Number of training samples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

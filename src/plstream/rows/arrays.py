@@ -80,18 +80,12 @@ class ArrayRows(TrainingRows):
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Read the rows from the beginning of a block on."""
         for first in range(start, self.X.shape[0], self.batch_size):
-            block = self._block(slice(first, first + self.batch_size)).present()
-            if block.n_rows:
-                yield block
-
-    def whole(self) -> Block:
-        """Return all rows, those of weight zero among them, as one block."""
-        return self._block(slice(None))
-
-    def _block(self, rows: slice) -> Block:
-        weight = None if self.weight is None else self.weight[rows]
-        block = Block(self.X[rows], self._numbers(rows), weight, self.compiled, self.n_classes)
-        return block.weighted(self.class_weight)
+            rows = slice(first, first + self.batch_size)
+            weight = None if self.weight is None else self.weight[rows]
+            block = Block(self.X[rows], self._numbers(rows), weight, self.compiled, self.n_classes)
+            present = block.weighted(self.class_weight).present()
+            if present.n_rows:
+                yield present
 
     def _numbers(self, rows: slice) -> Float64Array:
         return np.asarray(self.Y[rows], dtype=np.float64)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -39,11 +39,8 @@ class MergedStream(Protocol):
         """Return a stream of the same rows, none of which waits."""
 
 
-class Reader(Protocol):
-    """Makes training rows of X, y and weights, in this process or in that of a worker."""
-
-    def rows(self, features: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> AbstractContextManager[TrainingRows]:
-        """Return the rows, checked for the columns of ``features``, to be read once."""
+# Gives training rows of a block, from the columns to check it for, and X, y and weights; and what y is.
+OpenBlock: TypeAlias = Callable[[BaseEstimator, Any, Any, Any], AbstractContextManager[tuple[TrainingRows, Any]]]
 
 
 class CollectionRows(TrainingRows):
@@ -60,11 +57,11 @@ class CollectionRows(TrainingRows):
 
     Attributes
     ----------
-    reader : Reader
-        Makes numbers of what is in the blocks, on the workers. To be set before the first read.
+    open_block : callable
+        Makes training rows of what is in a block, on the workers. To be set before the first read.
     """
 
-    reader: Reader
+    open_block: OpenBlock
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None, **columns: Any) -> None:
         self.collection: Collection = collection_of(X, y, sample_weight=sample_weight, **columns)
@@ -86,7 +83,7 @@ class CollectionRows(TrainingRows):
         # Small blocks are centred in a copy, and of large ones as much is worked on at a time.
         blocks.require_room(2 * SMALL_BYTES + 8 * vector, vector * (self.n_targets + 6), _SMALLER)
         blocks.hold_if_few(self.n_rows if blocks.n_rows is None else sum(blocks.n_rows))
-        reading = _Reading(self.collection.names, self.features, self.reader, work, forgetting)
+        reading = _Reading(self.collection.names, self.features, self.open_block, work, forgetting)
         counted = blocks.reduce(reading, _MergedParts(forgetting), label)
         if counted is None:
             raise ValueError(_NO_ROWS)
@@ -117,7 +114,7 @@ class CollectionRows(TrainingRows):
         blocks = self.collection.blocks
         blocks.require_room(state_bytes, state_bytes // 3, f"{_SMALLER}, or solver='sketch'")
         first_rows = self._first_rows() if by_number else None
-        absorbing = _Absorbing(self.collection.names, self.features, self.reader, empty, absorb, first_rows)
+        absorbing = _Absorbing(self.collection.names, self.features, self.open_block, empty, absorb, first_rows)
         stream: Stream | None = blocks.reduce(absorbing, _merged_streams, "read 1 of 1")
         if stream is None:
             raise self._no_rows()
@@ -234,14 +231,14 @@ class _Reading(_Fold):
     """Adds up what the work on each block comes to, and counts rows; the weights are as seen from the last of them."""
 
     features: _Features
-    reader: Reader
+    open_block: OpenBlock
     work: Callable[[Block], Any]
     forgetting: float
 
     def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
         merge = _MergedParts(self.forgetting)
         weight = columns.get("sample_weight")
-        with self.reader.rows(self.features, X, y, weight) as rows, located_errors(rows):
+        with self.open_block(self.features, X, y, weight) as (rows, _), located_errors(rows):
             for block in rows.blocks():
                 part = self.work(block.aged(self.forgetting)), block.n_rows
                 total = part if total is None else merge(total, part)
@@ -253,7 +250,7 @@ class _Absorbing(_Fold):
     """Lets a stream take in the rows of blocks."""
 
     features: _Features
-    reader: Reader
+    open_block: OpenBlock
     empty: Any
     absorb: Callable[[Any, TrainingRows, int, dict[str, Any]], Any]
     first_rows: Array | None
@@ -268,7 +265,7 @@ class _Absorbing(_Fold):
         first_row = 0 if self.first_rows is None else int(self.first_rows[number])
         weight = columns.pop("sample_weight", None)
         # Progress is reported by the process that waits for the workers.
-        with listening(None), self.reader.rows(self.features, X, y, weight) as rows, located_errors(rows):
+        with listening(None), self.open_block(self.features, X, y, weight) as (rows, _), located_errors(rows):
             return self.absorb(stream, rows, first_row, columns)
 
 

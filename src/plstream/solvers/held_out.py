@@ -1,4 +1,4 @@
-r"""Errors of a solution on rows that it was not made from, of which a state is all that is left.
+r"""Errors of a solution on held-out rows, from their state alone.
 
 With :math:`a_i` the rotations and :math:`q_i` the loadings of y, both in the units of the training rows, and with the
 means :math:`\bar x, \bar y`, the cross-covariance C and the Gram matrix G of the other rows, the i-th component changes

@@ -1,4 +1,4 @@
-"""PLS of centred data, scaled to unit variance if so asked: the solver's input and output in the right units."""
+"""PLS of centred data, scaled to unit variance if requested: the solver's input and output in the right units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States: what is kept of the rows seen so far. A state absorbs rows, forgets and merges; it knows nothing of PLS."""
+"""States: what is kept of rows. A state absorbs rows, forgets and merges; all but the sketch know nothing of PLS."""
 
 from .buffer import Buffered
 from .folds import Folds

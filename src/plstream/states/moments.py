@@ -177,7 +177,7 @@ class Moments:
         return self
 
     def add_class(self, at: int) -> Self:
-        """Let there be one response more, at a position among the others: that of a class without rows is zero."""
+        """Insert a response for a new class at a position among the others; its sums are zero."""
         for name in ("y_origin", "y_offset", "y_squares"):
             setattr(self, name, np.insert(getattr(self, name), at, 0.0))
         self.cross = np.insert(self.cross.T, at, 0.0, axis=0).T
