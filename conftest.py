@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 _NEEDS = {
-    "dask": "src/plstream/distributed/files.py",
-    "matplotlib": "src/plstream/inspection/plots/*",
+    "dask": "src/plstream/distributed/collections.py",
+    "matplotlib": "src/plstream/plots/*",
     "typer": "src/plstream/cli/*",
 }
 collect_ignore_glob = [files for package, files in _NEEDS.items() if not find_spec(package)]

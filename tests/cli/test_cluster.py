@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from plstream import load
-from plstream.cli import cluster
 
 pytest.importorskip("distributed", reason="needs a cluster of Dask")
+pytest.importorskip("typer", reason="the command line needs plstream[cli]")
+
+from plstream.cli import cluster  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
