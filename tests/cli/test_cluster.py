@@ -12,7 +12,7 @@ from plstream import load
 pytest.importorskip("distributed", reason="needs a cluster of Dask")
 pytest.importorskip("typer", reason="the command line needs plstream[cli]")
 
-from plstream.cli import cluster  # noqa: E402
+from plstream.cli import cluster
 
 
 @pytest.fixture(autouse=True)
