@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import shutil, sys
 from pathlib import Path
@@ -26,3 +28,39 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
     command = [sys.executable, "-c", CODE, str(folder)]
     result = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)  # noqa: S603
     assert result.stdout.strip() == "(3, 1)", result.stderr
+
+
+MODULE = """
+from plstream._core.compiled import compiled
+
+@compiled
+def double(x):
+    return 2 * x
+
+print(double(21.0))
+"""
+
+
+@pytest.mark.parametrize(("suffix", "left"), [(".nbi", 0), (".nbi", 40), (".nbc", 0), (".nbc", 40)])
+def test_a_damaged_cache_is_replaced(tmp_path, suffix, left):
+    (tmp_path / "module.py").write_text(MODULE)
+
+    def run():
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        command = [sys.executable, "module.py"]
+        result = subprocess.run(  # noqa: S603
+            command, check=False, capture_output=True, text=True, env=environment, cwd=tmp_path
+        )
+        assert result.stdout.strip() == "42.0", result.stderr
+        return {path.name: path.stat().st_size for path in tmp_path.rglob(f"*{suffix}")}
+
+    before = run()
+    assert before
+    for name in before:
+        (path,) = tmp_path.rglob(name)
+        path.write_bytes(path.read_bytes()[:left])
+    # The third run finds what the second has written.
+    after = run()
+    assert after.keys() == before.keys()
+    assert min(after.values()) > left
+    assert run() == after

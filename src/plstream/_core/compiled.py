@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import update_wrapper
+from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -97,7 +98,11 @@ class CompiledFunction:
 
 
 class _ForgivingCache:
-    """Numba's cache on disk, where a disk that is full or has gone away is no reason not to compile."""
+    """Numba's cache on disk, where neither a disk that is full or has gone away nor a damaged file prevents compiling.
+
+    After a power cut, files of the cache may be empty or cut off. Then the function is compiled again, and the files
+    are replaced.
+    """
 
     def __init__(self, cache: Any) -> None:
         self._cache = cache
@@ -106,13 +111,21 @@ class _ForgivingCache:
         return getattr(self._cache, name)
 
     def load_overload(self, *arguments: Any) -> Any:
-        with suppress(OSError):
+        # A damaged file may raise anything when it is unpickled.
+        with suppress(Exception):
             return self._cache.load_overload(*arguments)
         return None
 
     def save_overload(self, *arguments: Any) -> None:
-        with suppress(OSError):
+        try:
             self._cache.save_overload(*arguments)
+        except OSError:
+            return
+        except Exception:  # noqa: BLE001
+            # The index, which is read before it is written again.
+            with suppress(Exception):
+                Path(self._cache._cache_file._index_path).unlink(missing_ok=True)
+                self._cache.save_overload(*arguments)
 
 
 def readable(X: Rows) -> Iterator[tuple[slice, FloatArray]]:
