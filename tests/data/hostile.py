@@ -550,6 +550,37 @@ def hdf5_which(folder):
 
 
 @case
+def hdf5_numbers_of_another_file(folder):
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    (folder / "other").write_bytes(X.tobytes())
+    with h5py.File(folder / "d.h5", "w") as file:
+        file.create_dataset("X", X.shape, X.dtype, external=[(str(folder / "other"), 0, X.nbytes)])
+    return folder / "d.h5", {}, r"d.h5:X has its numbers in other files, which are not read"
+
+
+@case
+def hdf5_virtual(folder):
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    with h5py.File(folder / "other.h5", "w") as file:
+        file["X"] = X
+    layout = h5py.VirtualLayout(X.shape, X.dtype)
+    layout[:] = h5py.VirtualSource(folder / "other.h5", "X", X.shape)
+    with h5py.File(folder / "d.h5", "w") as file:
+        file.create_virtual_dataset("X", layout)
+    return folder / "d.h5", {}, r"d.h5:X has its numbers in other files, which are not read"
+
+
+@case
+def hdf5_link_to_another_file(folder):
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    with h5py.File(folder / "other.h5", "w") as file:
+        file["X"] = X
+    with h5py.File(folder / "d.h5", "w") as file:
+        file["link"] = h5py.ExternalLink(str(folder / "other.h5"), "/X")
+    return folder / "d.h5", {"key": "link"}, r"d.h5:link has its numbers in other files, which are not read"
+
+
+@case
 def hdf5_no_such(folder):
     h5py = pytest.importorskip("h5py", reason="needs h5py")
     with h5py.File(folder / "d.h5", "w") as file:

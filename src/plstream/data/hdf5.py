@@ -34,12 +34,14 @@ def open_hdf5(path: Path, where: str, options: OpenOptions) -> Reader:
             asked = "Say which dataset of" if key is None else f"There is no dataset {key!r} in"
             raise DataError(f"{asked} {where}: it has {listed(keys) or 'none'}.")
         dataset, where = file[key], f"{where}:{key}"
+        if dataset.external or dataset.is_virtual or dataset.file.filename != file.filename:
+            # A file from a stranger could name any other file of this machine.
+            raise DataError(f"{where} has its numbers in other files, which are not read: copy them into one file.")
         require_shape(where, dataset.shape or (0,))
         is_text = h5py.check_string_dtype(dataset.dtype) is not None
         if not is_text:
             usable_dtype(dataset.dtype, where)
-        in_one_piece = dataset.chunks is None and not (is_text or dataset.external or dataset.is_virtual)
-        offset = dataset.id.get_offset() if in_one_piece else None
+        offset = dataset.id.get_offset() if dataset.chunks is None and not is_text else None
         if offset is not None:
             return mapped_reader(path, dataset.dtype, dataset.shape, offset, where)
         return ArrayReader(
