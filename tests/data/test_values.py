@@ -5,6 +5,7 @@ import pytest
 
 from plstream import open_source
 from plstream.data import DataError
+from plstream.data.columns import find_columns
 
 
 def rows_and_labels(source):
@@ -120,3 +121,10 @@ def test_whole_chunks_are_read_once(tmp_path):
     np.testing.assert_array_equal(rows_and_labels(open_source(f"{tmp_path / 'd.h5'}:link"))[0], rows)
     with pytest.raises(DataError, match="no rows"):
         open_source(tmp_path / "d.h5", key="nothing")
+
+
+def test_many_columns_are_found_by_name_at_once():
+    """Looking through all names for each of them would take hours."""
+    names = [f"wavelength {i}" for i in range(200_000)]
+    np.testing.assert_array_equal(find_columns(names[::-1], names, len(names), "data"), np.arange(200_000)[::-1])
+    assert find_columns("twice", ["once", "twice", "twice"], 3, "data") == [1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -21,9 +21,9 @@ class NameOrNumber(str):
 
     __slots__ = ()
 
-    def meant(self, names: Sequence[str] | None) -> str | int | slice:
+    def meant(self, names: Container[str]) -> str | int | slice:
         """Return what is meant, in a table whose columns have these names."""
-        match = None if self in (names or ()) else _NUMBER_OR_RANGE.fullmatch(self)
+        match = None if self in names else _NUMBER_OR_RANGE.fullmatch(self)
         if match is None:
             return str(self)
         number, start, stop = (None if part is None else int(part) for part in match.groups())
@@ -45,8 +45,10 @@ def listed(names: Iterable[Any]) -> str:
 
 def find_columns(chosen: Any, names: Sequence[str] | None, n_columns: int, where: str) -> NDArray[np.intp]:
     """Return the numbers of columns chosen by a name, a number, a range, a slice, or a list of such."""
+    # There may be a hundred thousand of either; the first of equal names counts.
+    places = None if names is None else {name: i for i, name in reversed(list(enumerate(names)))}
     found = np.concatenate(
-        [_find(item, names, n_columns, where) for item in _as_list(chosen)] or [np.empty(0, np.intp)]
+        [_find(item, places, n_columns, where) for item in _as_list(chosen)] or [np.empty(0, np.intp)]
     )
     if len(np.unique(found)) < len(found):
         values, counts = np.unique(found, return_counts=True)
@@ -59,13 +61,13 @@ def _as_list(chosen: Any) -> list[Any]:
     return [chosen] if isinstance(chosen, str | Integral | slice | range) else list(chosen)
 
 
-def _find(item: Any, names: Sequence[str] | None, n_columns: int, where: str) -> NDArray[np.intp]:
+def _find(item: Any, places: dict[str, int] | None, n_columns: int, where: str) -> NDArray[np.intp]:
     if isinstance(item, NameOrNumber):
-        item = item.meant(names)
+        item = item.meant(places or ())
     if isinstance(item, slice):
         return np.arange(n_columns, dtype=np.intp)[item]
     if isinstance(item, str):
-        return np.array([_find_name(item, names, where)], dtype=np.intp)
+        return np.array([_find_name(item, places, where)], dtype=np.intp)
     if isinstance(item, bool | np.bool_) or not isinstance(item, Integral | range):
         raise TypeError(f"A column is chosen by a name, a number, a range or a slice, not by {item!r}.")
     numbers = np.array(item if isinstance(item, range) else [item], dtype=np.intp)
@@ -75,9 +77,10 @@ def _find(item: Any, names: Sequence[str] | None, n_columns: int, where: str) ->
     return numbers % max(1, n_columns)
 
 
-def _find_name(name: str, names: Sequence[str] | None, where: str) -> int:
-    if names is None:
+def _find_name(name: str, places: dict[str, int] | None, where: str) -> int:
+    if places is None:
         raise DataError(f"There is no column {name!r} in {where}, whose columns have no names: use a number.")
-    if name not in names:
+    if name not in places:
+        names = sorted(places, key=lambda name: places[name])
         raise DataError(f"There is no column {name!r} in {where}: its columns are {listed(names)}.")
-    return list(names).index(name)
+    return places[name]
