@@ -76,7 +76,7 @@ def _workers_of(address: str) -> Iterator[None]:
             n_workers=None if local[1] is None else int(local[1]),
             threads_per_worker=1,
             processes=True,
-            dashboard_address=":0",
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.ERROR,
         )
     with cluster, _client(distributed, cluster):
