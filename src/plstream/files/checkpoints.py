@@ -152,13 +152,14 @@ class CheckpointFolder:
         fit.
         """
         document_of("checkpoint", _CHECKPOINT, fresh)
-        found = self._latest()
+        found = self.latest()
         if found is None:
             return fresh
         fresh.require_same(found, self.folder)
         return found
 
-    def _latest(self) -> Checkpoint | None:
+    def latest(self) -> Checkpoint | None:
+        """Return the newest checkpoint that can be read, or None if there is none at all."""
         paths = self._paths()
         for path in reversed(paths):
             try:
