@@ -21,9 +21,9 @@ class NameOrNumber(str):
 
     __slots__ = ()
 
-    def meant(self, names: Container[str]) -> str | int | slice:
+    def meant(self, names: Container[str] | None) -> str | int | slice:
         """Return what is meant, in a table whose columns have these names."""
-        match = None if self in names else _NUMBER_OR_RANGE.fullmatch(self)
+        match = None if self in (names or ()) else _NUMBER_OR_RANGE.fullmatch(self)
         if match is None:
             return str(self)
         number, start, stop = (None if part is None else int(part) for part in match.groups())
@@ -63,7 +63,7 @@ def _as_list(chosen: Any) -> list[Any]:
 
 def _find(item: Any, places: dict[str, int] | None, n_columns: int, where: str) -> NDArray[np.intp]:
     if isinstance(item, NameOrNumber):
-        item = item.meant(places or ())
+        item = item.meant(places)
     if isinstance(item, slice):
         return np.arange(n_columns, dtype=np.intp)[item]
     if isinstance(item, str):

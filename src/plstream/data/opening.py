@@ -216,7 +216,7 @@ def _find_targets(reader: Reader, target: Any, data: Any, options: OpenOptions) 
 def _target_reader(reader: Reader, target: Any, data: Any, options: OpenOptions) -> Reader | None:
     """Return the reader of a target that is by itself, and neither a column nor a list of such."""
     if isinstance(target, str):
-        is_number = isinstance(target, NameOrNumber) and not isinstance(target.meant(reader.names or ()), str)
+        is_number = isinstance(target, NameOrNumber) and not isinstance(target.meant(reader.names), str)
         if is_number or target in (reader.names or ()) or target in reader.others:
             return None
         if not _names_file(target):
