@@ -11,7 +11,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
 
-from plstream import IncrementalLDA, open_source
+from plstream import IncrementalLDA, open_source, save
 
 SOLVERS = ["scatter", "covariance-free"]
 
@@ -500,3 +500,10 @@ def test_predictions_use_all_discriminants(n_components):
     model, reference = IncrementalLDA(n_components).fit(X, y), LinearDiscriminantAnalysis(n_components=n_components)
     assert np.mean(model.predict(X) == reference.fit(X, y).predict(X)) > 0.99
     assert model.transform(X).shape == (len(X), n_components)
+
+
+def test_order_of_memory_makes_no_difference(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
+    models = [IncrementalLDA().partial_fit(rows, y) for rows in (X, np.asfortranarray(X))]
+    np.testing.assert_array_equal(models[0].scalings_, models[1].scalings_)
+    save(models[1], tmp_path / "model.plstream")

@@ -118,7 +118,7 @@ class WithinScatter:
             part = X[rows].toarray() if sparse.issparse(X) else X[rows]
             if not self.n_rows:
                 self.origin[:] = part[0]
-            differences = part - self.origin
+            differences = np.subtract(part, self.origin, order="C")
             self.unit = self.unit or unit_of(differences)
             differences *= self.unit
             self._take_in(differences, numbers[rows, 0].astype(np.int64))
