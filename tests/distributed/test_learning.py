@@ -144,3 +144,21 @@ def test_parameters_are_left_as_they_are():
     priors = np.array([0.2, 0.3, 0.5])
     model = IncrementalPLSClassifier(2, solver="gram", priors=priors).fit(cut(ROWS), cut(NUMBERS))
     assert model.priors is priors
+
+
+@pytest.mark.parametrize("method", [IncrementalPLSClassifier, IncrementalPLSClassifierCV])
+def test_the_first_block_may_be_empty(method):
+    names = np.array(["a", "b", "c"], dtype=object)[NUMBERS]
+    blocks = (0, 50, 70)
+    rows, labels = da.from_array(ROWS, chunks=(blocks, 4)), da.from_array(names, chunks=(blocks,))
+    model = method(2).partial_fit(rows, labels, classes=["a", "b", "c"])
+    expected = method(2).partial_fit(ROWS, names, classes=["a", "b", "c"])
+    np.testing.assert_allclose(model.predict_proba(ROWS), expected.predict_proba(ROWS), rtol=1e-9)
+
+
+def test_a_solver_set_anew_in_mid_stream_does_not_matter():
+    whole = IncrementalPLS(2, solver="gram").partial_fit(ROWS, ROWS[:, 0])
+    model = IncrementalPLS(2, solver="gram").partial_fit(ROWS[:60], ROWS[:60, 0]).set_params(solver="sketch")
+    model.partial_fit(cut(ROWS[60:]), cut(ROWS[60:, 0]))
+    assert model.solver_ == "gram"
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-9)

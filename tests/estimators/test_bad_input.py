@@ -431,3 +431,8 @@ def test_classes_given_without_weight_are_known_until_a_fit():
     assert model.fit(X, names).classes_.tolist() == ["a", "b"]
     model = IncrementalPLSClassifierCV(2).partial_fit(X, names, classes=["a", "b", "c"], sample_weight=0.0)
     assert model.partial_fit(X, names, sample_weight=0.0).partial_fit(X, names).classes_.tolist() == ["a", "b", "c"]
+    # A call that fails does not make the model forget them.
+    model = IncrementalPLSClassifier(2).partial_fit(X, names, classes=["a", "b", "c"], sample_weight=0.0)
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(X * np.nan, names)
+    assert model.partial_fit(X, names).classes_.tolist() == ["a", "b", "c"]

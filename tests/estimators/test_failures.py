@@ -46,7 +46,7 @@ def test_interrupts(make, target, method, solved, monkeypatch):
         np.testing.assert_array_equal(model.coef_, before)
     args = {"partial_fit": (X[100:200], target[100:200]), "merge": (other,), "add_class": (7,)}[method]
     with monkeypatch.context() as patch:
-        made_by = {"partial_fit": "with_rows", "merge": "merged", "add_class": "with_class"}[method]
+        made_by = {"partial_fit": "with_rows", "merge": "merged", "add_class": "with_classes"}[method]
         fail_after(patch, made_by, KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
             getattr(model, method)(*args)

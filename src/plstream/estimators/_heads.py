@@ -117,9 +117,8 @@ class ClassifierHead:
 
     def extended(self, head: ClassifierHead, stream: Any) -> Any:
         """Return a stream of these classes as one of a head that has others besides."""
-        for position in np.flatnonzero(~np.isin(head.labels.classes, self.labels.classes)):
-            stream = stream.with_class(int(position))
-        return stream
+        missing = np.flatnonzero(~np.isin(head.labels.classes, self.labels.classes)).tolist()
+        return stream.with_classes(missing) if missing else stream
 
 
 Head: TypeAlias = RegressionHead | ClassifierHead

@@ -49,7 +49,7 @@ class ClassifierMethods(ClassifierMixin):
         fitted = self._require_fitted()
         stream = fitted.require_stream("add_class")
         head, position = fitted.head.with_class(label)
-        self._fitted = fitted.after(stream.with_class(position), head)
+        self._fitted = fitted.after(stream.with_classes([position]), head)
         return self
 
     def predict(self, X: Any, *, n_components: int | None = None) -> Array:

@@ -333,7 +333,8 @@ class _CrossValidated(PLSBase):
     def _absorbed_by_workers(
         self, stream: Folds[Gram | Sketch], rows: CollectionRows, assignment: FoldAssignment, settings: Settings
     ) -> Folds[Gram | Sketch]:
-        empty = Folds(settings.new_stream(rows) for _ in range(assignment.n_folds))
+        same = settings.continuing(stream.streams[0])
+        empty = Folds(same.new_stream(rows) for _ in range(assignment.n_folds))
         learnt = rows.absorbed(
             empty,
             _AssignedBlocks(assignment, stream.n_rows),

@@ -94,6 +94,13 @@ class Settings:
             return stream
         return stream.with_state(state.copy().preserve(n_components=self.n_components, scale=self.scale))
 
+    def continuing(self, stream: Stream) -> Settings:
+        """Return settings for streams that are to be merged with one: the solver may have been set anew since."""
+        state = stream.state
+        if isinstance(state, Sketch):
+            return replace(self, solver="sketch", sketch_size=state.size)
+        return replace(self, solver="gram")
+
     def stream_bytes(self, n_features: int, n_targets: int, n_folds: int = 1, n_merged: int = 0) -> int:
         """Return the bytes that several streams take, with their states when they are solved, and others beside."""
         n_states = 2 * n_folds + n_merged
@@ -282,9 +289,9 @@ def _absorbed(rows: TrainingRows, head: Head, settings: Settings, before: Fitted
     """Return what one read leaves, after rows before if there were any."""
     stream = settings.new_stream(rows) if before is None else settings.continued(before.stream)
     if isinstance(rows, CollectionRows):
-        n_bytes = settings.stream_bytes(rows.n_columns, rows.n_targets)
-        empty = settings.new_stream(rows)
-        learnt = rows.absorbed(empty, _absorb_block, state_bytes=n_bytes, by_number=False)
+        same = settings if before is None else settings.continuing(stream)
+        n_bytes = same.stream_bytes(rows.n_columns, rows.n_targets)
+        learnt = rows.absorbed(same.new_stream(rows), _absorb_block, state_bytes=n_bytes, by_number=False)
         stream = learnt if before is None else stream.merged(learnt, later=True)
     else:
         stream = absorb(stream, rows)
@@ -349,14 +356,15 @@ def merge_models(model: Any, other: Any, kind: Any, *, later: bool) -> Any:
 def remembered_classes(model: Any, how: dict[str, Any]) -> Iterator[None]:
     """Do nothing if no row has a weight, but remember the classes that were given: later calls need not repeat them."""
     is_new = "_fitted" not in vars(model)
-    to_come = vars(model).pop("_classes_to_come", None)
     if is_new and how.get("classes", 0) is None:
-        how["classes"] = to_come
+        how["classes"] = vars(model).get("_classes_to_come")
     try:
         yield
     except NoWeightError:
         if is_new and how.get("classes") is not None:
             model._classes_to_come = how["classes"]
+    else:
+        vars(model).pop("_classes_to_come", None)
 
 
 def warn_of_small_sketch(state: Gram | Sketch, solution: Solution) -> None:

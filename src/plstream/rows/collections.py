@@ -129,8 +129,14 @@ class CollectionRows(TrainingRows):
         return counts  # type: ignore[no-any-return]
 
     def first_y(self) -> Array:
-        """Return the y of the first row."""
-        return self.collection.targets.first(_first_y)  # type: ignore[no-any-return]
+        """Return the y of the first row, which is in the first block as a rule."""
+        targets = self.collection.targets
+        first: Array | None = targets.first(_first_y)
+        if first is not None and not len(first):
+            first = targets.reduce(_FirstY(self.collection.names), _earlier, "looking for rows")
+        if first is None:
+            raise self._no_rows()
+        return first
 
     def _first_rows(self) -> Array:
         """Return how many rows with a weight come before each block, from a read of their own if that is not known."""
@@ -286,6 +292,19 @@ class _LabelCounts(_Fold):
 def _added_counts(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
     labels, where = np.unique(np.concatenate([first[0], second[0]]), return_inverse=True)
     return labels, np.bincount(where, np.concatenate([first[1], second[1]]))
+
+
+@dataclass(frozen=True)
+class _FirstY(_Fold):
+    """Looks for the first row."""
+
+    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+        target = next(X.blocks())[1] if isinstance(X, Source) else y
+        return np.asarray(target)[:1] if total is None else total
+
+
+def _earlier(first: Array, _second: Array) -> Array:
+    return first
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ it looks the same to the state however the rows came: the result is the same to 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -125,12 +126,16 @@ class Buffered(Generic[State]):
             state.forget(other.n_rows)
         return self._around(state.merge(other.current()))
 
-    def with_class(self, at: int) -> Self:
-        """Return the stream with one class more, with the number ``at``, of which there are no rows yet."""
-        twin = self._around(self.state.copy().add_class(at))
-        waiting = self._waiting()
+    def with_classes(self, positions: Sequence[int]) -> Self:
+        """Return the stream with more classes, without rows, each at a position among those there are by then."""
+        state, waiting = self.state.copy(), self._waiting()
+        Y = waiting.Y
+        for at in positions:
+            state.add_class(at)
+            Y = np.where(at <= Y, Y + 1, Y)
+        twin = self._around(state)
         if waiting.n_rows:
-            twin._append(waiting._replace(Y=np.where(at <= waiting.Y, waiting.Y + 1, waiting.Y)))
+            twin._append(waiting._replace(Y=Y))
         twin._peaks = self._peaks
         return twin
 

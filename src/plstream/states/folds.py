@@ -75,9 +75,9 @@ class Folds(Generic[State]):
         pairs = zip(self.streams, other.streams, strict=True)
         return type(self)(mine.merged(theirs, later=later) for mine, theirs in pairs)
 
-    def with_class(self, at: int) -> Self:
-        """Return streams with one class more, with the number ``at``, of which there are no rows yet."""
-        return type(self)(stream.with_class(at) for stream in self.streams)
+    def with_classes(self, positions: Sequence[int]) -> Self:
+        """Return streams with more classes, without rows, each at a position among those there are by then."""
+        return type(self)(stream.with_classes(positions) for stream in self.streams)
 
     def without_waiting(self) -> Self:
         """Return streams of the same rows, none of which waits."""
