@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -37,6 +38,8 @@ _LEAST_TILE_ROWS = 8
 _WORK_WORTH_THREADS = 10_000_000
 # The same in a fraction of a second.
 _WORK_BETWEEN_STEPS = 200_000_000
+# While a state and its solution are replaced, or looked up: models may predict in one thread and learn in another.
+_commit = Lock()
 
 
 class NotFiniteError(ValueError):
@@ -337,15 +340,20 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _solution(self) -> Any:
         """Return the solution for the rows so far, solving for it if that has not been done."""
         check_is_fitted(self)
-        if self._solved is None:
-            solution = self._solve(self._state)
+        with _commit:
+            state, solution = self._state, self._solved
+        if solution is None:
+            solution = self._solve(state)
             n_columns = solution.projection.shape[1]
             if solution.n_components < n_columns:
                 warn_user(
                     f"The rows so far have only {solution.n_components} of {n_columns} component(s): the rest are zero."
                 )
-            self._solved = solution
-        return self._solved
+            with _commit:
+                # Another thread may have learnt more rows meanwhile, of which this is not the solution.
+                if self._state is state:
+                    self._solved = solution
+        return solution
 
     def _map_product(self, X: Any, matrix: Float64Array, function: Callable[[Any], Array]) -> Any:
         """Return a function of (X - mean) matrix, formed of one block of a source after the other."""
@@ -428,7 +436,8 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         with np.errstate(over="ignore", invalid="ignore"):
             for block in blocks:
                 state.learn(block.X, block.Y, self._encoding)
-        self._state, self._solved = state, None
+        with _commit:
+            self._state, self._solved = state, None
 
     @property
     def _n_features_out(self) -> int:
