@@ -167,7 +167,7 @@ class CrossValidation(FoldErrors):
 @stored({"accuracy": Numbers("f", "c", nan=True), "weight": Numbers("f", least=0)})
 @dataclass(frozen=True)
 class ClassCrossValidation(FoldErrors):
-    """Shares of rows that are told right, as far as the states tell.
+    """Expected accuracies, from the states alone.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class ClassCrossValidation(FoldErrors):
 
     @property
     def split_errors(self) -> Float64Array:
-        """Shares of each fold that are told wrong, of shape (F, c)."""
+        """Shares of each fold that are classified wrongly, of shape (F, c)."""
         errors: Float64Array = 1.0 - self.accuracy
         return errors
 

@@ -317,7 +317,7 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         X : array-like, sparse matrix or memory map of shape (n_samples, n_features), or source
             The rows. Files of any size are opened by :func:`plstream.open_source`.
         y : array-like of shape (n_samples,), default=None
-            The labels: text, truth values or whole numbers. None if X is a source, which has them.
+            The labels: strings, booleans or integers. None if X is a source, which has them.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
 

@@ -17,7 +17,7 @@ WARM_UP = 10
 _UNUSUAL = 3.0
 # Deviations that each value may be above the mean before it counts as a step towards an alarm.
 _SLACK = 0.5
-# Deviations are not told apart beyond these: far out, probabilities underflow.
+# Deviations beyond these are not distinguished: far out, probabilities underflow.
 _LARGEST = 30.0
 _LARGEST_CORRELATION = 0.95
 
