@@ -248,9 +248,9 @@ def verification(plan: Plan) -> str:
             rows.append([name, str(c), f"{batch.mean():.2f}", *cells])
             log(f"  {' '.join(rows[-1])}")
     return f"""{title}LFW, {plan.n_folds} of the {N_FOLDS} official folds: percent of pairs classified correctly, mean
-over the folds, and in brackets the difference to batch PLS in points. PLS of the other folds' absolute differences, with
-{N_COMPONENTS} components of which the first c are used; scores scaled to unit variance; a linear support vector machine
-with C = 0.1. "nan": overflow.
+over the folds, and in brackets the difference to batch PLS in points. PLS of the other folds' absolute differences,
+with {N_COMPONENTS} components of which the first c are used; scores scaled to unit variance; a linear support vector
+machine with C = 0.1. "nan": overflow.
 
 {markdown(("features", "c", "batch PLS", *(method.name for method in METHODS)), rows)}
 """

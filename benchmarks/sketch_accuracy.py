@@ -509,9 +509,9 @@ def lfw_accuracy(plan: Plan) -> str:
             rows.append((name, str(c), *means, f"{error:.2f}", f"{np.abs(difference).max():.2f}"))
     header = ("features", "c", "exact", "sketch", "difference", "standard error", "largest of a fold")
     return f"""{title}LFW, {plan.n_folds} of the {N_FOLDS} official folds: percent of pairs classified correctly, mean
-over the folds. PLS of the other folds' absolute differences, neither features nor differences standardised; its scores scaled to
-unit variance; a linear support vector machine with C = 1. Sketch of default size. The difference is in points, with the
-standard error of its mean over the folds, and the largest of any one fold.
+over the folds. PLS of the other folds' absolute differences, neither features nor differences standardised; its
+scores scaled to unit variance; a linear support vector machine with C = 1. Sketch of default size. The difference
+is in points, with the standard error of its mean over the folds, and the largest of any one fold.
 
 {markdown(header, rows)}
 """
