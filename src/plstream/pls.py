@@ -14,6 +14,7 @@ X enters only through S r. So one solver serves every state: a Gram matrix, a sk
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,9 @@ from ._core.schema import Count, solved_numbers, stored
 from ._core.signs import peak_signs
 from ._core.types import Float64Array
 from ._core.warnings import warn_user
+
+# Eigenvectors from which on it is faster to look for the largest one alone.
+_MANY = 64
 
 
 class GramAction(Protocol):
@@ -140,64 +144,67 @@ def solve_pls(
         Whether to say nothing of components that the data does not have.
     """
     m, q = cross.shape
-    W, P, R = np.zeros((m, n_components)), np.zeros((m, n_components)), np.zeros((m, n_components))
-    Q, squares = np.zeros((q, n_components)), np.zeros(n_components)
+    # One row per component, as their products with vectors are most of what small data takes.
+    W, P, R = np.zeros((3, n_components, m))
+    Q, squares = np.zeros((n_components, q)), np.zeros(n_components)
     C = cross.copy()
     # The covariance left must stand out from the rounding errors of the sums and of the deflations so far.
-    noise = gram.rounding * np.sqrt(x_squares * y_squares)
+    noise = gram.rounding * sqrt(x_squares * y_squares)
     found = 0
     for i in range(n_components):
-        if np.linalg.norm(C) <= noise:
+        left = _norm(C)
+        if left <= noise:
             break
-        w = _project_out(W[:, :i], W[:, :i], _dominant_left_vector(C))
-        w /= np.linalg.norm(w)
-        r = _project_out(R[:, :i], P[:, :i], w)
+        w = _project_out(W[:i], W[:i], _dominant_left_vector(C / left))
+        w *= peak_signs(w) / _norm(w)
+        # Once more, for unlike the others w is not free of the earlier directions but for rounding errors.
+        r = _project_out(R[:i], P[:i], _project_out(R[:i], P[:i], w))
         action, tau = gram.apply(r)
-        if not tau > gram.variance_resolution * x_squares * (r @ r):
+        length = _norm(r)
+        if not tau > gram.variance_resolution * x_squares * length**2:
             break
         # The earlier directions are gone from S r but for rounding errors of the size of the largest of them.
-        action = _project_out(P[:, :i], R[:, :i], action)
-        p, load = action / tau, C.T @ r / tau
-        C -= np.outer(action, load)
-        if i:
-            C = _project_out(P[:, :i], R[:, :i], C)
-        noise += gram.variance_resolution * x_squares * np.linalg.norm(r) * np.linalg.norm(load)
-        W[:, i], P[:, i], R[:, i], Q[:, i], squares[i] = w, p, r, load, tau
+        action = _project_out(P[:i], R[:i], action)
+        p, load = action / tau, r @ C / tau
+        C = _project_out(P[:i], R[:i], C - action[:, None] * load)
+        noise += gram.variance_resolution * x_squares * length * _norm(load)
+        W[i], P[i], R[i], Q[i], squares[i] = w, p, r, load, tau
         found = i + 1
     if found < n_components and not quiet:
-        y_left = y_squares - np.square(Q * np.sqrt(squares)).sum()
+        y_left = y_squares - np.square(Q.T * np.sqrt(squares)).sum()
         # scikit-learn's words, for code that looks for them.
         why = f"y residual is constant at iteration {found}, and " if y_left <= gram.rounding * y_squares else ""
         warn_user(
             f"X and y have only {found} component(s) in common, fewer than the n_components={n_components} asked for: "
             f"{why}the rest are zero."
         )
-    return Factors(W, P, R, Q, squares, found)
+    weights, loadings, rotations, y_loadings = (np.ascontiguousarray(rows.T) for rows in (W, P, R, Q))
+    return Factors(weights, loadings, rotations, y_loadings, squares, found)
+
+
+def _norm(array: Float64Array) -> float:
+    """Return the root of the sum of squares; NumPy's function takes longer than all that a short vector does."""
+    vector = array.ravel()
+    return sqrt(vector @ vector)
 
 
 def _project_out(basis: Float64Array, dual: Float64Array, vectors: Float64Array) -> Float64Array:
-    """Return (I - basis dual') vectors, where dual' basis = I; twice, for once leaves rounding errors behind."""
-    for _ in range(2):
-        vectors = vectors - basis @ (dual.T @ vectors)
-    return vectors
+    """Return (I - basis' dual) vectors, where dual basis' = I."""
+    return vectors - basis.T @ (dual @ vectors) if len(basis) else vectors
 
 
 def _dominant_left_vector(C: Float64Array) -> Float64Array:
-    """Return the first left singular vector, largest entry positive, from the smaller of C'C and CC'."""
-    C = C / np.abs(C).max()
+    """Return the first left singular vector, of any length, from the smaller of C'C and CC'."""
     m, q = C.shape
     if q == 1:
-        w = C[:, 0]
-    elif q <= m:
-        w = C @ _dominant_eigenvector(C.T @ C)
-    else:
-        w = _dominant_eigenvector(C @ C.T)
-    w *= peak_signs(w) / np.linalg.norm(w)
-    return w
+        return C[:, 0]
+    return C @ _dominant_eigenvector(C.T @ C) if q <= m else _dominant_eigenvector(C @ C.T)
 
 
 def _dominant_eigenvector(A: Float64Array) -> Float64Array:
     """Return the eigenvector of the largest eigenvalue."""
     last = len(A) - 1
+    if last < _MANY:
+        return np.linalg.eigh(A)[1][:, last]
     vectors: Float64Array = linalg.eigh(A, subset_by_index=(last, last))[1]
     return vectors[:, 0]

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain, islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -24,14 +24,14 @@ Result = TypeVar("Result")
 
 
 @lru_cache(maxsize=1)
-def _blas() -> ThreadpoolController:
+def _libraries() -> list[Any]:
     # Looking for the loaded libraries takes milliseconds: once a process is enough.
-    return ThreadpoolController().select(user_api="blas")
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 def blas_threads() -> int:
     """Return the number of threads that BLAS may use at this moment."""
-    return max((library["num_threads"] for library in _blas().info()), default=1)
+    return max((library.get_num_threads() for library in _libraries()), default=1)
 
 
 class _SingleThreadedBlas:
@@ -45,23 +45,27 @@ class _SingleThreadedBlas:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._threads_before = 1
+        self._before: list[int] = []
 
     @contextmanager
     def __call__(self) -> Iterator[int]:
         """Limit BLAS and yield the number of threads it had."""
         with self._lock:
             if self._users == 0:
-                self._threads_before = blas_threads()
-                self._limiter = _blas().limit(limits=1)
+                self._before = [library.get_num_threads() for library in _libraries()]
+                self._limit([1] * len(self._before))
             self._users += 1
         try:
-            yield self._threads_before
+            yield max(self._before, default=1)
         finally:
             with self._lock:
                 self._users -= 1
                 if self._users == 0:
-                    self._limiter.restore_original_limits()
+                    self._limit(self._before)
+
+    def _limit(self, threads: list[int]) -> None:
+        for library, n_threads in zip(_libraries(), threads, strict=True):
+            library.set_num_threads(n_threads)
 
 
 single_threaded_blas = _SingleThreadedBlas()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from numbers import Integral, Real
 from sys import getsizeof
 from typing import Any, ClassVar
@@ -53,6 +54,13 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     y_explained_variance_ratio_ = Solved("Share of the variance of y that each component explains.")
     retained_variance_ = Solved("Share of the variance of X that the state still holds.")
     subspace_error_ = Solved("Estimated sine of the angle to the exact solution, for each number of components.")
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # They are looked up in the signature, for every fit: that takes as long as PLS of a small array.
+        names: list[str] = super()._get_param_names()
+        return names
 
     def transform(self, X: Any, y: Any = None, *, n_components: int | None = None) -> FloatArray:
         """Return the scores of X.

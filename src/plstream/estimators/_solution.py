@@ -86,9 +86,13 @@ class Solution:
             # Else small means that all other rows are forgotten.
             require_resolution(moments)
         scaling = Scaling.of(moments, scale=scale)
-        x_total = float(np.sum(moments.x_squares / scaling.x_scale**2))
-        y_total = float(np.sum(moments.y_squares / scaling.y_scale**2))
+        x_total, y_total = float(scaling.x_squares.sum()), float(scaling.y_squares.sum())
         factors = solve_scaled(moments, gram, scaling, n_components, quiet=quiet)
+        # Nothing is known of components that the state does not preserve.
+        subspace_error = np.zeros(n_components)
+        subspace_error[: factors.n_components] = float(np.any(gram.lost))
+        known = gram.subspace_error[:n_components]
+        subspace_error[: len(known)] = known
         return cls(
             factors=factors,
             x_mean=moments.x_mean,
@@ -98,7 +102,7 @@ class Solution:
             x_total=x_total,
             y_total=y_total,
             retained_variance=1.0 - float(np.sum(gram.lost / scaling.x_scale**2)) / (x_total or 1.0),
-            subspace_error=_subspace_error(gram, n_components, factors.n_components),
+            subspace_error=subspace_error,
             weight=moments.weight,
         )
 
@@ -178,12 +182,3 @@ class Solution:
     def y_explained_variance_ratio(self) -> Float64Array:
         """Share of Y's variance that each component explains."""
         return self.factors.y_explained / (self.y_total or 1.0)
-
-
-def _subspace_error(gram: LossyGramAction, n_components: int, n_found: int) -> Float64Array:
-    """Return the error of each number of components; nothing is known of those that the state does not preserve."""
-    errors = np.zeros(n_components)
-    errors[:n_found] = float(np.any(gram.lost))
-    known = gram.subspace_error[:n_components]
-    errors[: len(known)] = known
-    return errors

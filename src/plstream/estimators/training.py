@@ -31,6 +31,9 @@ _SKETCH_SIZE_PER_COMPONENT = 24
 # Estimated sine of the angle to the exact solution, above which there is a warning.
 _LARGEST_SUBSPACE_ERROR = 0.3
 
+# Data up to this size is solved by one thread.
+_SINGLE_THREADED_BYTES = 4 << 20
+
 Stream: TypeAlias = Buffered[Gram | Sketch]
 
 
@@ -274,8 +277,10 @@ def fit_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any
 
 def _reread(rows: TrainingRows, head: Head, settings: Settings, journal: Journal | None) -> Fitted:
     """Return what exact reads of the rows leave."""
-    # Between the reads of large data, BLAS's idle threads would spin on the cores that the next read needs.
-    with single_threaded_blas() if rows.compiled else nullcontext():
+    # Threads of BLAS do not pay for small products. And between the reads of large data, while they are idle, they
+    # would spin on the cores that the next read needs.
+    small = 8 * (rows.n_rows or 0) * rows.n_columns <= _SINGLE_THREADED_BYTES
+    with single_threaded_blas() if rows.compiled or small else nullcontext():
         planned = settings.n_components + 1
         gram = MultipassGram(rows, forgetting=settings.forgetting, planned_reads=planned, journal=journal)
         # Of rows that are elsewhere, the number is not known earlier.

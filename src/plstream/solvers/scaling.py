@@ -14,23 +14,26 @@ from ..states.moments import Moments
 
 @dataclass(frozen=True)
 class Scaling:
-    """Divisors of the columns of X and Y; a constant column has divisor one, and does not take part."""
+    """Divisors of the columns of X and Y, and the sums of squares that are left of them.
+
+    A constant column has divisor one, and does not take part.
+    """
 
     x_scale: Float64Array
     y_scale: Float64Array
+    x_squares: Float64Array
+    y_squares: Float64Array
 
     @classmethod
     def of(cls, moments: Moments, *, scale: bool) -> Scaling:
         """Return standard deviations, or ones if ``scale`` is false."""
+        squares = moments.x_squares, moments.y_squares
         if not scale:
-            return cls(np.ones_like(moments.x_squares), np.ones_like(moments.y_squares))
+            return cls(np.ones_like(squares[0]), np.ones_like(squares[1]), *squares)
         # Weights count as repeated rows. Where they sum to less than two, as shares do, n - 1 has no meaning.
         divisor = max(moments.weight - 1, moments.weight / 2, 1e-300)
-        return cls(_deviations(moments.x_squares, divisor), _deviations(moments.y_squares, divisor))
-
-
-def _deviations(squares: Float64Array, divisor: float) -> Float64Array:
-    return np.sqrt(np.where(squares > 0, squares / divisor, 1.0))
+        x_scale, y_scale = (np.sqrt(np.where(sums > 0, sums / divisor, 1.0)) for sums in squares)
+        return cls(x_scale, y_scale, squares[0] / x_scale**2, squares[1] / y_scale**2)
 
 
 class Units(NamedTuple):
@@ -47,8 +50,7 @@ class Units(NamedTuple):
     @classmethod
     def of(cls, moments: Moments, scaling: Scaling) -> Units:
         """Return the units for data with these moments."""
-        x = _power_of_two(moments.x_squares / scaling.x_scale**2)
-        y = _power_of_two(moments.y_squares / scaling.y_scale**2)
+        x, y = _power_of_two(scaling.x_squares), _power_of_two(scaling.y_squares)
         # A constant column has nothing but rounding errors to give.
         x_factor = np.where(moments.x_squares > 0, 1.0 / (scaling.x_scale * x), 0.0)
         return cls(x, y, x_factor, 1.0 / (scaling.y_scale * y))
@@ -60,11 +62,11 @@ def solve_scaled(
     """Return the PLS factors of the centred and scaled data."""
     units = Units.of(moments, scaling)
     factors = solve_pls(
-        moments.cross * units.x_factor[:, None] / (scaling.y_scale * units.y),
+        moments.cross * units.x_factor[:, None] * units.y_factor,
         _ScaledGram(gram, units.x_factor),
         n_components,
-        x_squares=float(np.sum(moments.x_squares / scaling.x_scale**2 / units.x**2)),
-        y_squares=float(np.sum(moments.y_squares / scaling.y_scale**2 / units.y**2)),
+        x_squares=float((scaling.x_squares / units.x**2).sum()),
+        y_squares=float((scaling.y_squares / units.y**2).sum()),
         quiet=quiet,
     )
     return replace(

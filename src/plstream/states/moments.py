@@ -349,11 +349,11 @@ def require_size(state: Moments, weight: float, peaks: tuple[float, float]) -> N
 
 def require_resolution(moments: Moments) -> None:
     """Raise ValueError if X or y is so small that its squares have lost digits. Means and references do not vanish."""
-    for parts, squares in (
-        ((moments.x_origin, moments.x_offset), moments.x_squares),
-        ((moments.y_origin, moments.y_offset), moments.y_squares),
+    for origin, offset, squares in (
+        (moments.x_origin, moments.x_offset, moments.x_squares),
+        (moments.y_origin, moments.y_offset, moments.y_squares),
     ):
-        reach = max(float(np.abs(part).max(initial=0.0)) for part in parts)
+        reach = float(max(np.abs(origin).max(initial=0.0), np.abs(offset).max(initial=0.0)))
         largest = max(moments.weight * reach * reach, float(squares.max(initial=0.0)))
         if reach > 0 and largest < _LEAST_SQUARE * moments.effective_rows:
             raise ValueError(_TOO_SMALL)
