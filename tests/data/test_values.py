@@ -101,6 +101,24 @@ def test_folders_within_folders_are_not_left_out(tmp_path):
     assert open_source(str(tmp_path / "**" / "*.npy")).n_rows == 6
 
 
+def test_links_lead_to_no_file_twice(tmp_path):
+    folder, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    for place, value in ((folder / "10", 1.0), (folder / "2", 2.0), (elsewhere, 3.0)):
+        place.mkdir(parents=True)
+        np.save(place / "d.npy", np.full((3, 2), value))
+    for link in (folder / "2" / "loop", folder / "10" / "loop", folder / "again"):
+        link.symlink_to(folder)
+    (folder / "3").symlink_to(elsewhere)
+    (folder / "1").mkdir()
+    (folder / "1" / "same.npy").symlink_to(folder / "10" / "d.npy")
+    (folder / "2" / "also.npy").hardlink_to(folder / "10" / "d.npy")
+    for pattern in ("**/*.npy", "**/**/*.npy", "**"):
+        X, _ = rows_and_labels(open_source(str(folder / pattern)))
+        # In the order of names, of several for one file the first.
+        assert X[::3, 0].tolist() == [1.0, 2.0, 3.0]
+    assert open_source(str(folder / "*" / "d.npy")).n_rows == 9
+
+
 def test_names_that_can_only_be_targets_may_be_excluded(tmp_path):
     (tmp_path / "d.ndjson").write_text('{"x": [1, 2], "id": 7, "y": 0.5}\n{"x": [3, 4], "id": 8, "y": 1.5}\n')
     X, y = rows_and_labels(open_source(tmp_path / "d.ndjson", "y", exclude=["id"]))

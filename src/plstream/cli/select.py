@@ -127,7 +127,10 @@ def _ranked(source: Source, method: Ranking, keep: float | None) -> Any:
         y = None if blocks[0][1] is None else np.concatenate([y for _, y in blocks if y is not None])
     else:
         X, y = mapped
-    return getattr(plstream, _SELECTORS[method])(n_features_to_select=keep).fit(X, y)
+    selector = getattr(plstream, _SELECTORS[method])(n_features_to_select=keep).fit(X, y)
+    if mapped is not None:
+        source.require_unchanged()
+    return selector
 
 
 def _as_number(keep: str | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import stat
 import zlib
@@ -44,6 +45,27 @@ def file_identity(path: Path) -> tuple[str, int, int, str]:
             file.seek(last * number // (_SAMPLES - 1))
             digest.update(file.read(_SAMPLE_BYTES))
     return path.name, status.st_size, status.st_mtime_ns, digest.hexdigest()
+
+
+def file_status(path: Path) -> tuple[int, ...] | str:
+    """Return what changes when a file is written to or replaced: device, inode, size and time of the last change.
+
+    Of a folder, it is a hash of those of all files in it. To look at a file takes microseconds, and to read a chunk of
+    an array from one about a millisecond.
+    """
+    status = path.stat()
+    if not stat.S_ISDIR(status.st_mode):
+        return _status_of(status)
+    digest = sha256()
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        for name in sorted(files):
+            digest.update(repr((folder, name, _status_of(Path(folder, name).stat()))).encode())
+    return digest.hexdigest()
+
+
+def _status_of(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def exists(path: Path) -> bool:

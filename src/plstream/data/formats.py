@@ -5,13 +5,14 @@ from __future__ import annotations
 import glob
 import os
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from .._core.errors import DataError
 from .._core.urls import shown
-from .files import exists, natural_order, require_readable
+from .files import exists, file_status, natural_order, require_readable
 from .objects import open_object
 from .reader import ConcatenatedReader, OpenOptions, Reader
 
@@ -114,12 +115,16 @@ def open_file(path: Path, options: OpenOptions) -> Reader:
         raise DataError(f"It is not clear what format {path} is: pass format=, one of {', '.join(FORMATS)}.")
     if options.key is not None and not known.has_keys:
         raise DataError(f"{path} is a file of one table, which has no part named {options.key!r}.")
-    return known.open(path, str(path), options)
+    before = file_status(path) if path.is_file() else None
+    reader = known.open(path, str(path), options)
+    # Of a folder, only part may be read.
+    reader.status = before if before is not None or reader.path is None else file_status(reader.path)
+    return reader
 
 
 def _open_path(path: Path, options: OpenOptions) -> Reader:
     if glob.has_magic(str(path)) and not exists(path):
-        found = [Path(name) for name in glob.glob(str(path), recursive=True)]  # noqa: PTH207
+        found = _matches(str(path))
         # With ** a pattern also stands for folders whose files it stands for.
         files = [file for file in found if not _is_folder_of_files(file, options)]
         return _open_parts(shown(path), files or [file for folder in found for file in _files_in(folder)], options)
@@ -138,7 +143,7 @@ def _is_folder_of_files(path: Path, options: OpenOptions) -> bool:
 
 
 def _open_parts(where: str, paths: list[Path], options: OpenOptions) -> Reader:
-    paths = sorted(paths, key=natural_order)
+    paths = _each_once(sorted(paths, key=natural_order))
     formats = {format_of(path, options): path for path in reversed(paths)}
     if not any(formats):
         raise DataError(f"There are no files of data in {where}.")
@@ -149,6 +154,57 @@ def _open_parts(where: str, paths: list[Path], options: OpenOptions) -> Reader:
         require_readable(path)
     readers = [open_file(path, options) for path in paths]
     return readers[0] if len(readers) == 1 else ConcatenatedReader(where, readers)
+
+
+def _matches(pattern: str) -> list[Path]:
+    """Return what a pattern stands for. Unlike that of glob, ** goes once into a folder that several links lead to."""
+    front, stars, back = _at_stars(pattern)
+    if not stars:
+        return [Path(name) for name in glob.glob(pattern)]  # noqa: PTH207
+    found: list[Path] = []
+    for top in _matches(front) if front else [Path()]:
+        for folder in _folders_in(top):
+            # Names of folders are not patterns.
+            found += _matches(os.path.join(glob.escape(str(folder)), back or "*"))  # noqa: PTH118
+    return found
+
+
+def _at_stars(pattern: str) -> tuple[str, str, str]:
+    """Return what is before, at and after the first ** that is a part of a pattern by itself."""
+    parts = Path(pattern).parts
+    if "**" not in parts:
+        return pattern, "", ""
+    at = parts.index("**")
+    return str(Path(*parts[:at])) if at else "", "**", str(Path(*parts[at + 1 :])) if at + 1 < len(parts) else ""
+
+
+def _folders_in(top: Path) -> Iterator[Path]:
+    """Yield a folder and all folders in it, those that links lead to as well, each once; hidden ones are left out."""
+    seen = set()
+    for folder, folders, _ in os.walk(top, followlinks=True):
+        identity = _inode(Path(folder))
+        if identity in seen:
+            folders.clear()
+            continue
+        seen.add(identity)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield Path(folder)
+
+
+def _each_once(paths: list[Path]) -> list[Path]:
+    """Return files, of those that are one file by several names the first."""
+    found: dict[Any, Path] = {}
+    for path in paths:
+        found.setdefault(_inode(path), path)
+    return list(found.values())
+
+
+def _inode(path: Path) -> Any:
+    try:
+        status = path.stat()
+    except OSError:
+        return path
+    return status.st_dev, status.st_ino
 
 
 def _open_stream(file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader:

@@ -103,6 +103,9 @@ def open_source(
     Fits that read the data several times first copy what is slow to read to a temporary file, if there is room for it
     where ``TMPDIR`` says (else in /var/tmp), and remove it in any case.
 
+    A file that is written to, replaced or removed after it was opened is an error in the next read, and in one that is
+    under way: its size, inode and time of last modification are compared.
+
     Examples
     --------
     >>> import tempfile

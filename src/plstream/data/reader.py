@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from .._core.errors import DataError, first_not_finite, shortened
 from .._core.types import Array
 from .columns import listed
-from .files import file_identity
+from .files import file_identity, file_status
+
+Checked = TypeVar("Checked")
 
 XY: TypeAlias = tuple[Array, Array | None]
 """Some rows: their features, and their targets if there are any."""
@@ -56,6 +58,8 @@ class Reader(ABC):
         Whether what it yields ends at multiples of the step.
     path : Path or None
         The file, if it is one.
+    status : tuple, str or None
+        That of the file when it was opened, see :func:`file_status`.
     beginning : str or None
         A short text that changes with the first rows, of what can be read only once.
     room : int
@@ -70,6 +74,7 @@ class Reader(ABC):
     slow = True
     in_blocks = False
     path: Path | None = None
+    status: tuple[int, ...] | str | None = None
     beginning: str | None = None
     room = 8 << 20
 
@@ -110,7 +115,30 @@ class Reader(ABC):
         return self.n_rows
 
     def read(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
-        """Yield rows from ``start`` on; raise DataError for the first number that is not finite."""
+        """Yield rows from ``start`` on; raise DataError for the first number that is not finite, or if files change."""
+        self.require_unchanged()
+        try:
+            yield from self._finite_pieces(features, targets, start, step)
+        except DataError:
+            # What looks like damage may be a file that is being written.
+            self.require_unchanged()
+            raise
+        self.require_unchanged()
+
+    def require_unchanged(self) -> None:
+        """Raise DataError unless the file is the same as when it was opened, as far as its status tells."""
+        if self.status is None or self.path is None:
+            return
+        try:
+            status = file_status(self.path)
+        except OSError:
+            raise DataError(
+                f"{self.path} was removed or renamed after it was opened: leave it in place until all is read."
+            ) from None
+        if status != self.status:
+            raise DataError(f"{self.path} has changed since it was opened: open it again, and repeat the fit.")
+
+    def _finite_pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
         read = False
         for X, y in self.pieces(features, targets, start, step):
             for values, columns in ((X, features), (y, targets)):
@@ -122,8 +150,33 @@ class Reader(ABC):
             yield X, y
             # It is not needed while the next one is made.
             del X, y, values
+            if not isinstance(self.status, str):
+                # To read on in a mapped file that has been cut off would end the process.
+                self.require_unchanged()
         if self.n_rows is not None and (start < self.n_rows or (read and start > self.n_rows)):
             raise DataError(f"{self.where} is damaged: it says that it has {self.n_rows:,} rows, and has {start:,}.")
+
+    def each_suitable(self, columns: Columns, check: Callable[[int], Checked]) -> list[Checked]:
+        """Return what ``check`` makes of columns; raise the first DataError it raises, with the other columns named."""
+        found: list[Checked] = []
+        refused: list[int] = []
+        error: DataError | None = None
+        for column in map(int, columns):
+            try:
+                found.append(check(column))
+            except DataError as problem:
+                error = error or problem
+                refused.append(column)
+        if error is not None:
+            raise self.with_others(error, refused[1:])
+        return found
+
+    def with_others(self, error: DataError, columns: Sequence[int]) -> DataError:
+        """Return the error for a column, which says that other columns are to be left out too."""
+        if not columns:
+            return error
+        names = listed(self.column_name(column) for column in columns)
+        return DataError(f"{str(error).removesuffix('.')}; the same applies to {names}.")
 
     def bad_value(self, row: int, column: int, value: Any) -> DataError:
         """Return the error for a value that is not a finite number."""
@@ -200,8 +253,13 @@ class ConcatenatedReader(Reader):
                 yield X if dtype is None else X.astype(dtype, copy=False), y
                 del X, y
 
-    # Each looks for numbers that are not finite, and knows its own rows.
+    # Each looks for numbers that are not finite and for changes of its file, and knows its own rows.
     read = pieces
+
+    def require_unchanged(self) -> None:
+        """Raise DataError unless all files are the same."""
+        for reader in self.readers:
+            reader.require_unchanged()
 
     def _require_alike(self, reader: Reader) -> None:
         first = self.readers[0]

@@ -306,6 +306,14 @@ class Source:
         for _ in self._read(0):
             pass
 
+    def require_unchanged(self) -> None:
+        """Raise DataError unless all files are the same as when they were opened.
+
+        Every read does so; who uses mapped arrays has to.
+        """
+        for reader in self._readers:
+            reader.require_unchanged()
+
     def _is_mapped(self) -> bool:
         return all(reader.mapped() is not None for reader in self._readers) and are_neighbours(self._features)
 

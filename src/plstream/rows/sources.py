@@ -19,7 +19,7 @@ from .._core.warnings import warn_user
 from ..data import XY, Source
 from ..data.reading import NoRoomError, TemporaryCopy
 from .arrays import ArrayRows
-from .blocks import Block, TrainingRows
+from .blocks import Block, Part, TrainingRows
 from .collections import apply_lazily, is_collection
 
 # Blocks that threads may be working on. A source counts on eight with those that are being read.
@@ -121,14 +121,36 @@ class SourceRows(TrainingRows):
 
 
 class _MappedRows(ArrayRows):
-    """All rows of a source as arrays, which are read when they are used."""
+    """All rows of a source as arrays, which are read when they are used: its own files, or a copy of them."""
 
     def __init__(
-        self, source: Source, X: Array, Y: Array, numbers: Numbers, batch_size: int | None, **labels: Any
+        self,
+        source: Source,
+        X: Array,
+        Y: Array,
+        numbers: Numbers,
+        batch_size: int | None,
+        *,
+        is_copy: bool = False,
+        **labels: Any,
     ) -> None:
         super().__init__(X, Y, batch_size=batch_size, **labels)
         self.source = source
         self.numbers = numbers
+        self.is_copy = is_copy
+
+    def parts(
+        self, work: Callable[[Block], Part], forgetting: float, label: str, start: int = 0
+    ) -> Iterator[tuple[Part, int]]:
+        """Look at the files before every block, in the thread that works on it: after a change it must not be read."""
+        if self.is_copy:
+            return super().parts(work, forgetting, label, start)
+
+        def checked_work(block: Block) -> Part:
+            self.source.require_unchanged()
+            return work(block)
+
+        return super().parts(checked_work, forgetting, label, start)
 
     def _numbers(self, rows: slice) -> Float64Array:
         return self.numbers(self.Y[rows])
@@ -148,16 +170,18 @@ def reread(source: Source, numbers: Numbers, batch_size: int | None, **labels: A
     batch_size = source.batch_size or batch_size
     mapped = source.mapped()
     if mapped is not None:
+        source.require_unchanged()
         X, y = mapped
         assert y is not None
         numbers(y[:1])
         yield _MappedRows(source, X, y.reshape(len(y), -1), numbers, batch_size, **labels)
+        source.require_unchanged()
         return
     with SourceRows(source, numbers, **labels) as rows:
         if source.slow and (copy := _copied(rows)) is not None:
             with copy as (X, Y):
                 # Blocks as without a copy: results do not depend on whether there was room for one.
-                yield _MappedRows(source, X, Y, as_numbers, source.block_rows, **labels)
+                yield _MappedRows(source, X, Y, as_numbers, source.block_rows, is_copy=True, **labels)
             return
         rows.n_rows = source.count()
         yield rows
