@@ -1,5 +1,6 @@
 """The same data in every format: files written from X and y, and how to open them."""
 
+import base64
 import gzip
 import io
 import json
@@ -90,6 +91,25 @@ def _parquet(folder, X, y):
 
     pq.write_table(table, folder / "data.parquet", row_group_size=37)
     return folder / "data.parquet", {"target": "y"}
+
+
+def write_encrypted(table, path, columns, *, plain_footer):
+    """Write a Parquet file some columns of which are encrypted, with keys that are not kept."""
+    encryption = pytest.importorskip("pyarrow.parquet.encryption", reason="needs pyarrow with encryption")
+    import pyarrow.parquet as pq
+
+    class Keys(encryption.KmsClient):
+        def __init__(self, _):
+            super().__init__()
+
+        def wrap_key(self, key_bytes, _):
+            return base64.b64encode(key_bytes)
+
+    how = encryption.EncryptionConfiguration("footer", column_keys={"key": columns}, plaintext_footer=plain_footer)
+    factory = encryption.CryptoFactory(Keys)
+    properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), how)
+    with pq.ParquetWriter(path, table.schema, encryption_properties=properties) as file:
+        file.write_table(table)
 
 
 def _parquet_lists(folder, X, y):

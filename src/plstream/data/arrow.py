@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -123,8 +124,8 @@ class ArrowReader(Reader):
         """Return the dtype that holds all the columns."""
         if self._list is not None and len(columns) and columns.max() < self.n_columns:
             return self._dtype(self._list, self._fields[self._list].value_type, text=False)
-        names = {self._name(int(column)) for column in columns}
-        dtypes = {self._dtype(name, self._fields[name], text=text) for name in names}
+        found = self.each_suitable(columns, partial(self._dtype_of_column, text=text))
+        dtypes = set(found)
         if len({dtype.kind in "SU" for dtype in dtypes}) > 1:
             raise DataError(f"Targets in {self.where} are text and numbers: choose either.")
         return np.result_type(*dtypes)
@@ -267,13 +268,19 @@ class ArrowReader(Reader):
 
     def _names(self, features: Columns, targets: Columns) -> list[str]:
         """Return the names of columns; if there are none, that of one to count rows by."""
-        names = dict.fromkeys(self._name(int(column)) for column in (*features, *targets))
-        return list(names) or [next(iter(self.others), None) or self._name(0)]
+        # There may be a hundred thousand entries of lists, and as many batches.
+        entries = [self._list] if self._list is not None and len(features) else []
+        columns = [self._name(int(column)) for column in (*(() if entries else features), *targets)]
+        return list(dict.fromkeys(entries + columns)) or [next(iter(self.others), None) or self._name(0)]
 
     def _name(self, column: int) -> str:
         if column >= self.n_columns:
             return self.others[column - self.n_columns]
         return self._list or (self.names or ())[column]
+
+    def _dtype_of_column(self, column: int, *, text: bool) -> np.dtype[Any]:
+        name = self._name(column)
+        return self._dtype(name, self._fields[name], text=text)
 
     def _dtype(self, name: str, kind: Any, *, text: bool) -> np.dtype[Any]:
         types, column = self._types, f"Column {shortened(name)} of {self.where}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -30,28 +31,46 @@ def open_parquet(path: Path, where: str, _options: OpenOptions) -> ArrowReader:
     parquet = import_optional("pyarrow.parquet", f"Reading {path}")
     # Without pre_buffer=False all of a row group is read before the first of its rows.
     opened = partial(parquet.ParquetFile, path, memory_map=True, pre_buffer=False)
-    with wrap_library_errors(where), opened() as file:
+    with _encryption_noted(where), opened() as file:
         schema, metadata = file.schema_arrow, file.metadata
-        counts = [metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
-        paths = [metadata.schema.column(position).path for position in range(metadata.num_columns)]
-    # Entries of lists are named after what they are in, as in x.list.element.
-    positions = {path.partition(".list.")[0]: position for position, path in enumerate(paths)}
+        groups = [metadata.row_group(number) for number in range(file.num_row_groups)]
+        counts = [int(group.num_rows) for group in groups]
+        sizes = [int(group.total_byte_size) for group in groups]
+        value_bytes = {field.name: _value_bytes(field.type) for field in schema}
 
     def batches(number: int, names: list[str], step: int) -> Iterator[Any]:
-        with wrap_library_errors(where):
+        with _encryption_noted(where):
             # What a file says of its groups takes long to parse if there are many: once is enough.
             file = opened(metadata=metadata)
-        with file:
-            yield from wrap_iteration(file.iter_batches(step, row_groups=[number], columns=names), where)
+        with file, _encryption_noted(where):
+            yield from file.iter_batches(step, row_groups=[number], columns=names)
 
     def held_bytes(number: int, name: str) -> int:
-        """Return the size of a page with its dictionary, or that of the column if it is smaller."""
-        if name not in positions:
-            return _PAGE_BYTES
-        return min(_PAGE_BYTES, int(metadata.row_group(number).column(positions[name]).total_uncompressed_size))
+        """Return the size of a page with its dictionary, or that of the column if it is smaller.
 
-    groups = RowGroups(np.cumsum(counts, dtype=int).tolist(), batches, held_bytes)
-    return ArrowReader(where, schema, groups, n_rows=metadata.num_rows, path=path)
+        What the file says of a column is not asked for: if that is encrypted, Arrow ends the process.
+        """
+        at_most = max(0, min(_PAGE_BYTES, sizes[number]))
+        # A dictionary of as many values as rows, and their numbers.
+        return min(at_most, counts[number] * value_bytes[name] * 5 // 4) if value_bytes[name] else at_most
+
+    ends = np.cumsum(counts, dtype=int).tolist()
+    return ArrowReader(where, schema, RowGroups(ends, batches, held_bytes), n_rows=metadata.num_rows, path=path)
+
+
+@contextmanager
+def _encryption_noted(where: str) -> Iterator[None]:
+    """Raise DataError for an error of Arrow, one that says what to do if the file or a column is encrypted."""
+    try:
+        with wrap_library_errors(where):
+            yield
+    except DataError as error:
+        if "crypt" not in str(error).removeprefix(where):
+            raise
+        raise DataError(
+            f"{where}, or a column of it, is encrypted: leave such columns out by columns= or exclude=, or write a "
+            "copy without encryption."
+        ) from None
 
 
 def open_arrow(file: Path | IO[bytes], where: str, _options: OpenOptions) -> ArrowReader:
@@ -80,27 +99,35 @@ def _table_batches(table: Any, _number: int, names: list[str], step: int) -> Ite
 
 def _open_file(path: Path, where: str) -> ArrowReader:
     pa = import_optional("pyarrow", f"Reading {path}")
-    with wrap_library_errors(where), pa.memory_map(str(path)) as file:
+    with wrap_library_errors(where):
+        # Mapped once: what was read is in place when it is read again.
+        file = pa.memory_map(str(path))
         schema = pa.ipc.open_file(file).schema
         lists = [pa.types.is_fixed_size_list(field.type) for field in schema]
         value_bytes = {field.name: _value_bytes(field.type) for field in schema}
+    last_opened = threading.local()
 
-    @contextmanager
-    def opened(columns: list[int] | None) -> Iterator[Any]:
-        """Open the file for some columns, which are copied from it, or for all, which are mapped."""
-        with pa.memory_map(str(path)) as file:
-            yield pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=columns))
+    def opened(columns: list[int] | None) -> Any:
+        """Open the file for some columns, which are copied from it, or for all, which are mapped.
+
+        That takes as long as there are batches, so a thread opens it once for all batches of a read.
+        """
+        if getattr(last_opened, "columns", ()) != columns:
+            options = pa.ipc.IpcReadOptions(included_fields=columns)
+            last_opened.reader, last_opened.columns = pa.ipc.open_file(file, options=options), columns
+        return last_opened.reader
 
     # Rows are counted by a column that takes little to decompress.
     cheapest = [lists.index(False)] if False in lists else None
-    with wrap_library_errors(where), opened(cheapest) as reader:
+    with wrap_library_errors(where):
+        reader = opened(cheapest)
         counts = [reader.get_batch(number).num_rows for number in range(reader.num_record_batches)]
     is_compressed = path.stat().st_size < sum(counts) * sum(value_bytes.values())
 
     def batches(number: int, names: list[str], _step: int) -> Iterator[Any]:
         columns = [schema.get_field_index(name) for name in names] if is_compressed else None
-        with wrap_library_errors(where), opened(columns) as reader:
-            batch = reader.get_batch(number)
+        with wrap_library_errors(where):
+            batch = opened(columns).get_batch(number)
         yield batch
 
     def held_bytes(number: int, name: str) -> int:
