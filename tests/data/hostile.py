@@ -12,7 +12,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from .formats import npy_bytes, zip_of
+from .formats import npy_bytes, write_encrypted, zip_of
 
 CASES = {}
 X = np.arange(12.0).reshape(4, 3)
@@ -221,6 +221,13 @@ def csv_text_among_numbers(folder):
 
 
 @case
+def csv_several_of_text(folder):
+    lines = "a,z,b,m", "1,2,3,4", "1,x,3,y", "1,2,w,4"
+    message = r"d.csv, row 1, column 'z', there is 'x', not a number: .* exclude=; the same applies to 'b', 'm'\."
+    return _text(folder / "d.csv", *lines), {}, message
+
+
+@case
 def csv_later_text(folder):
     lines = ["a,b", *["1,2"] * 3000, "1,x"]
     return _text(folder / "d.csv", *lines), {}, r"d.csv, row 3000, column 'b', there is 'x', not a number"
@@ -388,6 +395,23 @@ def ndjson_text(folder):
 
 
 @case
+def ndjson_several_of_text(folder):
+    message = r"d.ndjson, row 0, column 'z', there is 'x', not a number: .* exclude=; the same applies to 'b'\."
+    return _text(folder / "d.ndjson", '{"a": 1, "z": "x", "c": 2, "b": "y"}'), {}, message
+
+
+@case
+def ndjson_name_twice(folder):
+    lines = '{"a":1,"b":2}', '{"a":1,"b":2,"a":3}'
+    return _text(folder / "d.ndjson", *lines), {}, r"d.ndjson, row 1, 'a' is there twice: give each value a name"
+
+
+@case
+def ndjson_name_twice_at_first(folder):
+    return _text(folder / "d.ndjson", '{"x":[1,2],"y":"a:b","y":"b"}'), {}, r"d.ndjson, row 0, 'y' is there twice"
+
+
+@case
 def ndjson_ragged(folder):
     return _text(folder / "d.ndjson", "[1,2]", "[1,2,3]"), {}, r"d.ndjson, row 1, there are 3 numbers, and 2 in row 0"
 
@@ -462,6 +486,16 @@ def parquet_text(folder):
 
 
 @case
+def parquet_several_of_text(folder):
+    pa, pq = _arrow()
+    columns = {"a": [1.0], "z": ["x"], "b": ["x"], "c": [1], "m": pa.array([1], pa.timestamp("s"))}
+    pq.write_table(pa.table(columns), folder / "d.parquet")
+    # In the order of the file, whatever the hashes of names are.
+    message = r"Column 'z' of .*d.parquet holds text, not numbers: .* exclude=; the same applies to 'b', 'm'\."
+    return folder / "d.parquet", {}, message
+
+
+@case
 def parquet_dates(folder):
     pa, pq = _arrow()
     pq.write_table(pa.table({"a": pa.array([1], pa.timestamp("s"))}), folder / "d.parquet")
@@ -496,6 +530,21 @@ def parquet_truncated(folder):
     data = (folder / "d.parquet").read_bytes()
     (folder / "d.parquet").write_bytes(data[: len(data) // 2])
     return folder / "d.parquet", {}, r"d.parquet is damaged or cut off"
+
+
+@case
+def parquet_encrypted_column(folder):
+    pa, _ = _arrow()
+    table = pa.table({"a": X[:, 0], "b": X[:, 1]})
+    write_encrypted(table, folder / "d.parquet", ["b"], plain_footer=True)
+    return folder / "d.parquet", {}, r"d.parquet, or a column of it, is encrypted: leave such columns out"
+
+
+@case
+def parquet_encrypted(folder):
+    pa, _ = _arrow()
+    write_encrypted(pa.table({"a": X[:, 0]}), folder / "d.parquet", ["a"], plain_footer=False)
+    return folder / "d.parquet", {}, r"d.parquet, or a column of it, is encrypted: .* write a copy without encryption"
 
 
 @case
@@ -781,6 +830,21 @@ def no_blocks(_):
 def frame_with_text(_):
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     return pandas.DataFrame({"a": [1.0], "b": ["x"]}), {}, r"Column 'b' of the frame holds text, not numbers"
+
+
+@case
+def frame_with_several_of_text(_):
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    frame = pandas.DataFrame({"a": [1.0], "z": ["x"], "b": ["x"]})
+    return frame, {}, r"Column 'z' of the frame holds text, not numbers: .* exclude=; the same applies to 'b'\."
+
+
+@case
+def frame_with_missing_boolean(_):
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    column = pandas.array([True, False, None, True], dtype="boolean")
+    frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": column})
+    return frame, {"batch_size": 2}, r"Column 'b' of the frame has a missing value, first in row 2: drop or replace"
 
 
 @case

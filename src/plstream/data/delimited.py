@@ -89,9 +89,15 @@ class CsvReader(TextReader):
         if text and kinds == {"U"}:
             return np.dtype(str)
         if "U" in kinds:
-            text_columns = [int(column) for column in columns if self.kinds[column] == "U"]
-            raise self._what_is_wrong(self._sample[self._header_records :], text_columns, 0)
+            first, *others = [int(column) for column in columns if self.kinds[column] == "U"]
+            raise self.with_others(self._text_in(first), others)
         return np.dtype(np.float64)
+
+    def _text_in(self, column: int) -> DataError:
+        """Return the error for the first text of a column, which is in one of the first records."""
+        sample = enumerate(map(self._fields, self._sample[self._header_records :]))
+        rows = ((row, fields[column]) for row, fields in sample if len(fields) == self.n_columns)
+        return next(self.not_a_number(row, column, field) for row, field in rows if _kind(field) == "U")
 
     def parse(self, records: list[Record], features: Columns, targets: Columns, row: int) -> XY:
         """Parse by Arrow or else by NumPy; if neither can, find out what is wrong."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -52,9 +53,10 @@ class NdjsonReader(TextReader):
         values = [self._value(self._first, int(column), 0) for column in columns]
         if text and values and all(isinstance(value, str) for value in values):
             return np.dtype(str)
-        for column, value in zip(columns, values, strict=True):
-            if isinstance(value, str | list | dict):
-                raise self.not_a_number(0, int(column), value)
+        other = [(int(column), value) for column, value in zip(columns, values, strict=True) if _is_no_number(value)]
+        if other:
+            (first, value), *more = other
+            raise self.with_others(self.not_a_number(0, first, value), [column for column, _ in more])
         return np.dtype(np.float64)
 
     def parse(self, records: list[Record], features: Columns, targets: Columns, row: int) -> XY:
@@ -73,15 +75,24 @@ class NdjsonReader(TextReader):
 
     def _load(self, records: list[Record], row: int) -> list[Any]:
         values: list[Any] = []
+        text = b"[" + b",".join(records) + b"]"
         with suppress(ValueError, RecursionError):
-            values = json.loads(b"[" + b",".join(records) + b"]")
+            values = json.loads(text)
         # A line that closes a bracket and opens another may have made two rows of one.
         if len(values) == len(records):
-            return values
+            n_names = sum(len(value) for value in values if isinstance(value, dict))
+            # With a name that occurs twice there are more colons than names, as with colons in text.
+            if n_names == text.count(b":"):
+                return values
+            with suppress(KeyError):
+                return cast("list[Any]", json.loads(text, object_pairs_hook=_named_once))
         values = []
         for at, record in enumerate(records, row):
             try:
-                values.append(json.loads(record))
+                values.append(json.loads(record, object_pairs_hook=_named_once))
+            except KeyError as twice:
+                name = shortened(twice.args[0])
+                raise DataError(f"In {self.where}, row {at}, {name} is there twice: give each value a name.") from None
             except (ValueError, RecursionError):
                 raise DataError(f"In {self.where}, row {at}, there is no JSON value: {shortened(record)}.") from None
         return values
@@ -150,12 +161,25 @@ class NdjsonReader(TextReader):
     def _number(self, value: Any, row: int, column: int) -> float:
         if value is None:
             raise self.bad_value(row, column, None)
-        if isinstance(value, str | list | dict):
+        if _is_no_number(value):
             raise self.not_a_number(row, column, value)
         try:
             return float(value)
         except OverflowError:
             raise self.error_at(row, column, "there is a number too large for float64") from None
+
+
+def _is_no_number(value: Any) -> bool:
+    return isinstance(value, str | list | dict)
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; raise KeyError for a name that occurs twice, of which Python would keep the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        raise KeyError(next(name for name, count in counts.items() if count > 1))
+    return found
 
 
 def _as_numbers(values: list[Any]) -> Array:

@@ -72,13 +72,16 @@ class FrameReader(Reader):
 
     def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
         """Return the dtype that holds all the columns."""
-        dtypes = set()
-        for column, values in zip(columns, self._arrays(columns, 0, 1), strict=True):
-            where = f"Column {self.column_name(int(column))} of the frame"
+        first_row = self._rows(0, 1)
+
+        def dtype(column: int) -> np.dtype[Any]:
+            where = f"Column {self.column_name(column)} of the frame"
+            values = self._array(first_row, column, 0)
             if not text and values.dtype.kind in "SU":
                 raise DataError(f"{where} holds text, not numbers: leave it out by columns= or exclude=.")
-            dtypes.add(usable_dtype(values.dtype, where, text=text))
-        return np.result_type(*dtypes)
+            return usable_dtype(values.dtype, where, text=text)
+
+        return np.result_type(*set(self.each_suitable(columns, dtype)))
 
     def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
         """Yield rows, copied from their columns."""
@@ -101,16 +104,17 @@ class FrameReader(Reader):
                 raise self.bad_value(start + int(np.argmax(missing)), int(column), None)
 
     def _arrays(self, columns: Columns, start: int, stop: int) -> list[Array]:
-        rows = self.frame.iloc[start:stop] if hasattr(self.frame, "iloc") else self.frame[start:stop]
-        arrays = [
-            np.asarray(rows.iloc[:, column] if hasattr(rows, "iloc") else rows[:, int(column)]) for column in columns
-        ]
-        return [
-            _of_objects(array, f"Column {self.column_name(int(column))} of the frame")
-            if array.dtype.kind == "O"
-            else array
-            for column, array in zip(columns, arrays, strict=True)
-        ]
+        rows = self._rows(start, stop)
+        return [self._array(rows, int(column), start) for column in columns]
+
+    def _rows(self, start: int, stop: int) -> Any:
+        return self.frame.iloc[start:stop] if hasattr(self.frame, "iloc") else self.frame[start:stop]
+
+    def _array(self, rows: Any, column: int, first_row: int) -> Array:
+        array = np.asarray(rows.iloc[:, column] if hasattr(rows, "iloc") else rows[:, column])
+        if array.dtype.kind != "O":
+            return array
+        return _of_objects(array, f"Column {self.column_name(column)} of the frame", first_row)
 
 
 def open_blocks(blocks: Iterable[Any]) -> BlocksReader:
@@ -220,18 +224,24 @@ def _block(item: Any, number: int) -> tuple[Array, Array | None, tuple[str, ...]
     return X, _of_objects(y, f"y of block {number}") if y is not None and y.dtype.kind == "O" else y, names
 
 
-def _of_objects(values: Array, where: str) -> Array:
+def _of_objects(values: Array, where: str, first_row: int = 0) -> Array:
     """Return objects as text if all are, else as numbers."""
     if all(isinstance(value, str) for value in values.flat):
         return values.astype(str)
     rows = values.reshape(len(values), -1)
-    for row, value in enumerate(rows):
-        if any(entry is None or entry != entry for entry in value):  # noqa: PLR0124
-            raise DataError(f"{where} has a missing value, first in row {row}.")
-    for row, value in enumerate(rows):
+    for row, value in enumerate(rows, first_row):
+        if any(map(_is_missing, value)):
+            raise DataError(f"{where} has a missing value, first in row {row}: drop or replace such values.")
+    for row, value in enumerate(rows, first_row):
         if any(isinstance(entry, str) for entry in value):
             raise DataError(f"{where} has text among numbers, first in row {row}.")
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
         raise DataError(f"{where} holds Python objects, not numbers.") from None
+
+
+def _is_missing(value: Any) -> bool:
+    # Whether pandas' own missing value differs from itself is missing too.
+    differs = type(value).__name__ == "NAType" or value is None or value != value  # noqa: PLR0124
+    return isinstance(differs, bool | np.bool_) and bool(differs)
