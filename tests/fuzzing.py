@@ -98,7 +98,9 @@ def rounds(label, n_rounds, seed, folder, one_round):
 def keep(folder, seed, number):
     """Return where the files of a round are when all else is removed."""
     kept = Path(tempfile.gettempdir(), f"fuzz-{seed}-{number}")
-    shutil.copytree(folder, kept, dirs_exist_ok=True)
+    # To copy a pipe would be to wait for ever.
+    pipes = lambda place, names: [name for name in names if Path(place, name).is_fifo()]  # noqa: E731
+    shutil.copytree(folder, kept, dirs_exist_ok=True, ignore=pipes)
     return kept
 
 

@@ -1,9 +1,9 @@
 """Data files with random changes: whatever a file holds, reading it ends in one sentence or in finite rows.
 
 ``python -m tests.data.fuzz 20000 0`` makes so many rounds from that seed, with names of formats only those of these,
-and ``python -m tests.data.fuzz 1 0 123`` makes round 123 alone, in this process. Each format has a process of its
-own, with limited memory, and limited time for each round: libraries in C may end the process, and then it is known
-which file did that, and another process goes on.
+and ``python -m tests.data.fuzz 1 0 123`` makes round 123 alone, in this process. Files with unusual features are also
+read as they are. Each format has a process of its own, with limited memory, and limited time for each round: libraries
+in C may end the process, and then it is known which file did that, and another process goes on.
 """
 
 import faulthandler
@@ -30,6 +30,7 @@ from plstream import CIPLS, IncrementalPLS, open_source
 from plstream.data import DataError
 from tests.fuzzing import PATIENCE, SECONDS, keep, limit_memory, pick, require_sentence
 
+from .features import FEATURES
 from .formats import FORMATS, NAMES
 from .mutations import MARKER, changes_of
 
@@ -76,13 +77,19 @@ FILES = {name: write for name, write in FORMATS.items() if name not in IN_MEMORY
 }
 
 
+FILES |= {f"{kind} features": features for kind, features in FEATURES.items()}
+# How many files with unusual features are not changed.
+UNCHANGED_SHARE = 0.3
+
+
 class Original:
     """Files of one format, which are put back after every change."""
 
-    def __init__(self, name, folder, X, y):
+    def __init__(self, write, folder, X, y):
         self.folder = folder
         folder.mkdir()
-        self.data, self.options = FILES[name](folder, X, y)
+        self.data, self.options, *outcome = write(folder, X, y)
+        self.is_unusual = bool(outcome)
         self.contents = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
     def change(self, rng):
@@ -119,14 +126,17 @@ class Original:
 
 
 def originals(name, folder):
-    """Return the same rows with labels, with text and with values."""
+    """Return the same rows with labels, with text and with values, or with one unusual feature each."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N_ROWS, len(NAMES)))
     labels = np.arange(N_ROWS) % 3
+    write = FILES[name]
+    if isinstance(write, dict):
+        return [Original(feature, folder / place, X, labels) for place, feature in write.items()]
     return [
-        Original(name, folder / "labels", X, labels),
-        Original(name, folder / "text", X.astype(np.float32), np.array(["no", "yes", "maybe"])[labels]),
-        Original(name, folder / "values", X, X[:, 0] - X[:, 1]),
+        Original(write, folder / "labels", X, labels),
+        Original(write, folder / "text", X.astype(np.float32), np.array(["no", "yes", "maybe"])[labels]),
+        Original(write, folder / "values", X, X[:, 0] - X[:, 1]),
     ]
 
 
@@ -203,7 +213,7 @@ def change_and_read(number, seed, files, log):
         original.options = {**options, "batch_size": int(pick(rng, [1, 7, 1000]))}
     if rng.random() < 0.1:
         original.options = {key: value for key, value in original.options.items() if key != "target"}
-    change = original.change(rng)
+    change = "none" if original.is_unusual and rng.random() < UNCHANGED_SHARE else original.change(rng)
     # Unlike handlers in Python these also end what hangs in a thread or in C: one what works, one what waits.
     faulthandler.register(signal.SIGPROF, log, chain=True)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)

@@ -30,7 +30,7 @@ def test_a_pickle_that_is_run_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setenv(mutations.MARKER, str(tmp_path / "marker"))
     path = tmp_path / "X.npy"
     path.write_bytes(mutations.planted_array(np.random.default_rng(0)))
-    original = fuzz.Original("npy", tmp_path / "original", np.zeros((40, 4)), np.zeros(40))
+    original = fuzz.Original(fuzz.FILES["npy"], tmp_path / "original", np.zeros((40, 4)), np.zeros(40))
     assert fuzz.outcome_of(original, np.random.default_rng(0)).startswith("read")
     np.load(path, allow_pickle=True)
     with pytest.raises(AssertionError, match="a pickle was run"):

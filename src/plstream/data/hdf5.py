@@ -17,6 +17,8 @@ from .reader import OpenOptions, Reader
 
 # Chunks are read once, as a whole: they need not be kept. HDF5 2 would keep 8 MiB.
 _CACHE_BYTES = 1 << 20
+# HDF5 itself follows 16 links in a row.
+_MOST_LINKS = 16
 
 
 def open_hdf5(path: Path, where: str, options: OpenOptions) -> Reader:
@@ -28,20 +30,22 @@ def open_hdf5(path: Path, where: str, options: OpenOptions) -> Reader:
         if key is None and len(keys) == 1:
             key = keys[0]
         key = None if key is None else key.strip("/")
-        if key is not None and isinstance(file.get(key), h5py.Dataset):
+        leaves_file = key is not None and _leaves_file(h5py, file, key)
+        if key is not None and not leaves_file and isinstance(file.get(key), h5py.Dataset):
             keys.append(key)
-        if key is None or key not in keys:
+        if key is None or (key not in keys and not leaves_file):
             asked = "Say which dataset of" if key is None else f"There is no dataset {key!r} in"
             raise DataError(f"{asked} {where}: it has {listed(keys) or 'none'}.")
-        dataset, where = file[key], f"{where}:{key}"
-        if dataset.external or dataset.is_virtual or dataset.file.filename != file.filename:
+        where = f"{where}:{key}"
+        dataset = None if leaves_file else file[key]
+        if dataset is None or dataset.external or dataset.is_virtual:
             # A file from a stranger could name any other file of this machine.
             raise DataError(f"{where} has its numbers in other files, which are not read: copy them into one file.")
         require_shape(where, dataset.shape or (0,))
         is_text = h5py.check_string_dtype(dataset.dtype) is not None
         if not is_text:
             usable_dtype(dataset.dtype, where)
-        offset = dataset.id.get_offset() if dataset.chunks is None and not is_text else None
+        offset = dataset.id.get_offset() if dataset.chunks is None and _is_plain(h5py, dataset) else None
         if offset is not None:
             return mapped_reader(path, dataset.dtype, dataset.shape, offset, where)
         return ArrayReader(
@@ -53,6 +57,39 @@ def open_hdf5(path: Path, where: str, options: OpenOptions) -> Reader:
             path=path,
             slow=bool(dataset.id.get_create_plist().get_nfilters()),
         )
+
+
+def _leaves_file(h5py: Any, file: Any, key: str) -> bool:
+    """Return whether a link to another file is on the way to a dataset.
+
+    No such link is followed to find out: whatever it names would be opened, and to open a pipe is to wait for ever.
+    """
+    group, names, n_followed = file.id, key.encode().split(b"/"), 0
+    while names:
+        name = names.pop(0)
+        if name in {b"", b"."}:
+            continue
+        if not isinstance(group, h5py.h5g.GroupID) or not group.links.exists(name):
+            return False
+        kind = group.links.get_info(name).type
+        if kind == h5py.h5l.TYPE_EXTERNAL:
+            return True
+        if kind == h5py.h5l.TYPE_HARD:
+            group = h5py.h5o.open(group, name)
+            continue
+        n_followed += 1
+        if n_followed > _MOST_LINKS:
+            return False
+        path = group.links.get_val(name)
+        group, names = file.id if path.startswith(b"/") else group, path.split(b"/") + names
+    return False
+
+
+def _is_plain(h5py: Any, dataset: Any) -> bool:
+    """Return whether numbers in a file have the bits that NumPy has for them: some types are converted when read."""
+    if h5py.check_string_dtype(dataset.dtype) is not None:
+        return False
+    return bool(h5py.h5t.py_create(dataset.dtype, logical=True) == dataset.id.get_type())
 
 
 @contextmanager
