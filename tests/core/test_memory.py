@@ -1,6 +1,8 @@
 """Memory: what the machine, the groups of the process and its own limit leave, and a refusal in one sentence."""
 
 import resource
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -72,3 +74,24 @@ def test_refusal_in_one_sentence(system):
     (system / "meminfo").write_text("MemAvailable:   40 kB\n")
     with pytest.raises(MemoryError, match=r"about 2\.5 MB of memory, and there are 0\.0 MB"):
         memory.require_memory(2_500_000, "A pebble")
+
+
+def test_a_budget_is_never_exceeded():
+    budget, taken, most = memory.MemoryBudget(10), [], []
+
+    def take(n_bytes):
+        with budget.taking(n_bytes):
+            taken.append(n_bytes)
+            most.append(sum(taken))
+            time.sleep(0.001)
+            taken.remove(n_bytes)
+
+    with ThreadPoolExecutor(6) as threads:
+        # Whoever wants more than all is alone.
+        list(threads.map(take, [3, 4, 5, 30, 2, 7, 1, 30, 6, 4]))
+    assert max(total for total in most if total != 30) <= 10
+    assert most.count(30) == 2
+    with pytest.raises(KeyError), budget.taking(10):
+        raise KeyError
+    with budget.taking(10):
+        pass

@@ -35,6 +35,21 @@ def test_source_is_not_read_far_ahead():
             assert len(read) <= i + 5
 
 
+def test_large_items_are_not_read_ahead():
+    read = []
+
+    def items():
+        for i in range(20):
+            read.append(i)
+            yield i
+
+    with threadpool_limits(4, user_api="blas"):
+        # Two are read to begin with; then no more than fit into 3, and the one that is too much.
+        for i, _ in enumerate(ordered_map(lambda item: item, items(), size=lambda _: 2, largest=3)):
+            assert len(read) <= i + 2
+    assert len(read) == 20
+
+
 def test_limits_are_respected_and_restored():
     seen = []
     with threadpool_limits(2, user_api="blas"):

@@ -1,6 +1,7 @@
 """ImageNet, CIFAR and Tiny ImageNet: batches of pixels, and features of images in a folder for each class."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,8 +113,11 @@ def test_pickled_labels_that_are_none(home, labels):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("imagenet32", r"put train_data_batch_1 to train_data_batch_10 and val_data there"),
-        ("imagenet224", r"image-net.org.*folder for each class.*plstream features .*images --model vgg16"),
+        (
+            "imagenet32",
+            r"train_data_batch_1 to .*_10 and val_data there.* plstream features .*vgg16.npy",
+        ),
+        ("imagenet224", r"ILSVRC2012_devkit_t12 from .*image-net.org.* plstream features .*_train.npy.*_val.npy"),
         ("tiny-imagenet", r"tiny-imagenet-200.zip.*NAME_train.npz and NAME_val.npz"),
     ],
 )
@@ -148,6 +152,36 @@ def test_class_folders_in_two_files(home):
     ((train, test),) = task.splits
     assert (len(train), len(test)) == (6, 9)
     assert task.X.dtype == np.float32
+
+
+def test_features_of_half_precision_stay_in_their_files(home):
+    """Rows are taken as float32, from both files; nothing of their size is ever made."""
+    random = np.random.default_rng(0)
+    X = {part: random.normal(size=(n, 5)).astype(np.float16) for part, n in (("train", 12), ("val", 6))}
+    for part, rows in X.items():
+        files = [f"{part}/n0{i % 3}/{i}.JPEG" for i in range(len(rows))]
+        save_features(home / f"imagenet224/vgg16_{part}.npy", files, rows)
+    (task,) = load_tasks("imagenet224")
+    both = np.concatenate([X["train"], X["val"]]).astype(np.float32)
+    assert all(isinstance(array, np.memmap) and array.dtype == np.float16 for array in task.X._arrays)
+    assert (task.X.shape, task.X.dtype, task.X.ndim, len(task.X)) == ((18, 5), np.float32, 2, 18)
+    for rows in (
+        random.permutation(18),
+        np.array([13]),
+        np.array([], np.intp),
+        slice(10, 14),
+        slice(None),
+        slice(4, 4),
+    ):
+        assert task.X[rows].dtype == np.float32
+        np.testing.assert_array_equal(task.X[rows], both[rows])
+    np.testing.assert_array_equal(np.asarray(task.X, np.float64), both)
+    # It is the same task as with a copy of the rows.
+    assert replace(task, X=both).fingerprint() == task.fingerprint()
+    X["val"][3, 2] = np.nan
+    np.save(home / "imagenet224/vgg16_val.npy", X["val"])
+    with pytest.raises(DataError, match="row 15, feature 2 is nan, not a finite number"):
+        load_tasks("imagenet224")
 
 
 def test_images_of_no_class(home):

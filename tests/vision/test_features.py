@@ -11,8 +11,8 @@ import pytest
 import plstream
 from plstream._core.progress import listening
 from plstream.data import DataError
-from plstream.vision import extract_features, features, partial
-from plstream.vision.images import Preprocessing
+from plstream.vision import extract_features, features, partial, vgg
+from plstream.vision.decoding import Preprocessing, read_image
 from tests.real_data import FOLDER, real_data
 
 from . import tiny
@@ -118,7 +118,7 @@ extract_features({str(photos)!r}, {str(tmp_path / "out.npy")!r}, weights={str(we
     with listening(steps.append):
         np.testing.assert_array_equal(call(), expected)
     # What was done is not done again. The same is told again while the next images are waited for.
-    told = dict.fromkeys((step.done, step.total, step.unit) for step in steps if step.done)
+    told = dict.fromkeys((step.done, step.total, step.unit) for step in steps if step.done and step.label == "features")
     assert [*told] == [(k, 6, "images") for k in (2, 4, 6)]
 
 
@@ -161,7 +161,7 @@ def test_what_has_changed_is_refused(call, photos, monkeypatch):
     assert call(layer="pool2", overwrite=True).shape == (12, 4 * 4 * 4)
 
 
-@pytest.mark.parametrize("journal", [b"", b"{}", b"[1]", b'{"n_done": 6, "skipped": [], "made_from": {}}'])
+@pytest.mark.parametrize("journal", [b"", b"{}", b"[1]", b'{"n_done": 6, "n_rows": 6, "skipped": [], "made_from": {}}'])
 def test_a_damaged_journal(call, tmp_path, journal):
     (tmp_path / "out.npy.part").write_bytes(b"something")
     (tmp_path / "out.npy.part.json").write_bytes(journal)
@@ -226,10 +226,92 @@ def test_a_bad_image_in_between_costs_nothing_that_was_done(call, photos, tmp_pa
         assert len(call(skip_bad=True)) == 11
 
 
+@pytest.fixture
+def videos(tmp_path, Image):
+    """Frames as YouTube Faces has them, of videos that are shorter and longer than a batch of two."""
+    counts = {"Ann/0": 1, "Ann/10": 5, "Ann/2": 2, "Bob/0": 3}
+    for number, (video, n_frames) in enumerate(counts.items()):
+        folder = tmp_path / "aligned_images_DB" / video
+        folder.mkdir(parents=True)
+        for frame in range(n_frames):
+            pixels = tiny.photo(10 * number + frame, 44, 44)
+            Image.fromarray(pixels).save(folder / f"aligned_detect_{video[-1]}.{frame}.png")
+    return tmp_path / "aligned_images_DB"
+
+
+def means_of(call, videos, folder):
+    """The means of frames, from features of every frame."""
+    rows = call(videos, folder / "frames.npy")
+    frames = (folder / "frames.txt").read_text().splitlines()
+    folders = [frame.rpartition("/")[0] + "/" for frame in frames]
+    return {name: rows[[each == name for each in folders]].astype(float).mean(axis=0) for name in folders}
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 4, 64])
+def test_a_row_per_folder(call, videos, tmp_path, batch_size):
+    expected = means_of(call, videos, tmp_path)
+    assert [*expected] == ["Ann/0/", "Ann/2/", "Ann/10/", "Bob/0/"]
+    found = call(videos, per_folder=True, batch_size=batch_size)
+    assert names(tmp_path) == [*expected]
+    np.testing.assert_allclose(found, [*expected.values()], rtol=1e-5, atol=1e-5)
+    half = call(videos, per_folder=True, dtype="float16", batch_size=batch_size, overwrite=True)
+    np.testing.assert_array_equal(half, found.astype(np.float16))
+
+
+def test_folders_are_resumed_at_their_beginning(call, videos, tmp_path, monkeypatch):
+    expected = np.array(call(videos, tmp_path / "whole.npy", per_folder=True))
+    append = partial.PartialArray.append
+    done = []
+
+    def once(self, rows, n_items, skipped):
+        append(self, rows, n_items, skipped)
+        done.append((self.n_rows, self.n_done))
+        raise Interrupted
+
+    monkeypatch.setattr(partial.PartialArray, "append", once)
+    # Each time from the first frame of a video on: two videos in two batches, then one at the end of a batch each.
+    for _ in range(3):
+        with pytest.raises(Interrupted):
+            call(videos, per_folder=True)
+    assert done == [(1, 1), (2, 3), (3, 8)]
+    monkeypatch.setattr(partial.PartialArray, "append", append)
+    np.testing.assert_allclose(call(videos, per_folder=True), expected, rtol=1e-6)
+    assert not leftovers(tmp_path)
+
+
+def test_bad_frames(call, videos, tmp_path):
+    for bad in ("Ann/10/aligned_detect_0.1.png", "Ann/0/aligned_detect_0.0.png", "Bob/0/aligned_detect_0.2.png"):
+        (videos / bad).write_bytes(b"nothing")
+    with pytest.raises(DataError, match=r"Ann/0/aligned_detect_0.0.png is not an image"):
+        call(videos, per_folder=True)
+    with pytest.warns(UserWarning, match=r"3 image\(s\) cannot be read and were left out: Ann/0/aligned"):
+        found = call(videos, per_folder=True, skip_bad=True)
+    with pytest.warns(UserWarning, match="3 image"):
+        rows = call(videos, tmp_path / "frames.npy", skip_bad=True)
+    assert names(tmp_path) == ["Ann/2/", "Ann/10/", "Bob/0/"]
+    expected = [rows[:2], rows[2:6], rows[6:]]
+    np.testing.assert_allclose(found, [part.mean(axis=0) for part in expected], rtol=1e-5, atol=1e-5)
+
+
+def test_folders_that_are_not_together(call, photos, tmp_path):
+    import tarfile
+
+    order = [f"person{i % 2}/{i}.png" for i in range(12)]
+    listed = [photos / name for name in order]
+    found = np.array(call(listed, per_folder=True))
+    assert names(tmp_path) == [f"{photos}/person{k}/" for k in range(2)]
+    np.testing.assert_allclose(found, call(photos, per_folder=True, overwrite=True), rtol=1e-5, atol=1e-5)
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for name in order:
+            tar.add(photos / name, name)
+    with pytest.raises(DataError, match=r"a.tar has images of other folders between those of person0/: unpack it"):
+        call(tmp_path / "a.tar", per_folder=True, overwrite=True)
+
+
 def test_an_archive_that_has_become_shorter(call, photos, tmp_path, monkeypatch):
     found = features.find_images(photos)
-    monkeypatch.setattr(features, "find_images", lambda _: found)
-    found._paths.pop()
+    monkeypatch.setattr(features, "find_images", lambda *_, **__: found)
+    found._store.paths.pop()
     monkeypatch.setattr(found, "fingerprint", lambda: "")
     with pytest.raises(DataError, match="has become shorter while it was read"):
         call()
@@ -258,9 +340,13 @@ def test_numbers_beyond_the_type(call):
         ({"layer": "pool5", "size": 31}, "pool5 of VGG16 needs images of 32 pixels or more"),
         ({"weights": None}, "VGG16 needs its weights"),
         ({"model": "resnet"}, "leave out weights="),
-        ({"model": "resnet", "weights": None}, "model='resnet' is neither vgg16 nor an .onnx file"),
+        ({"model": "resnet", "weights": None}, "model='resnet' is neither vgg16 nor vggface nor an .onnx file"),
         ({"layer": "fc6"}, "layer='fc6' is not one of"),
         ({"pool": "sum"}, "pool='sum' is not one of"),
+        ({"channels": "grb"}, "channels='grb' is not one of rgb, bgr"),
+        ({"crop": 0.0}, "crop=0.0 must be above 0, and at most 1"),
+        ({"crop": 1.5}, "crop=1.5 must be above 0, and at most 1"),
+        ({"model": "vggface"}, "has no conv1_1.weight, but the names of torchvision's VGG16: pass vgg16 as model="),
     ],
 )
 def test_wrong_options(call, tmp_path, options, words):
@@ -274,6 +360,40 @@ def test_no_room_on_the_disk(call, tmp_path, monkeypatch):
     with pytest.raises(OSError, match=r"It will have 0.0 MB more, and the disk has room for 0.0 MB"):
         call()
     assert not leftovers(tmp_path)
+
+
+def named_as_vggface(arrays):
+    """The same weights under the names of VGGFace's."""
+    return {
+        f"{layer}.{part}": arrays[f"features.{number}.{part}"]
+        for layer, number in vgg._NUMBERS.items()
+        if layer.startswith("conv")
+        for part in ("weight", "bias")
+    }
+
+
+def test_vggface(call, photos, tmp_path):
+    """It takes pixels of 0 to 255, blue first, minus a mean."""
+    arrays = {name: array * np.float32(0.3) for name, array in weights().items()}
+    found = call(model="vggface", weights=named_as_vggface(arrays), size=40)
+    pixels = np.asarray(read_image(photos / names(tmp_path)[3], ""), float)[:, 5:45]
+    image = (pixels[..., ::-1] - [93.5940, 104.7624, 129.1863]).transpose(2, 0, 1)
+    whole = Preprocessing((40, 50), mean=vgg.PRESETS["vggface"].mean, std=(1 / 255,) * 3, channels="bgr")
+    np.testing.assert_allclose(whole(photos / names(tmp_path)[3], "")[:, :, 5:45], image, atol=1e-4)
+    same = call(
+        weights=arrays, size=40, channels="bgr", mean=vgg.PRESETS["vggface"].mean, std=(1 / 255,) * 3, overwrite=True
+    )
+    np.testing.assert_array_equal(same, found)
+    other = call(weights=named_as_vggface(arrays), model="vggface", channels="rgb", size=40, overwrite=True)
+    assert not np.allclose(other, found)
+    with pytest.raises(DataError, match=r"has no features.0.weight, but the names of VGGFace's VGG16: pass vggface"):
+        call(weights=named_as_vggface(arrays), overwrite=True)
+
+
+def test_wrong_weights_are_told_before_images_are_looked_for(call, tmp_path):
+    renamed = {f"module.{name}": array for name, array in weights().items()}
+    with pytest.raises(DataError, match=r"has no features.0.weight: save .* where it has module.features.0.weight"):
+        call(images=tmp_path / "nothing", weights=renamed)
 
 
 @pytest.mark.parametrize("module", ["PIL.Image", "onnx", "onnxruntime"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Condition
 
 _MEMINFO = Path("/proc/meminfo")
 _OWN_PAGES = Path("/proc/self/statm")
@@ -33,6 +35,28 @@ def require_memory(needed: int, purpose: str) -> None:
 def format_bytes(n_bytes: int) -> str:
     """Return a number of bytes with its unit."""
     return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 10**9 else f"{n_bytes / 1e6:,.1f} MB"
+
+
+class MemoryBudget:
+    """Bytes that threads may take at the same time. Whoever wants more than there are waits to be the only one."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self._total = self._free = n_bytes
+        self._changed = Condition()
+
+    @contextmanager
+    def taking(self, n_bytes: int) -> Iterator[None]:
+        """Wait until there are so many bytes, and take them inside."""
+        taken = min(n_bytes, self._total)
+        with self._changed:
+            self._changed.wait_for(lambda: self._free >= taken)
+            self._free -= taken
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += taken
+                self._changed.notify_all()
 
 
 def _machine_room() -> int | None:

@@ -72,12 +72,18 @@ single_threaded_blas = _SingleThreadedBlas()
 
 
 def ordered_map(
-    function: Callable[[Item], Result], items: Iterable[Item], at_most: int | None = None
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    at_most: int | None = None,
+    *,
+    size: Callable[[Item], int] = lambda _: 0,
+    largest: int = 0,
 ) -> Iterator[Result]:
     """Yield ``function(item)`` for each item in order, computed by as many threads as BLAS may use.
 
     No more than two items a thread are under way at a time, nor more than ``at_most``, so a source that reads from disk
-    never runs far ahead.
+    never runs far ahead. If their ``size`` is more than ``largest`` together, no further item is read before the first
+    of them is done.
     """
     iterator = iter(items)
     first = list(islice(iterator, 2))
@@ -89,14 +95,16 @@ def ordered_map(
             yield from map(function, chain(first, iterator))
             return
         with ThreadPoolExecutor(threads) as executor:
-            pending: deque[Future[Result]] = deque()
+            pending: deque[tuple[Future[Result], int]] = deque()
+            most = min(2 * threads, at_most or 2 * threads)
             try:
                 for item in chain(first, iterator):
-                    pending.append(executor.submit(function, item))
-                    if len(pending) >= min(2 * threads, at_most or 2 * threads):
-                        yield pending.popleft().result()
+                    pending.append((executor.submit(function, item), size(item)))
+                    del item
+                    while pending and (len(pending) >= most or sum(sizes for _, sizes in pending) > largest):
+                        yield pending.popleft()[0].result()
                 while pending:
-                    yield pending.popleft().result()
+                    yield pending.popleft()[0].result()
             finally:
-                for future in pending:
+                for future, _ in pending:
                     future.cancel()

@@ -28,6 +28,13 @@ class Resample(StrEnum):
     box = "box"
 
 
+class Channels(StrEnum):
+    """The order of the channels that a network takes."""
+
+    rgb = "rgb"
+    bgr = "bgr"
+
+
 class Precision(StrEnum):
     """Types of the numbers in the file."""
 
@@ -39,17 +46,26 @@ def features(
     images: Annotated[
         str,
         typer.Argument(
-            metavar="IMAGES", help="Folder, pattern such as 'faces/*/*.jpg', .tar or .zip, or text file of paths."
+            metavar="IMAGES",
+            help="Folder, pattern such as 'faces/*/*.jpg', .tar or .zip, batches of ImageNet 32x32 or CIFAR, or text "
+            "file of paths.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = Path(
         "features.npy"
     ),
-    model: Annotated[str, typer.Option("--model", metavar="vgg16|FILE", help="VGG16, or an ONNX model.")] = "vgg16",
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", metavar="vgg16|vggface|FILE", help="VGG16 of ImageNet or of VGGFace, or an ONNX model."
+        ),
+    ] = "vgg16",
     weights: Annotated[
         Path | None,
         typer.Option(
-            "--weights", metavar="FILE", help="Weights of VGG16 under torchvision's names: safetensors, .pth."
+            "--weights",
+            metavar="FILE",
+            help="Weights of VGG16 under torchvision's or VGGFace's names: safetensors, .pth.",
         ),
     ] = None,
     layer: Annotated[
@@ -63,15 +79,40 @@ def features(
     pool: Annotated[Pool, typer.Option("--pool", help="Make one number of each map.")] = Pool.none,
     size: Annotated[
         int | None,
-        typer.Option("--size", min=1, help="Height and width to resize to. Default: 224, or what the ONNX model says."),
+        typer.Option(
+            "--size",
+            min=1,
+            help="Height and width to resize to. Default: 224, that of images in batches, or what the ONNX model says.",
+        ),
     ] = None,
     resample: Annotated[Resample, typer.Option("--resample", help="How to resize.")] = Resample.lanczos,
     mean: Annotated[
-        str, typer.Option("--mean", metavar="R,G,B", help="Subtracted from RGB / 255.")
-    ] = "0.485,0.456,0.406",
+        str | None,
+        typer.Option("--mean", metavar="R,G,B", help="Subtracted from RGB / 255. Default: that of ImageNet, VGGFace."),
+    ] = None,
     std: Annotated[
-        str, typer.Option("--std", metavar="R,G,B", help="What the rest is divided by.")
-    ] = "0.229,0.224,0.225",
+        str | None,
+        typer.Option("--std", metavar="R,G,B", help="What the rest is divided by. Default: that of ImageNet, 1/255."),
+    ] = None,
+    channels: Annotated[
+        Channels | None,
+        typer.Option("--channels", help="Order that the network takes. Default: rgb, bgr for VGGFace."),
+    ] = None,
+    crop: Annotated[
+        float, typer.Option("--crop", help="Share of height and width to keep, around the centre; at most 1.")
+    ] = 1.0,
+    per_folder: Annotated[
+        bool, typer.Option("--per-folder", help="One row per folder, such as a video: the mean of its images.")
+    ] = False,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels",
+            metavar="PATH",
+            help="Classes of ImageNet's validation images: its development kit, or a list of images and classes. "
+            "Default: the kit near the images.",
+        ),
+    ] = None,
     dtype: Annotated[Precision, typer.Option("--dtype", help="Type of the numbers.")] = Precision.float32,
     batch_size: Annotated[
         int | None, typer.Option("--batch-size", min=1, help="Images at a time. Default: what takes some 256 MB.")
@@ -85,13 +126,16 @@ def features(
     """Compute features of images with a network, a row for each; the names go to a .txt file beside it.
 
     Images are turned upright, converted to RGB, resized to a square without regard to their shape (Lanczos), divided
-    by 255, and scaled by the mean and standard deviation of ImageNet.
+    by 255, and scaled by the mean and standard deviation that the network was trained with.
 
     After a kill or Ctrl-C the same command goes on where it was.
 
     \b
     plstream features lfw.tar --weights vgg16.safetensors --size 64 -o lfw.npy
     plstream features photos --weights vgg16.safetensors --layer pool5 --pool avg --dtype float16
+    plstream features imagenet32 --weights vgg16.safetensors --layer pool5
+    plstream features ILSVRC2012_img_val.tar --labels ILSVRC2012_devkit_t12 --weights vgg16.safetensors
+    plstream features aligned_images_DB --crop 0.4545 --per-folder --model vggface --weights vgg_face.safetensors
     plstream features photos --model resnet.onnx --layer flatten0
     """
     from ..vision import extract_features
@@ -113,6 +157,10 @@ def features(
                 resample=resample.value,
                 mean=_as_numbers("--mean", mean),
                 std=_as_numbers("--std", std),
+                channels=None if channels is None else channels.value,
+                crop=crop,
+                per_folder=per_folder,
+                labels=labels,
                 dtype=dtype.value,
                 batch_size=batch_size,
                 threads=threads,
@@ -123,10 +171,13 @@ def features(
         tell("plstream: interrupted; the same command goes on where it was.")
         raise typer.Exit(FAILED) from None
     names = output.with_suffix(".txt")
-    typer.echo(f"{output}: {len(made):,} image(s) of {made.shape[1]:,} feature(s), {made.dtype}; names in {names}")
+    rows = "folder(s)" if per_folder else "image(s)"
+    typer.echo(f"{output}: {len(made):,} {rows} of {made.shape[1]:,} feature(s), {made.dtype}; names in {names}")
 
 
-def _as_numbers(option: str, text: str) -> tuple[float, ...]:
+def _as_numbers(option: str, text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
     try:
         return tuple(float(entry) for entry in as_list([text]))
     except ValueError:

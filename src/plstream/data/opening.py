@@ -10,13 +10,19 @@ from typing import Any
 import numpy as np
 
 from .._core.errors import DataError, shortened
+from .._core.memory import require_memory
+from .._core.progress import track
+from .._core.types import Array
 from .array_reader import ArrayReader
 from .columns import NameOrNumber, NamesIfAny, find_columns
 from .files import exists
-from .formats import FORMATS, format_of, open_reader, split_key
+from .formats import FORMATS, format_of, open_file, open_reader, split_key
 from .objects import BlocksReader, FrameReader, is_frame, open_array
 from .reader import NO_COLUMNS, Columns, OpenOptions, Reader
 from .source import DEFAULT_MEMORY, Source
+
+# What is read at a time of an array that is compressed.
+_BLOCK_BYTES = 32 << 20
 
 
 def open_source(
@@ -163,6 +169,25 @@ def open_source(
             batch_size=batch_size,
         )
     return source
+
+
+def read_array(path: Path, key: str | None = None) -> Array:
+    """Return an array of a .npy or .npz file, mapped if it is not compressed; nothing is ever unpickled."""
+    reader = open_file(path, OpenOptions(key=key))
+    assert isinstance(reader, ArrayReader)
+    if reader.array is not None:
+        return reader.array
+    assert reader.n_rows is not None
+    shape = reader.n_rows, reader.n_columns
+    dtype = reader.dtype_of(NO_COLUMNS, text=True)
+    require_memory(shape[0] * shape[1] * dtype.itemsize, f"{reader.where}, {shape[0]:,} rows of {shape[1]:,} columns,")
+    array = np.empty(shape, dtype)
+    pieces = reader.rows(0, max(1, _BLOCK_BYTES // array[:1].nbytes))
+    done = 0
+    for piece in track(pieces, f"Reading {path.name}", len(array), len):
+        array[done : done + len(piece)] = piece
+        done += len(piece)
+    return array[:, 0] if reader.is_vector else array
 
 
 def _anywhere(path: str | os.PathLike[str]) -> str:

@@ -19,6 +19,8 @@ KINDS = ("verification", "classification")
 FOLDS = 10
 # Rows that a fingerprint looks at: enough to distinguish data sets, and read at once from the largest file.
 _LOOKED_AT = 64
+# What is looked at at a time of rows that may be larger than memory.
+_BLOCK_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,9 +128,13 @@ class Task:
             )
         if self.kind == "verification" and not np.isin(y, (0, 1)).all():
             raise DataError(f"{self.name}: labels of pairs must be 1 (same) or 0 (different).")
-        where = first_not_finite(X)
-        if where is not None:
-            raise DataError(f"{self.name}: row {where[0]}, feature {where[1]} is {X[where]}, not a finite number.")
+        step = max(1, _BLOCK_BYTES // (X.shape[1] * X.dtype.itemsize))
+        for start in range(0, len(X), step):
+            block = X[start : start + step]
+            where = first_not_finite(block)
+            if where is not None:
+                row, feature = start + where[0], where[1]
+                raise DataError(f"{self.name}: row {row}, feature {feature} is {block[where]}, not a finite number.")
 
     def _check_split(self, what: str, train: Rows, test: Rows) -> None:
         used = np.zeros(len(self.X), bool)

@@ -1,4 +1,4 @@
-"""Features of images by a network, in one file, and of pairs of images."""
+"""Features of images by a network, in one file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.errors import DataError
-from .._core.memory import format_bytes, require_memory
+from .._core.memory import format_bytes
 from .._core.progress import track
 from .._core.threads import ordered_map
 from .._core.types import Array
@@ -23,16 +24,17 @@ from .._core.urls import local_path, shown
 from .._core.warnings import warn_user
 from ..data.columns import listed
 from ..data.reading import read_ahead
-from .images import IMAGENET_MEAN, IMAGENET_STD, Content, Images, Preprocessing, find_images
+from .decoding import IMAGENET_MEAN, IMAGENET_STD, Content, Preprocessing
+from .images import Images, find_images
 from .network import Network, graph_up_to
 from .partial import PartialArray
-from .vgg import smallest_size, vgg16
+from .vgg import PRESETS, smallest_size, vgg16
 
 _DTYPES = ("float16", "float32")
 _VGG_SIZE = 224
 _VGG_LAYER = "conv5_3"
-# A block of rows of pairs that stays in cache, or nearly so, while it is subtracted.
-_BLOCK_BYTES = 4 << 20
+# Of images from an archive that wait to be decoded, compressed.
+_WAITING_BYTES = 1 << 28
 
 
 def extract_features(
@@ -45,15 +47,19 @@ def extract_features(
     pool: str = "none",
     size: int | None = None,
     resample: str = "lanczos",
-    mean: tuple[float, ...] = IMAGENET_MEAN,
-    std: tuple[float, ...] = IMAGENET_STD,
+    mean: tuple[float, ...] | None = None,
+    std: tuple[float, ...] | None = None,
+    channels: str | None = None,
+    crop: float = 1.0,
+    per_folder: bool = False,
+    labels: str | os.PathLike[str] | None = None,
     dtype: str = "float32",
     batch_size: int | None = None,
     threads: int | None = None,
     skip_bad: bool = False,
     overwrite: bool = False,
 ) -> Array:
-    """Compute features of images, and write them to a .npy file, with a row for each image.
+    """Compute features of images, and write them to a .npy file, with a row for each image or for each folder.
 
     Beside ``faces.npy`` there will be ``faces.txt`` with the name of the image of each row, one to a line. If the
     process is killed, the same call resumes.
@@ -61,11 +67,13 @@ def extract_features(
     Parameters
     ----------
     images : str, path-like or iterable of such
-        A folder, a pattern, a .tar or .zip archive, a list in a text file, or paths: see :func:`find_images`.
+        A folder, a pattern, a .tar or .zip archive, batches of ImageNet 32x32 or CIFAR, a list in a text file, or
+        paths: see :func:`find_images`.
     output : str or path-like
         The file, ending in .npy.
-    model : "vgg16" or path-like, default="vgg16"
-        The network: VGG16, or an ONNX model with one input of (n, 3, height, width) or (n, height, width, 3).
+    model : "vgg16", "vggface" or path-like, default="vgg16"
+        The network: VGG16 with weights named as torchvision's or as VGGFace's, or an ONNX model with one input of
+        (n, 3, height, width) or (n, height, width, 3).
     weights : str or path-like, default=None
         The weights of VGG16: see :func:`vgg16`. Those of an ONNX model are in it.
     layer : str, default=None
@@ -74,11 +82,24 @@ def extract_features(
     pool : {"none", "avg", "max"}, default="none"
         Whether each map becomes one number. Otherwise all are laid out one after the other.
     size : int, default=None
-        Height and width to resize images to. By default what the model says, and 224 for VGG16.
+        Height and width to resize images to. By default what the model says, and for VGG16 the size of the images in
+        batches, and else 224.
     resample : {"lanczos", "bicubic", "bilinear", "box"}, default="lanczos"
         How to resize.
-    mean, std : tuple of three floats
-        The network sees ``(RGB / 255 - mean) / std``. By default those of ImageNet.
+    mean, std : tuple of three floats, default=None
+        The network sees ``(RGB / 255 - mean) / std``. By default those of ImageNet, and for VGGFace its own mean with
+        a std of 1 / 255.
+    channels : {"rgb", "bgr"}, default=None
+        The order in which the network takes the channels, also if mean and std are given, which are of red, green and
+        blue. By default "rgb", and "bgr" for VGGFace.
+    crop : float, default=1.0
+        The share of height and width to keep, around the centre, before images are resized. The face in an aligned
+        frame of YouTube Faces is 1 / 2.2 of it.
+    per_folder : bool, default=False
+        Whether to write one row for each folder, the mean of those of its images, such as the frames of a video.
+        Names in the .txt file are then those of the folders, ending in a slash.
+    labels : str or path-like, default=None
+        The classes of ImageNet's validation images: see :func:`find_images`.
     dtype : {"float32", "float16"}, default="float32"
         The type of numbers in the file.
     batch_size : int, default=None
@@ -107,77 +128,40 @@ def extract_features(
     beside = path.with_suffix(".txt")
     if isinstance(images, str | os.PathLike) and beside.exists() and Path(images).exists() and beside.samefile(images):
         raise ValueError(f"{beside} is the list of images, and would be replaced by that of rows: rename one of them.")
-    found = find_images(images)
-    network = _network(model, weights, layer=layer, pool=pool, size=size, threads=threads)
-    preprocessing = Preprocessing(network.size, resample, tuple(mean), tuple(std))
+    # What is wrong with weights and options is said before images are looked for, which may be a million.
+    chosen = _chosen(model, weights, layer)
+    pixels = (tuple(mean or chosen.mean), tuple(std or chosen.std), crop, channels or chosen.channels)
+    preprocessing = Preprocessing((_VGG_SIZE, _VGG_SIZE), resample, *pixels)
+    found = find_images(images, labels=labels)
+    found = found.by_folder() if per_folder else found
+    network = chosen.network(size, found.size, pool=pool, threads=threads)
+    preprocessing = replace(preprocessing, size=network.size)
+    rows = _RowsOf(found, per_folder=per_folder)
     made_from = {"images": found.fingerprint(), "network": network.fingerprint()}
-    made_from["options"] = f"{preprocessing} {dtype}"
+    made_from["options"] = f"{preprocessing} {dtype} {'per folder' if per_folder else 'per image'}"
     with PartialArray(path, network.n_features, dtype, made_from, overwrite=overwrite) as part:
         left = len(found) - part.n_done
-        _require_room(path, left * network.n_features * np.dtype(dtype).itemsize)
+        _require_room(path, (len(rows) - part.n_rows) * network.n_features * np.dtype(dtype).itemsize)
 
         def batches() -> Iterator[_Batch]:
             return _batches(found, part.n_done, preprocessing, batch_size or network.batch_size, skip_bad=skip_bad)
 
         with closing(read_ahead(batches)) as ahead:  # type: ignore[type-var]
-            for batch in track(ahead, "features", left, lambda batch: batch.n_images, unit="images"):
-                rows = network(batch.pixels) if len(batch.pixels) else np.empty((0, network.n_features), dtype)
-                part.append(_stored(rows, dtype, found.where), batch.n_images, batch.bad)
+            tracked = track(ahead, "features", left, lambda batch: batch.n_images, unit="images")
+            computed = (
+                (network(batch.pixels) if len(batch.pixels) else np.empty((0, network.n_features), np.float32), batch)
+                for batch in tracked
+            )
+            for values, n_images, bad in rows.made(computed, part.n_done):
+                part.append(_stored(values, dtype, found.where), n_images, bad)
         if not part.n_rows:
             raise DataError(f"None of the images in {found.where} can be read.")
-        part.finish(found.names)
+        part.finish(rows.names(part.skipped))
     if part.skipped:
         names = listed(found.names[i] for i in part.skipped)
         warn_user(f"{len(part.skipped)} image(s) cannot be read and were left out: {names}.")
     features: Array = np.load(path, mmap_mode="r")
     return features
-
-
-def pair_differences(features: Array, pairs: Any, *, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-    """Return the absolute differences of the features of pairs, ``|a - b|``, one row per pair.
-
-    It is the representation of a pair in the paper: as many features as an image has, small where two images agree.
-
-    Parameters
-    ----------
-    features : array of shape (n_images, n_features)
-        One row per image, in any floating-point type, perhaps mapped.
-    pairs : array-like of int of shape (n_pairs, 2)
-        The rows of the images of each pair.
-    out : float32 array of shape (n_pairs, n_features), default=None
-        Where to put the differences, such as a mapped file if they are larger than memory.
-
-    Returns
-    -------
-    differences : float32 array of shape (n_pairs, n_features)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from plstream.vision import pair_differences
-    >>> pair_differences(np.array([[1.0, 2.0], [4.0, 0.0], [1.0, 1.0]]), [[0, 1], [2, 0]])
-    array([[3., 2.],
-           [0., 1.]], dtype=float32)
-    """
-    rows = np.asarray(pairs)
-    if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
-        raise DataError(f"pairs must be whole numbers of shape (n, 2), not {rows.dtype} of shape {rows.shape}.")
-    if rows.size and (rows.min() < 0 or rows.max() >= len(features)):
-        raise DataError(f"pairs names row {rows.max()} or {rows.min()}, and features has {len(features):,} rows.")
-    n, m = len(rows), features.shape[1]
-    if out is None:
-        require_memory(4 * n * m, f"The differences of {n:,} pairs of {m:,} features")
-        out = np.empty((n, m), np.float32)
-    elif out.shape != (n, m) or out.dtype != np.float32:
-        raise DataError(f"out must be float32 of shape {(n, m)}, not {out.dtype} of shape {out.shape}.")
-    step = max(1, _BLOCK_BYTES // (4 * max(1, m)))
-    for start in track(range(0, n, step), "pairs", n, lambda start: min(step, n - start), unit="pairs"):
-        block = out[start : start + step]
-        first, second = rows[start : start + step].T
-        block[:] = features[first]
-        block -= features[second]
-        np.abs(block, out=block)
-    return out
 
 
 class _Batch(NamedTuple):
@@ -186,6 +170,51 @@ class _Batch(NamedTuple):
     n_images: int
     pixels: NDArray[np.float32]
     bad: list[int]
+
+
+class _RowsOf:
+    """What rows are made of images: one of each, or one of each folder, which is the mean."""
+
+    def __init__(self, images: Images, *, per_folder: bool) -> None:
+        self._names = images.folders() if per_folder else images.names
+        # The number of the image after the last one of each row.
+        ends = [i for i in range(1, len(images)) if self._names[i] != self._names[i - 1]] if per_folder else []
+        self._ends = np.array([*ends, len(images)]) if per_folder else None
+        self._n_rows = len(images) if self._ends is None else len(self._ends)
+
+    def __len__(self) -> int:
+        return self._n_rows
+
+    def names(self, skipped: list[int]) -> list[str]:
+        """Return the names of the rows without images that were skipped."""
+        left_out = set(skipped)
+        # All names of a folder are the same, and images of one are together.
+        kept = (name for i, name in enumerate(self._names) if i not in left_out)
+        return list(kept) if self._ends is None else list(dict.fromkeys(kept))
+
+    def made(self, computed: Iterable[tuple[Array, _Batch]], start: int) -> Iterator[tuple[Array, int, list[int]]]:
+        """Yield rows, how many images they are of and which of these were skipped, from the features of batches."""
+        if self._ends is None:
+            yield from ((values, batch.n_images, batch.bad) for values, batch in computed)
+            return
+        sums, n_good, written, bad = np.zeros(0), 0, start, list[int]()
+        for values, batch in computed:
+            stop = start + batch.n_images
+            good = np.setdiff1d(np.arange(start, stop), batch.bad)
+            bad += batch.bad
+            rows, ends = [], self._ends[(self._ends > start) & (self._ends <= stop)].tolist()
+            # Folders that end in this batch, and the beginning of one that goes on in the next.
+            for end in (*ends, stop):
+                some = values[(good >= start) & (good < end)]
+                sums = some.sum(axis=0, dtype=np.float64) + (sums if n_good else 0)
+                n_good, start = n_good + len(some), end
+                if end in ends and n_good:
+                    rows.append(sums / n_good)
+                    n_good = 0
+            if ends:
+                told = [number for number in bad if number < ends[-1]]
+                yield np.array(rows).reshape(len(rows), values.shape[1]), ends[-1] - written, told
+                written, bad = ends[-1], bad[len(told) :]
 
 
 def _batches(
@@ -199,7 +228,10 @@ def _batches(
                 return error
             raise
 
-    read_images = ordered_map(read, images.contents(start))
+    def size(content: tuple[str, Content]) -> int:
+        return len(content[1]) if isinstance(content[1], bytes) else 0
+
+    read_images = ordered_map(read, images.contents(start), size=size, largest=_WAITING_BYTES)
     for first in range(start, len(images), batch_size):
         n = min(batch_size, len(images) - first)
         entries = list(islice(read_images, n))
@@ -210,23 +242,44 @@ def _batches(
         yield _Batch(len(entries), np.stack(good) if good else np.empty((0, 3, 0, 0), np.float32), bad)
 
 
-def _network(model: Any, weights: Any, *, layer: str | None, **options: Any) -> Network:
-    if model == "vgg16":
+class _Model(NamedTuple):
+    """A network before it is known how large images are, and the pixels it takes."""
+
+    graph: bytes
+    name: str
+    layer: str
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    channels: str
+    # What images are resized to by default, and the least that is possible.
+    usual_size: int | None = None
+    smallest_size: int = 1
+
+    def network(self, size: int | None, own_size: int | None, **options: Any) -> Network:
+        """Return the network for images of a size, by default their own if that is known."""
+        if size is None and self.usual_size is not None:
+            size = own_size or self.usual_size
+        # The runtime would pool empty maps.
+        if size is not None and size < self.smallest_size:
+            raise ValueError(
+                f"{self.layer} of {self.name} needs images of {self.smallest_size} pixels or more: see size=."
+            )
+        return Network(self.graph, self.name, layer=self.layer, size=size, **options)
+
+
+def _chosen(model: Any, weights: Any, layer: str | None) -> _Model:
+    if model in PRESETS:
         if weights is None:
             raise ValueError("VGG16 needs its weights: name a .safetensors or .pth file with weights=.")
-        layer = layer or _VGG_LAYER
-        graph = vgg16(weights, layer)
-        options["size"] = options["size"] or _VGG_SIZE
-        # The runtime would pool empty maps.
-        if options["size"] < smallest_size(layer):
-            raise ValueError(f"{layer} of VGG16 needs images of {smallest_size(layer)} pixels or more: see size=.")
-        return Network(graph, "VGG16", layer=layer, **options)
+        layer, preset = layer or _VGG_LAYER, PRESETS[model]
+        graph, pixels = vgg16(weights, layer, preset=model), (preset.mean, preset.std, preset.channels)
+        return _Model(graph, "VGG16", layer, *pixels, _VGG_SIZE, smallest_size(layer))
     if weights is not None:
         raise ValueError("An ONNX model has its weights in it: leave out weights=.")
     if not str(model).endswith(".onnx"):
-        raise ValueError(f"model={shown(str(model))!r} is neither vgg16 nor an .onnx file.")
+        raise ValueError(f"model={shown(str(model))!r} is neither {' nor '.join(PRESETS)} nor an .onnx file.")
     graph, layer = graph_up_to(model, layer)
-    return Network(graph, shown(str(model)), layer=layer, **options)
+    return _Model(graph, shown(str(model)), layer, IMAGENET_MEAN, IMAGENET_STD, "rgb")
 
 
 def _stored(rows: Array, dtype: str, where: str) -> Array:

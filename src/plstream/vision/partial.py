@@ -25,7 +25,7 @@ _JOURNAL_SECONDS = 5.0
 
 
 class PartialArray:
-    """A .npy file with one row per item, except those that are skipped; it gets its name when it is complete.
+    """A .npy file of rows that are made of items, some at a time; it gets its name when it is complete.
 
     Parameters
     ----------
@@ -41,9 +41,11 @@ class PartialArray:
     Attributes
     ----------
     n_done : int
-        Number of items written or skipped.
+        Number of items that rows were made of, or that were skipped.
+    n_rows : int
+        Number of rows.
     skipped : list of int
-        Items without a row.
+        Items that no row was made of.
     """
 
     def __init__(self, path: Path, n_columns: int, dtype: Any, made_from: dict[str, str], *, overwrite: bool) -> None:
@@ -52,14 +54,9 @@ class PartialArray:
         self._n_columns = n_columns
         self._dtype: np.dtype[Any] = np.dtype(dtype)
         self._made_from, self._overwrite = made_from, overwrite
-        self.n_done = 0
+        self.n_done = self.n_rows = 0
         self.skipped: list[int] = []
         self._finishing = False
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.n_done - len(self.skipped)
 
     def __enter__(self) -> Self:
         held = locked_file(self._part)
@@ -94,7 +91,8 @@ class PartialArray:
         """Read the journal, and return whether there is a file to resume."""
         try:
             journal = json.loads(self._journal.read_bytes())
-            n_done, skipped, made_from = journal["n_done"], journal["skipped"], journal["made_from"]
+            n_done, n_rows, skipped = (journal[name] for name in ("n_done", "n_rows", "skipped"))
+            made_from = journal["made_from"]
         except (OSError, ValueError, LookupError, TypeError):
             return False
         changed = [name for name, value in self._made_from.items() if made_from.get(name) != value]
@@ -103,29 +101,29 @@ class PartialArray:
                 f"{self._part} was begun with other {' and '.join(changed)}: start over with overwrite=, or "
                 "choose another name."
             )
-        self.n_done, self.skipped, self._finishing = n_done, skipped, bool(journal.get("finishing"))
+        self.n_done, self.n_rows, self.skipped = n_done, n_rows, skipped
+        self._finishing = bool(journal.get("finishing"))
         if changed or self._part.stat().st_size < self._end():
-            self.n_done, self.skipped, self._finishing = 0, [], False
+            self.n_done, self.n_rows, self.skipped, self._finishing = 0, 0, [], False
         return self.n_done > 0
 
     def append(self, rows: Array, n_items: int, skipped: list[int]) -> None:
-        """Add the rows of the next items, without those that are skipped."""
+        """Add the rows of the next items, some of which may be skipped."""
         self._file.write(np.ascontiguousarray(rows, self._dtype).data)
-        self.n_done, self.skipped = self.n_done + n_items, self.skipped + skipped
+        self.n_done, self.n_rows = self.n_done + n_items, self.n_rows + len(rows)
+        self.skipped = self.skipped + skipped
         if time.monotonic() - self._written_at >= _JOURNAL_SECONDS:
             self._write_journal()
 
     def finish(self, names: list[str]) -> None:
         """Rename the file, and write one with the names of its rows beside it."""
-        left_out = set(self.skipped)
-        kept = [name for i, name in enumerate(names) if i not in left_out]
         self._finishing = True
         self._write_journal()
         self._file.seek(0)
         self._file.write(self._header())
         self._file.close()
         with replacing(self.names_path) as file:
-            file.write("".join(f"{name}\n" for name in kept).encode(errors="surrogateescape"))
+            file.write("".join(f"{name}\n" for name in names).encode(errors="surrogateescape"))
         if not _are_one(self._part, self.path):
             put_in_place(self._part, self.path, overwrite=self._overwrite)
         self._remove()
@@ -152,6 +150,7 @@ class PartialArray:
         journal = {
             "made_from": self._made_from,
             "n_done": self.n_done,
+            "n_rows": self.n_rows,
             "skipped": self.skipped,
             "finishing": self._finishing,
         }

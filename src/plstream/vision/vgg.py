@@ -1,4 +1,4 @@
-"""VGG16's convolutional layers as an ONNX graph, built from a file of weights under torchvision's names.
+"""VGG16's convolutional layers as an ONNX graph, built from a file of weights, of ImageNet's or of VGGFace's.
 
 Weights are data: safetensors, or PyTorch's format through its loader of weights alone.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,12 @@ from safetensors import SafetensorError, safe_open
 
 from .._core.errors import DataError, import_optional
 from .._core.types import Array
+from ..data.columns import listed
 from ..data.files import require_readable
+from .decoding import IMAGENET_MEAN, IMAGENET_STD
 
 # Names of arrays, and the function that reads one.
-_Opened: TypeAlias = tuple[Container[str], Callable[[str], NDArray[np.float32]]]
+_Opened: TypeAlias = tuple[Collection[str], Callable[[str], NDArray[np.float32]]]
 
 _TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "BF16": np.uint16}
 _TORCH_ENDINGS = (".pth", ".pt")
@@ -47,7 +49,35 @@ _NUMBERS = _numbered()
 VGG16_LAYERS = tuple(_NUMBERS)
 
 
-def vgg16(weights: str | os.PathLike[str] | Mapping[str, Array], layer: str = "conv5_3") -> bytes:
+class Preset(NamedTuple):
+    """What VGG16 was trained on: how its weights are named, and what pixels it takes."""
+
+    title: str
+    # The name of the weights of a layer, before ".weight" and ".bias".
+    prefix: Callable[[str], str]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    channels: str
+
+
+PRESETS = {
+    "vgg16": Preset(
+        "torchvision's VGG16", lambda layer: f"features.{_NUMBERS[layer]}", IMAGENET_MEAN, IMAGENET_STD, "rgb"
+    ),
+    # It takes pixels of 0 to 255 less the mean of its faces, which here are divided by 255.
+    "vggface": Preset(
+        "VGGFace's VGG16",
+        lambda layer: layer,
+        (129.1863 / 255, 104.7624 / 255, 93.5940 / 255),
+        (1 / 255, 1 / 255, 1 / 255),
+        "bgr",
+    ),
+}
+
+
+def vgg16(
+    weights: str | os.PathLike[str] | Mapping[str, Array], layer: str = "conv5_3", *, preset: str = "vgg16"
+) -> bytes:
     """Return VGG16 up to a layer as an ONNX graph.
 
     Its input ``X`` is (images, 3, height, width) of any size, its output has the name of the layer. A layer ``conv``
@@ -56,11 +86,13 @@ def vgg16(weights: str | os.PathLike[str] | Mapping[str, Array], layer: str = "c
     Parameters
     ----------
     weights : str, path-like or dict of arrays
-        A safetensors file in any floating-point type, a .pth file if PyTorch is installed, or the arrays. Names are
-        torchvision's, ``features.0.weight`` to ``features.28.bias``, of which those up to the layer are needed. The
-        numbers of channels are those of the weights.
+        A safetensors file in any floating-point type, a .pth file if PyTorch is installed, or the arrays, of which
+        those up to the layer are needed. The numbers of channels are those of the weights.
     layer : {"conv1_1", "conv1_2", "pool1", ..., "conv5_3", "pool5"}, default="conv5_3"
         The last layer.
+    preset : {"vgg16", "vggface"}, default="vgg16"
+        How the weights are named: ``features.0.weight`` to ``features.28.bias`` as in torchvision, or
+        ``conv1_1.weight`` to ``conv5_3.bias`` as VGGFace's are.
 
     Returns
     -------
@@ -76,9 +108,10 @@ def vgg16(weights: str | os.PathLike[str] | Mapping[str, Array], layer: str = "c
     if layer not in _NUMBERS:
         raise ValueError(f"layer={layer!r} is not one of {', '.join(VGG16_LAYERS)}.")
     layers = VGG16_LAYERS[: VGG16_LAYERS.index(layer) + 1]
-    names = [f"features.{_NUMBERS[each]}.{part}" for each in layers if _is_conv(each) for part in ("weight", "bias")]
+    prefix = PRESETS[preset].prefix
+    names = [f"{prefix(each)}.{part}" for each in layers if _is_conv(each) for part in ("weight", "bias")]
     arrays = _given(weights, names) if isinstance(weights, Mapping) else read_weights(weights, names)
-    nodes, n_channels = _nodes(onnx, layers, arrays)
+    nodes, n_channels = _nodes(onnx, layers, arrays, prefix)
     helper = onnx.helper
     made = helper.make_model(
         helper.make_graph(
@@ -105,12 +138,14 @@ def _is_conv(layer: str) -> bool:
     return layer.startswith("conv")
 
 
-def _nodes(onnx: Any, layers: tuple[str, ...], arrays: Mapping[str, Array]) -> tuple[list[Any], int]:
+def _nodes(
+    onnx: Any, layers: tuple[str, ...], arrays: Mapping[str, Array], prefix: Callable[[str], str]
+) -> tuple[list[Any], int]:
     """Return the operations, and the number of channels that come out."""
     make, nodes, last, n_channels = onnx.helper.make_node, [], "X", 3
     for layer in layers:
         if _is_conv(layer):
-            weight, bias = (f"features.{_NUMBERS[layer]}.{part}" for part in ("weight", "bias"))
+            weight, bias = (f"{prefix(layer)}.{part}" for part in ("weight", "bias"))
             n_channels = _n_channels_out(weight, arrays[weight].shape, arrays[bias].shape, n_channels)
             nodes.append(make("Conv", [last, weight, bias], [f"{layer}_sums"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]))
             nodes.append(make("Relu", [f"{layer}_sums"], [layer]))
@@ -130,9 +165,7 @@ def _n_channels_out(name: str, shape: tuple[int, ...], bias_shape: tuple[int, ..
 
 
 def _given(weights: Mapping[str, Array], names: list[str]) -> dict[str, Array]:
-    missing = [name for name in names if name not in weights]
-    if missing:
-        raise DataError(f"weights has no {missing[0]}: it must have the names that torchvision gives to VGG16.")
+    _require_names("weights", weights, names)
     return {name: np.ascontiguousarray(weights[name], np.float32) for name in names}
 
 
@@ -141,14 +174,28 @@ def read_weights(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str
     file = Path(path)
     require_readable(file)
     stored, read = _open_torch(file) if file.suffix in _TORCH_ENDINGS else _open_safetensors(file)
+    names = list(names)
+    _require_names(str(file), stored, names)
     found = {}
     for name in names:
-        if name not in stored:
-            raise DataError(f"{file} has no {name}: it must have the names that torchvision gives to VGG16.")
         found[name] = read(name)
         if not np.isfinite(found[name]).all():
             raise DataError(f"{name} in {file} has numbers that are not finite: the file is damaged.")
     return found
+
+
+def _require_names(where: str, stored: Collection[str], names: list[str]) -> None:
+    """Raise DataError unless all weights are there, which says under what names they may be there instead."""
+    absent = next((name for name in names if name not in stored), None)
+    if absent is None:
+        return
+    for model, preset in PRESETS.items():
+        if f"{preset.prefix(VGG16_LAYERS[0])}.weight" in stored and absent == names[0]:
+            raise DataError(f"{where} has no {absent}, but the names of {preset.title}: pass {model} as model=.")
+    raise DataError(
+        f"{where} has no {absent}: save VGG16's weights under the names of torchvision (features.0.weight) or of "
+        f"VGGFace (conv1_1.weight), where it has {listed(stored) if stored else 'nothing'}."
+    )
 
 
 def _open_safetensors(path: Path) -> _Opened:
@@ -163,6 +210,7 @@ def _open_safetensors(path: Path) -> _Opened:
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         entries: dict[str, Any] = json.loads(file.read(length))
+    entries.pop("__metadata__", None)
 
     def read(name: str) -> NDArray[np.float32]:
         entry = entries[name]

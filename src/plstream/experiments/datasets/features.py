@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..._core.errors import DataError, usable_dtype
-from ..._core.memory import require_memory
-from ..._core.progress import track
 from ..._core.types import Array
-from ...data.array_reader import ArrayReader
 from ...data.columns import listed
-from ...data.formats import open_file
 from ...data.numpy_files import members
-from ...data.reader import NO_COLUMNS, OpenOptions
+from ...data.opening import read_array
 
 SUFFIXES = (".npy", ".npz")
 _BESIDE = ("y", "fold", "test", "pairs", "same")
-_BLOCK_BYTES = 32 << 20
 
 
 class FeatureFile:
@@ -111,25 +106,42 @@ def feature_files(folder: Path) -> list[Path]:
     return found
 
 
-def read_array(path: Path, key: str | None = None) -> Array:
-    """Return an array of a .npy or .npz file, mapped if it is not compressed; nothing is ever unpickled."""
-    reader = open_file(path, OpenOptions(key=key))
-    assert isinstance(reader, ArrayReader)
-    if reader.array is not None:
-        return reader.array
-    assert reader.n_rows is not None
-    shape = reader.n_rows, reader.n_columns
-    dtype = reader.dtype_of(NO_COLUMNS, text=True)
-    require_memory(shape[0] * shape[1] * dtype.itemsize, f"{reader.where}, {shape[0]:,} rows of {shape[1]:,} columns,")
-    array = np.empty(shape, dtype)
-    _fill(array, reader.rows(0, max(1, _BLOCK_BYTES // array[:1].nbytes)), path.name)
-    return array[:, 0] if reader.is_vector else array
-
-
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a text file, without empty ones at the end."""
     # Names of files need not be text.
     return path.read_text(encoding="utf-8", errors="surrogateescape").rstrip().split("\n")
+
+
+class StackedRows:
+    """Rows of arrays, one after another, in float32 or float64 when they are taken.
+
+    Files of float16 and pixels stay as they are: ImageNet's features are larger than memory, and half as large as they
+    would be in float32.
+    """
+
+    ndim = 2
+
+    def __init__(self, arrays: Sequence[Array], dtype: np.dtype[Any]) -> None:
+        self._arrays = arrays
+        self._ends = np.cumsum([len(array) for array in arrays])
+        self.dtype = dtype
+        self.shape = int(self._ends[-1]), arrays[0].shape[1]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | Array) -> Array:
+        """Return some rows, by a slice or by their numbers."""
+        numbers = np.array(range(*rows.indices(len(self)))) if isinstance(rows, slice) else rows
+        found = np.empty((len(numbers), self.shape[1]), self.dtype)
+        places = np.searchsorted(self._ends, numbers, side="right")
+        for place in np.unique(places):
+            here, array = places == place, self._arrays[place]
+            found[here] = array[numbers[here] - (self._ends[place] - len(array))]
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:  # noqa: FBT001
+        return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
 
 def as_rows(arrays: Sequence[Array], where: str) -> Array:
@@ -140,18 +152,5 @@ def as_rows(arrays: Sequence[Array], where: str) -> Array:
         return arrays[0]
     if len({array.shape[1] for array in arrays}) > 1:
         raise DataError(f"{where}: rows have {listed(map(str, (array.shape[1] for array in arrays)))} features.")
-    n_rows, n_columns = sum(map(len, arrays)), arrays[0].shape[1]
-    require_memory(n_rows * n_columns * dtype.itemsize, f"{where}, {n_rows:,} rows of {n_columns:,} features,")
-    rows = np.empty((n_rows, n_columns), dtype)
-    step = max(1, _BLOCK_BYTES // rows[0].nbytes)
-    pieces = (array[start : start + step] for array in arrays for start in range(0, len(array), step))
-    _fill(rows, pieces, where)
-    return rows
-
-
-def _fill(rows: Array, pieces: Iterable[Array], where: str) -> None:
-    """Write pieces of rows one after another."""
-    done = 0
-    for piece in track(pieces, f"Reading {where}", len(rows), len):
-        rows[done : done + len(piece)] = piece
-        done += len(piece)
+    # Of an array, a task only ever takes rows.
+    return cast("Array", StackedRows(arrays, dtype))

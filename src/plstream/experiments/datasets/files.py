@@ -83,7 +83,7 @@ def _of_pairs(file: FeatureFile, name: str, title: str, seed: int) -> Task:
 def _of_table(path: Path, seed: int) -> Task:
     """Return the task of a file of any other format, whose labels are in column y."""
     blocks = list(open_source(str(path), target="y").blocks())
-    X = as_rows([X for X, _ in blocks], path.name)
+    X = as_rows([np.concatenate([X for X, _ in blocks])], path.name)
     y = as_labels(np.concatenate([y for _, y in blocks if y is not None]), path.name)
     splits, how = split_by_fold(stratified_folds(y, seed), seed), f"{FOLDS} stratified folds by seed {seed}"
     note = f"{path.name}, labels in its column y; {how}."

@@ -18,6 +18,8 @@ ADDRESS = "https://www.cs.tau.ac.il/~wolf/ytfaces/"
 # Labels of the first are corrected: it is the one to use if it is there.
 LISTS = ("splits_corrected.txt", "splits.txt")
 _OFFICIAL = 500 * FOLDS
+# The share of an aligned frame that is the face: boxes of faces were made 2.2 times as large.
+FACE = 0.4545
 
 
 def load(folder: Path, seed: int) -> list[Task]:
@@ -26,10 +28,10 @@ def load(folder: Path, seed: int) -> list[Task]:
     listed_pairs = next((folder / name for name in LISTS if (folder / name).exists()), None)
     if not paths or listed_pairs is None:
         raise DataError(
-            f"There is no {'list of pairs' if paths else 'feature file'} of YouTube Faces in {folder}: download its "
-            f"frames and {LISTS[1]} (or {LISTS[0]}) from {ADDRESS}, put the folders of people into "
-            f"{folder / 'images'} and the list into {folder}, and run plstream features {folder / 'images'} "
-            f"--model vgg16 --weights FILE -o {folder / 'vgg16.npy'}"
+            f"There is no {'list of pairs' if paths else 'feature file'} of YouTube Faces in {folder}: download "
+            f"aligned_images_DB and {LISTS[1]} (or {LISTS[0]}) from {ADDRESS} into it, and run plstream features "
+            f"{folder / 'aligned_images_DB'} --crop {FACE} --per-folder --model vggface --weights FILE "
+            f"-o {folder / 'vgg16.npy'}"
         )
     pairs = read_splits(listed_pairs)
     return [_task(FeatureFile(path), pairs, listed_pairs.name, seed) for path in paths]
@@ -102,8 +104,9 @@ def _task(file: FeatureFile, pairs: list[NamedPair], listed_in: str, seed: int) 
 
 
 def _rows_of_videos(files: list[str]) -> dict[str, NDArray[np.intp]]:
-    """Return the rows of the frames of every video: ``.../Aaron_Eckhart/0/0.555.jpg`` is of ``Aaron_Eckhart/0``."""
+    """Return the rows of every video: ``.../Aaron_Eckhart/0/0.555.jpg`` and ``.../Aaron_Eckhart/0/`` are of one."""
     rows: dict[str, list[int]] = {}
     for row, file in enumerate(files):
-        rows.setdefault("/".join(PurePosixPath(file).parts[-3:-1]), []).append(row)
+        folder = file.rpartition("/")[0]
+        rows.setdefault("/".join(PurePosixPath(folder).parts[-2:]), []).append(row)
     return {video: np.array(numbers, np.intp) for video, numbers in rows.items()}

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from plstream.data import DataError
-from plstream.experiments.datasets.pickles import read_pickle
-
-from .files import batch, python_2_batch
+from plstream.vision.pickles import read_pickle
+from tests.experiments.files import batch, python_2_batch
 
 
 def read(tmp_path, content):

@@ -14,8 +14,8 @@ from typing import IO, Any, ClassVar
 
 import numpy as np
 
-from ..._core.errors import DataError
-from ..._core.types import Array
+from .._core.errors import DataError
+from .._core.types import Array
 
 # What Python's own unpickler does, by the byte that stands for it.
 _OPERATIONS: dict[int, Any] = pickle._Unpickler.dispatch

@@ -1,0 +1,155 @@
+"""Archives of images, read from their beginning: nothing is unpacked, no link is followed, and sizes are bounded."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from lzma import LZMAError
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from .._core.errors import DataError
+from .._core.progress import track
+from ..data.columns import listed
+from ..data.files import file_identity
+from .decoding import Content
+
+IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+ARCHIVE_ENDINGS = (*TAR_ENDINGS, ".zip")
+_ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError)
+# Of one image, compressed, and of headers with long names: more is damage or malice.
+_LARGEST_MEMBER = 1 << 28
+_LARGEST_HEADER = 1 << 20
+# Types of members that hold names and attributes of the next one, which tarfile reads whole.
+_HEADER_TYPES = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+_Member = tuple[str, Callable[[], bytes]]
+
+
+def is_image(name: str) -> bool:
+    """Return whether a file is an image by its name, and not hidden."""
+    base = name.rsplit("/", 1)[-1]
+    return base.lower().endswith(IMAGE_ENDINGS) and not base.startswith(".")
+
+
+class Archive:
+    """Images in a .tar or .zip file, in its order; in a .tar file also those of the .tar files in it.
+
+    An image of ``n01440764.tar`` in another archive is named as if that were a folder, ``n01440764/1.JPEG``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def names(self) -> list[str]:
+        """Return the name of each image; raise DataError if two are the same."""
+        # Looking for them takes minutes in an archive of a million.
+        found = track(_members(self.path), f"Listing {self.path.name}", None, lambda _: 1, "images")
+        names = [name for name, _ in found]
+        seen: set[str] = set()
+        twice = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+        if twice:
+            raise DataError(f"{self.path} has more than one image of the name {listed(twice)}: pack it again.")
+        return names
+
+    def contents(self, start: int) -> Iterator[tuple[str, Content]]:
+        """Yield the images from one on, each with its place, for messages."""
+        with closing(_members(self.path)) as members:  # type: ignore[type-var]
+            for i, (name, read) in enumerate(members):
+                if i >= start:
+                    where = f"{self.path}:{name}"
+                    yield where, _content(where, read)
+
+    def identities(self) -> Iterator[object]:
+        """Yield what changes if the images change."""
+        yield file_identity(self.path)
+
+
+def _content(where: str, read: Callable[[], bytes]) -> Content:
+    try:
+        return read()
+    except (*_ERRORS, RuntimeError) as error:
+        # RuntimeError: encrypted, or compressed in a way that is not known here.
+        return DataError(f"{where} cannot be read: {error}.")
+
+
+def _members(path: Path) -> Iterator[_Member]:
+    """Yield the name of each image in an archive, and a function that reads it, valid until the next."""
+    try:
+        if path.name.lower().endswith(".zip"):
+            with zipfile.ZipFile(path) as archive:
+                for info in filter(lambda info: is_image(info.filename), archive.infolist()):
+                    yield info.filename, partial(_read, archive.open, info, info.file_size)
+        else:
+            with tarfile.open(path, tarinfo=_TarHeader) as tar:
+                yield from _tar_images(tar)
+    except _ERRORS as error:
+        raise DataError(f"{path} is no archive, damaged or cut off: {error}.") from None
+
+
+class _TarHeader(tarfile.TarInfo):
+    """A header that may not ask for more memory than names need."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _TarHeader:
+        header = super().frombuf(buf, encoding, errors)
+        if header.type in _HEADER_TYPES and header.size > _LARGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {header.size:,} bytes")
+        return header
+
+
+def _tar_images(tar: tarfile.TarFile, folder: str | None = None) -> Iterator[_Member]:
+    """Yield the images of a .tar file, or of one inside it, which then has the name of a folder."""
+    while (member := tar.next()) is not None:
+        # It keeps all that it has read, a gigabyte of them for a million images.
+        tar.members.clear()  # type: ignore[attr-defined]
+        if not member.isreg() or member.issparse():
+            continue
+        if folder is None and member.name.lower().endswith(".tar"):
+            with _extracted(tar, member) as file, tarfile.open(fileobj=file, mode="r:", tarinfo=_TarHeader) as inner:
+                yield from _tar_images(inner, member.name[: -len(".tar")])
+        elif is_image(member.name):
+            name = member.name if folder is None else _joined(folder, member.name)
+            yield name, partial(_read, partial(_extracted, tar), member, member.size)
+    _require_end(tar)
+
+
+def _joined(folder: str, name: str) -> str:
+    """Return a name in a folder, unless it begins with that itself."""
+    last = PurePosixPath(folder).name
+    return f"{folder}/{name.removeprefix('./').removeprefix(f'{last}/')}"
+
+
+def _extracted(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    file = tar.extractfile(member)
+    assert file is not None
+    return file
+
+
+def _require_end(tar: tarfile.TarFile) -> None:
+    """Raise ReadError unless zeros or nothing are where a header ends the iteration: tarfile ends at damage as well."""
+    assert tar.fileobj is not None
+    tar.fileobj.seek(tar.offset)
+    if any(tar.fileobj.read(tarfile.BLOCKSIZE)):
+        raise tarfile.ReadError(f"there is no header at byte {tar.offset:,}")
+
+
+def _read(opened: Callable[[Any], Any], member: Any, size: int) -> bytes:
+    # What an archive says of a size may be wrong, but only ever less is read.
+    if size > _LARGEST_MEMBER:
+        raise OSError(f"it has {size:,} bytes, more than {_LARGEST_MEMBER >> 20} MiB: unpack the archive")
+    with opened(member) as file:
+        content: bytes = file.read(size + 1)
+    if len(content) != size:
+        raise OSError(f"it should have {size:,} bytes, and has {'more' if len(content) > size else len(content)}")
+    return content

@@ -1,0 +1,190 @@
+"""From an image in a file to the numbers that a network takes, in a bounded amount of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.errors import DataError, import_optional
+from .._core.memory import MemoryBudget, available_bytes, format_bytes
+
+RESAMPLING = ("lanczos", "bicubic", "bilinear", "box")
+CHANNELS = ("rgb", "bgr")
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+# Formats that are plain data: others of Pillow's start programs.
+_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+# Pillow has up to 4 bytes per pixel of the decoded image, and as many of its conversion.
+_BYTES_PER_PIXEL = 8
+# Of all images that are decoded at the same time, and so of the largest: 134 million pixels, where photographs have up
+# to 100 million.
+_MOST_BYTES = 1 << 30
+_DECODING = MemoryBudget(_MOST_BYTES)
+# Whether there is memory for an image is looked up for those that need so much.
+_LARGE_BYTES = 1 << 26
+# What is converted at a time where that takes several copies.
+_STRIP_PIXELS = 1 << 20
+_LARGEST_OF_16_BITS = 65_535
+
+Content: TypeAlias = Path | bytes | NDArray[np.uint8] | DataError
+"""Where an image is, its bytes, its pixels (height, width, 3), or why they cannot be read."""
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """How an image becomes numbers: ``(RGB / 255 - mean) / std`` at a given size, whatever its own shape.
+
+    Attributes
+    ----------
+    size : tuple of int
+        Height and width.
+    resample : {"lanczos", "bicubic", "bilinear", "box"}
+        How pixels are made of others; when an image becomes smaller all of them count.
+    mean, std : tuple of float
+        Of red, green and blue.
+    crop : float
+        The share of height and width that is kept, around the centre.
+    channels : {"rgb", "bgr"}
+        The order in which the network takes them.
+    """
+
+    size: tuple[int, int]
+    resample: str = "lanczos"
+    mean: tuple[float, ...] = IMAGENET_MEAN
+    std: tuple[float, ...] = IMAGENET_STD
+    crop: float = 1.0
+    channels: str = "rgb"
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("resample", self.resample, RESAMPLING), ("channels", self.channels, CHANNELS)):
+            if value not in known:
+                raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}.")
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if len(values) != 3 or not np.isfinite(values).all():
+                raise ValueError(f"{name}= takes three numbers, of red, green and blue, not {values}.")
+        if min(self.std) <= 0:
+            raise ValueError(f"std= takes three numbers above 0, not {self.std}.")
+        if not 0 < self.crop <= 1:
+            raise ValueError(f"crop={self.crop!r} must be above 0, and at most 1.")
+
+    def __call__(self, content: Content, where: str) -> NDArray[np.float32]:
+        """Return the numbers of an image, as (3, height, width)."""
+        Image = import_optional("PIL.Image", "Reading images", "vision")
+        height, width = self.size
+        with _opened(content, where) as image, _DECODING.taking(_BYTES_PER_PIXEL * image.width * image.height):
+            upright = _in_rgb(image, where)
+            resample = getattr(Image.Resampling, self.resample.upper())
+            small = upright.resize((width, height), resample, self._box(*upright.size))
+            del upright
+        mean, std = np.array(self.mean), np.array(self.std)
+        factor, shift = (1 / (255 * std)).astype(np.float32), (-mean / std).astype(np.float32)
+        numbers = (np.asarray(small) * factor + shift).transpose(2, 0, 1)
+        return np.ascontiguousarray(numbers if self.channels == "rgb" else numbers[::-1])
+
+    def _box(self, width: int, height: int) -> tuple[float, float, float, float] | None:
+        """Return left, top, right and bottom of what is kept."""
+        if self.crop == 1:
+            return None
+        left, top = (length * (1 - self.crop) / 2 for length in (width, height))
+        return left, top, width - left, height - top
+
+
+def read_image(content: Content, where: str) -> Any:
+    """Return an image of Pillow in RGB, 8 bits each, upright.
+
+    Grey, palettes and CMYK are converted, 16 bits of grey scaled to 8, what is transparent becomes white, and of
+    several frames the first is taken. Profiles of colours are left alone.
+
+    Parameters
+    ----------
+    content : path, bytes or array
+        A file, what is in it, or pixels. If it is a DataError, that is raised.
+    where : str
+        The name of the image, for messages.
+    """
+    with _opened(content, where) as image:
+        return _in_rgb(image, where)
+
+
+@contextmanager
+def _opened(content: Content, where: str) -> Iterator[Any]:
+    """Open an image, of which only the header is read; what goes wrong is DataError, also when it is decoded."""
+    Image = import_optional("PIL.Image", "Reading images", "vision")
+    if isinstance(content, DataError):
+        raise content
+    if isinstance(content, np.ndarray):
+        yield Image.fromarray(content)
+        return
+    try:
+        with Image.open(BytesIO(content) if isinstance(content, bytes) else content, formats=_FORMATS) as image:
+            _require_room(image, where)
+            yield image
+    except (DataError, MemoryError):
+        raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise DataError(f"{where} has more pixels than an image should: make it smaller.") from None
+    except Image.UnidentifiedImageError:
+        raise DataError(f"{where} is not an image in a format that is read here: {', '.join(_FORMATS)}.") from None
+    except Exception as error:  # noqa: BLE001
+        # Decoders raise whatever they come across.
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise DataError(f"{where} is damaged, or cannot be read: {reason}.") from None
+
+
+def _require_room(image: Any, where: str) -> None:
+    """Raise DataError if an image needs too much memory, by the size in its header."""
+    needed = _BYTES_PER_PIXEL * image.width * image.height
+    size = f"{image.width:,} x {image.height:,} pixels"
+    if needed > _MOST_BYTES:
+        most = _MOST_BYTES // _BYTES_PER_PIXEL
+        raise DataError(f"{where} has {size}, too many: make it smaller, with at most {most:,} pixels.")
+    available = available_bytes() if needed > _LARGE_BYTES else None
+    if available is not None and needed > available:
+        raise DataError(
+            f"{where} has {size}, which need {format_bytes(needed)} of memory, and there are "
+            f"{format_bytes(available)}: make it smaller."
+        )
+
+
+def _in_rgb(image: Any, where: str) -> Any:
+    Image, ImageOps = (import_optional(name, "Reading images", "vision") for name in ("PIL.Image", "PIL.ImageOps"))
+    image.load()
+    ImageOps.exif_transpose(image, in_place=True)
+    if image.mode.startswith("I"):
+        return _in_strips(image, lambda strip: Image.fromarray(_in_8_bits(np.asarray(strip), where)).convert("RGB"))
+    if image.mode == "F":
+        raise DataError(f"{where} holds fractions, which say nothing of black and white: save it with 8 or 16 bits.")
+    if image.mode.endswith(("A", "a")) or "transparency" in image.info:
+        return _in_strips(image, _on_white)
+    return image.convert("RGB")
+
+
+def _in_strips(image: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return an image in RGB that is converted some rows at a time."""
+    Image = import_optional("PIL.Image", "Reading images", "vision")
+    result = Image.new("RGB", image.size)
+    step = max(1, _STRIP_PIXELS // max(1, image.width))
+    for top in range(0, image.height, step):
+        result.paste(convert(image.crop((0, top, image.width, min(top + step, image.height)))), (0, top))
+    return result
+
+
+def _in_8_bits(values: NDArray[Any], where: str) -> NDArray[np.uint8]:
+    if values.min() < 0 or values.max() > _LARGEST_OF_16_BITS:
+        raise DataError(f"{where} has values beyond 16 bits: save it with 8 or 16 bits.")
+    # Conversion by Pillow would clip at 255.
+    return np.rint(values / 257).astype(np.uint8)
+
+
+def _on_white(image: Any) -> Any:
+    """Return an image with transparent pixels, which may have any colour, in front of white."""
+    Image = import_optional("PIL.Image", "Reading images", "vision")
+    visible = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", visible.size, "white"), visible).convert("RGB")
