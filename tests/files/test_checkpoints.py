@@ -546,3 +546,9 @@ def test_the_reader_ends_when_a_fit_is_stopped(tmp_path):
         assert not [thread for thread in threading.enumerate() if thread.name == "plstream-reader"]
     else:
         pytest.fail("it was not stopped")
+
+
+def test_epochs_are_not_for_checkpoints():
+    X, y = data()
+    with pytest.raises(ValueError, match="reads the data once for this model"):
+        fit_source(SGDPLS(n_epochs=2), open_source(X, y))

@@ -1,4 +1,4 @@
-"""The recursions of CIPLS by plain loops that follow the formulas, and data with separated components."""
+"""The recursions of CIPLS, and of released code, by plain loops that follow the formulas; and data for them."""
 
 import numpy as np
 
@@ -81,3 +81,79 @@ def plain_normalized(X, y, c, amnesic=0.0):
             w = w - np.linalg.norm(w) * G[i] / square
             left[i + 1] = old * left[i + 1] + new * (u @ u)
     return C, G
+
+
+def unit(v):
+    length = np.linalg.norm(v)
+    return v / length if length else v
+
+
+def plain_released_directions(X, y, n_directions, amnesic=2.0):
+    """Return X'y, and the vectors that IPLS as released has for principal components."""
+    V, x_sum, y_sum, cross = np.zeros((n_directions, X.shape[1])), X[0], y[0], np.zeros(X.shape[1])
+    V[0] = X[0]
+    for n in range(2, len(X) + 1):
+        x, v = X[n - 1], y[n - 1]
+        before, x_sum = x_sum / (n - 1), x_sum + x
+        u = x - x_sum / n
+        cross = cross - y_sum * (x_sum / n - before) + v * u
+        y_sum = y_sum + v
+        for i in range(min(n, n_directions)):
+            if i == n - 1:
+                V[i] = u
+            else:
+                weight = (n - 1 - amnesic) / n
+                V[i] = (1 - weight) * V[i] + weight * (u @ V[i] / (np.linalg.norm(V[i]) + 2.0**-52)) * u
+                u = u - (u @ V[i]) / (V[i] @ V[i]) * V[i] if V[i] @ V[i] else u
+    return cross, V
+
+
+def plain_released_weights(cross, V, c):
+    """Return the weights that IPLS as released makes of these, one row a component."""
+    k, W = unit(cross), [unit(cross)]
+    for _ in range(c - 1):
+        k = unit(sum(np.linalg.norm(v) * (unit(v) @ k) * unit(v) for v in V))
+        w = k
+        for before in W:
+            w = w - (w @ before) * before
+        W.append(unit(w))
+    return np.array(W)
+
+
+def plain_released_olpls(X, y, c, forgetting=0.2, eta=0.01):
+    """Return W, P (one row a component) and C of OLPLS as released, whose step for the loadings is that of weights."""
+    S, W, P, C = np.zeros((c, X.shape[1])), np.zeros((c, X.shape[1])), np.zeros((c, X.shape[1])), np.zeros(c)
+    x, v = X[0], y[0]
+    for i in range(c):
+        S[i] = v * x
+        W[i] = unit(S[i])
+        t = x @ W[i]
+        P[i], C[i] = x * t / (t * t), v * t / (t * t)
+        x, v = x - t * 0.5 * P[i], v - t * 0.5 * C[i]
+        P[i], C[i] = 0.6 * P[i], 0.6 * C[i]
+    for n in range(1, len(X)):
+        x, v = X[n], y[n]
+        for i in range(c):
+            S[i] = forgetting * S[i] + (1 - forgetting) * v * x
+            s, w = S[i], W[i]
+            value = (s @ w) ** 2 / (w @ w)
+            multiplier = value - value / np.linalg.norm(w)
+            # The first term should be (s.w) s.
+            gradient = (s @ s) * w / (w @ w) - (s @ w) ** 2 * w / (w @ w) ** 2 - multiplier * w
+            W[i] = w + eta * gradient
+            t = x @ W[i]
+            P[i] = P[i] + eta * t * (x - t * P[i])
+            C[i] = C[i] + eta * t * (v - t * C[i])
+            x, v = x - t * P[i], v - t * C[i]
+    return W, P, C
+
+
+def plain_released_sgdpls(X, Y, c, seed, *, n_epochs, eta=0.001):
+    """Return the bases that SGDPLS as released projects rows to, and the matrix of y, one column a component."""
+    random = np.random.RandomState(seed)
+    U = np.linalg.qr(random.randn(X.shape[1], c))[0]
+    V = random.randn(Y.shape[1], c)
+    for _ in range(n_epochs):
+        for x, y in zip(X, Y, strict=True):
+            U, V = U + eta * np.outer(x, y) @ V, V + eta * np.outer(y, x) @ U
+    return np.linalg.qr(U)[0], V

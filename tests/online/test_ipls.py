@@ -6,11 +6,12 @@ from scipy import sparse
 from sklearn.cross_decomposition import PLSRegression
 
 from plstream import IPLS
-from plstream.online.ipls import pls_weights
+from plstream.online.ipls import pls_weights, released_weights
 
 from ..checks import fed
 from ..oracles import dense_pls, regression_data, relative_error
 from .principal import constant, cosines, gaussian_factors, plain_ccipca, schedule
+from .recursions import plain_released_directions, plain_released_weights
 
 few_components = pytest.mark.filterwarnings("ignore:The rows so far have only:UserWarning")
 
@@ -303,3 +304,86 @@ def test_bad_targets():
         IPLS().fit(X, np.zeros(30, dtype=int))
     with pytest.raises(ValueError, match=r"y has 2 target\(s\)"):
         IPLS().partial_fit(X, y).partial_fit(X, np.column_stack([y, y]))
+
+
+# --------------------------------------------------------------------------------------------------------- as released
+
+
+@pytest.mark.parametrize("sizes", [[200], [1], [7], [1, 150, 49]], ids=str)
+@pytest.mark.parametrize("amnesic", [2.0, 0.0])
+def test_released_equals_plain_loop(sizes, amnesic):
+    X, y = regression_data(200, 9)
+    y = np.sign(y - np.median(y))
+    cross, V = plain_released_directions(X, y, 4, amnesic)
+    model = fed(IPLS(2, n_pca_components=4, amnesic=amnesic, variant="released"), X, y, sizes)
+    covariances = model._state.recursion
+    assert relative_error(covariances.cross[0], cross) < 1e-10
+    for actual, expected in zip(covariances.principal.V, V, strict=True):
+        assert relative_error(actual, expected) < 1e-8
+    assert relative_error(covariances.principal.V, V) < 1e-10
+    W = plain_released_weights(cross, V, 2).T
+    assert relative_error(np.abs(model.x_weights_), np.abs(W)) < 1e-10
+    scores = (X - X.mean(axis=0)) @ W
+    assert relative_error(np.abs(model.transform(X)), np.abs(scores)) < 1e-10
+
+
+def test_released_weights_equal_plain_loop():
+    rng = np.random.default_rng(0)
+    V, starts = rng.normal(size=(6, 9)) * np.geomspace(4, 1, 6)[:, None], rng.normal(size=(3, 9))
+    lengths = np.linalg.norm(V, axis=1)
+    weights = released_weights(starts, V / lengths[:, None], lengths, 4)
+    for actual, start in zip(weights, starts, strict=True):
+        assert relative_error(actual, plain_released_weights(start, V, 4)) < 1e-10
+    # Responses that the directions have no part in, that are zero, and that all directions have the same part in.
+    starts = np.array([[0.0, 0.0, 2.0], [0.0, 0.0, 0.0], [3.0, 4.0, 0.0]])
+    weights = released_weights(starts, np.eye(3)[:2], np.ones(2), 3)
+    np.testing.assert_allclose(weights[:, 0], [[0, 0, 1], [0, 0, 0], [0.6, 0.8, 0]], atol=1e-15)
+    assert not weights[:, 1:].any()
+
+
+def test_released_principal_components_are_the_last_row():
+    X, y = gaussian_factors(0)
+    model = IPLS(3, variant="released").fit(X, y)
+    last = (X[-1] - X.mean(axis=0))[:, None]
+    assert cosines(model.pca_components_[:1].T, last) > 0.999
+    W = dense_pls(X, y, 3, scale=False)[1]
+    near = cosines(model.x_weights_, W)
+    assert near[0] > 1 - 1e-12
+    assert near[1] < 0.9
+    assert cosines(IPLS(3).fit(X, y).x_weights_, W)[1] > 0.99
+
+
+@few_components
+@pytest.mark.parametrize("unit", [1.0, 1e-150, 1e60])
+def test_released_with_degenerate_data(unit):
+    X, y = regression_data(30, 4)
+    cases = {
+        "one row": (X[:1], y[:1], 0),
+        "constant X": (np.full((30, 4), 0.5), y, 0),
+        "zeros": (np.zeros((30, 4)), y, 0),
+        "constant y": (X, np.full(30, 0.5), 0),
+        "two rows": (X[:2], y[:2], None),
+        "one column": (X[:, :1], y, 1),
+        "rank one": (np.outer(y, [1.0, 2.0, 3.0, 4.0]), y, 1),
+        "more columns than rows": (X.T, y[:4], None),
+    }
+    for name, (rows, target, n_components) in cases.items():
+        model = IPLS(3, n_pca_components=6, variant="released").fit(rows * unit, target)
+        assert np.isfinite(model.transform(rows * unit)).all(), name
+        assert np.isfinite(model.x_weights_).all(), name
+        assert n_components in {None, model.n_components_}, name
+
+
+def test_released_overflow_and_parameters():
+    X, y = regression_data(20, 3)
+    model = IPLS(2, variant="released").fit(X, y)
+    before = model.transform(X)
+    with pytest.raises(ValueError, match="Component 2 is no longer finite"):
+        model.partial_fit(X[:2] * 1e100, y[:2])
+    np.testing.assert_array_equal(model.transform(X), before)
+    with pytest.raises(ValueError, match="set it to one number"):
+        IPLS(variant="released", amnesic=(20, 200, 2000)).fit(X, y)
+    with pytest.raises(ValueError, match="'variant' parameter"):
+        IPLS(variant="published").fit(X, y)
+    with pytest.raises(ValueError, match="variant cannot change"):
+        model.set_params(variant="corrected").partial_fit(X, y)

@@ -8,7 +8,10 @@ from sklearn.base import clone
 from plstream import OLPLS
 
 from ..checks import fed
-from ..oracles import dense_pls, regression_data
+from ..oracles import dense_pls, regression_data, relative_error
+from .recursions import plain_released_olpls
+
+RELEASED = {"variant": "released", "forgetting": 0.2, "eta": 0.01, "eta_loading": 0.01}
 
 
 def linear_data(seed, n, m=12, *, noise=0.5):
@@ -248,3 +251,68 @@ def test_no_more_components_than_features():
         model = OLPLS(5).fit(X, y)
     assert model.n_components_ == 2
     assert not model.transform(X)[:, 2:].any()
+
+
+# --------------------------------------------------------------------------------------------------------- as released
+
+
+@pytest.mark.parametrize("sizes", [[200], [1], [7], [1, 150, 49]])
+def test_released_equals_plain_loop(sizes):
+    X, y = regression_data(200, 9)
+    X, y = X / 10, np.sign(y - np.median(y))
+    W, P, C = plain_released_olpls(X, y, 3)
+    state = fed(OLPLS(3, **RELEASED), X, y, sizes)._state.recursion
+    for actual, expected in ((state.W[0], W), (state.P[0], P), (state.C[0], C)):
+        for one, other in zip(actual, expected, strict=True):
+            assert relative_error(one, other) < 1e-10
+    model = OLPLS(3, **RELEASED).fit(X, y)
+    # Neither rows nor scores are centred.
+    assert relative_error(np.abs(model.transform(X)), np.abs(X @ W.T)) < 1e-10
+    assert not model.x_mean_.any()
+
+
+def test_released_weights_are_the_first_row():
+    X, y = linear_data(0, 500)
+    model = OLPLS(3, variant="released").fit(X / 10, y)
+    first = X[0] / np.linalg.norm(X[0])
+    np.testing.assert_allclose(np.abs(model.x_weights_.T @ first), 1, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(model.x_weights_, axis=0), 1, rtol=1e-12)
+    np.testing.assert_allclose(model.vip_, np.sqrt(12) * np.abs(first), rtol=1e-10)
+    assert np.linalg.matrix_rank(model.transform(X)) == 1
+    labels = np.digitize(y, [-1, 1])
+    assert OLPLS(2, variant="released").fit(X / 10, labels).transform(X).shape == (500, 6)
+
+
+def test_released_begins_with_the_first_row_that_is_not_zero():
+    X, y = linear_data(0, 50)
+    X = X / 10
+    expected = OLPLS(2, **RELEASED).fit(X, y)
+    nothing, no_y = np.zeros((2, 12)), np.array([1.0, 0.0])
+    model = OLPLS(2, **RELEASED).fit(np.vstack([nothing, X[:1], X]), [1.0, 2.0, 0.0, *y])
+    np.testing.assert_array_equal(model.x_rotations_, expected.x_rotations_)
+    with pytest.warns(UserWarning, match="only 0 of 2 component"):
+        assert not OLPLS(2, **RELEASED).fit(nothing, no_y).transform(X).any()
+    # Each component begins with half of what the one before has: some are nothing any more.
+    many = OLPLS(1200, **RELEASED).partial_fit(X[:1], y[:1])
+    assert np.isfinite(many.partial_fit(X[1:], y[1:])._state.recursion.W).all()
+
+
+def test_released_overflow():
+    X, y = linear_data(0, 400)
+    model = OLPLS(2, **RELEASED).fit(X / 10, y)
+    before = model.transform(X)
+    for unit in (1e2, 1e100, 1e200, 1e300):
+        with pytest.raises(ValueError, match=r"Component \d is no longer finite.*or a smaller eta"):
+            model.partial_fit(X * unit, y)
+        np.testing.assert_array_equal(model.transform(X), before)
+
+
+@pytest.mark.filterwarnings("ignore:The rows so far have only")
+@pytest.mark.parametrize("unit", [1.0, 1e-150])
+def test_released_with_hostile_data(unit):
+    X, y = linear_data(0, 60)
+    for rows in (np.full_like(X, 0.3), np.outer(X[:, 0], np.arange(1.0, 13)) / 10, X[:1], np.repeat(X[:2], 9, axis=0)):
+        model = OLPLS(3, variant="released", eta=1e-3, eta_loading=1e-4).fit(rows * unit, y[: len(rows)])
+        assert np.isfinite(model.transform(rows * unit)).all()
+        assert np.isfinite(model.x_loadings_).all()
+        assert np.isfinite(model.vip_).all()

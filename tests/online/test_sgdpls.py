@@ -8,10 +8,11 @@ from sklearn.base import clone
 from sklearn.cross_decomposition import PLSSVD
 from sklearn.datasets import load_digits, load_iris
 
-from plstream import SGDPLS
+from plstream import SGDPLS, open_source
 
 from ..checks import fed
-from ..oracles import regression_data
+from ..oracles import regression_data, relative_error
+from .recursions import plain_released_sgdpls
 
 ALGORITHMS = ["sgd", "msg", "incremental"]
 EXTRA_RANK = 10
@@ -480,3 +481,87 @@ def test_parameters_do_not_change_in_mid_stream():
     model = SGDPLS(2, random_state=0).partial_fit(X, Y)
     with pytest.raises(ValueError, match="algorithm cannot change"):
         model.set_params(algorithm="msg").partial_fit(X, Y)
+
+
+# ---------------------------------------------------------------------------------------------- epochs, and as released
+
+
+@pytest.mark.parametrize("n_epochs", [1, 7])
+@pytest.mark.parametrize("q", [1, 6])
+def test_released_equals_plain_loop(q, n_epochs):
+    X, Y = latent_data(60, 9, 6)
+    Y = Y[:, :q]
+    U, V = plain_released_sgdpls(X, Y, 3, 5, n_epochs=n_epochs)
+    model = SGDPLS(3, variant="released", n_epochs=n_epochs, random_state=np.random.RandomState(5)).fit(X, Y)
+    assert relative_error(model._state.recursion.V.T, V) < 1e-10
+    assert relative_error(np.abs(model.x_weights_), np.abs(U)) < 1e-10
+    # Neither rows nor scores are centred.
+    assert relative_error(np.abs(model.transform(X)), np.abs(X @ U)) < 1e-10
+    np.testing.assert_allclose(np.abs(model.y_weights_), np.abs(V) / np.linalg.norm(V, axis=0), rtol=1e-10)
+    assert model.n_samples_seen_ == 60 * n_epochs
+    assert not model.x_mean_.any()
+    with pytest.raises(AttributeError, match="does not estimate singular values"):
+        _ = model.singular_values_
+
+
+def test_released_with_a_call_for_each_row():
+    """That code makes its passes in every call: with one row in each, they are steps with that row."""
+    X, y = regression_data(40, 5)
+    rows = np.repeat(X / 10, 3, axis=0), np.repeat(y[:, None], 3, axis=0)
+    U, _ = plain_released_sgdpls(*rows, 2, 0, n_epochs=1)
+    model = SGDPLS(2, variant="released", n_steps=3, random_state=0)
+    for sizes in ([1], [7], [40]):
+        assert relative_error(np.abs(fed(model, X / 10, y, sizes).x_weights_), np.abs(U)) < 1e-10
+
+
+@pytest.mark.parametrize("options", [{}, {"algorithm": "msg"}, {"variant": "released"}], ids=str)
+def test_epochs_are_calls_of_partial_fit(options):
+    X, Y = latent_data(60, 9, 6)
+    model = SGDPLS(2, random_state=0, n_epochs=3, **options).fit(X, Y)
+    again = SGDPLS(2, random_state=0, **options)
+    for _ in range(3):
+        again.partial_fit(X[:17], Y[:17]).partial_fit(X[17:], Y[17:])
+    np.testing.assert_array_equal(model.x_weights_, again.x_weights_)
+    of_source = SGDPLS(2, random_state=0, n_epochs=3, **options).fit(open_source(X, target=Y, batch_size=25))
+    np.testing.assert_array_equal(of_source.x_weights_, again.x_weights_)
+    with pytest.raises(ValueError, match="can be read only once"):
+        model.fit(open_source(iter([(X, Y)])))
+    np.testing.assert_array_equal(model.x_weights_, again.x_weights_)
+
+
+def test_released_has_100_epochs():
+    X, y = regression_data(30, 4)
+    model = SGDPLS(1, variant="released", random_state=0).fit(X / 10, y)
+    assert model.n_samples_seen_ == 3000
+    assert SGDPLS(1).fit(X, y).n_samples_seen_ == 30
+    cross = (X / 10).T @ y
+    assert abs(model.x_weights_[:, 0] @ cross) > 0.99 * np.linalg.norm(cross)
+
+
+def test_released_overflow_and_parameters():
+    X, y = regression_data(30, 4)
+    model = SGDPLS(2, variant="released", n_epochs=1, random_state=0).fit(X, y)
+    before = model.transform(X)
+    with pytest.raises(ValueError, match=r"Component \d is no longer finite: center and scale"):
+        model.partial_fit(X * 1e100, y)
+    with pytest.raises(ValueError, match=r"Component \d is no longer finite: center and scale"):
+        model.partial_fit(X[:1] * 1e200, y[:1] * 1e200)
+    np.testing.assert_array_equal(model.transform(X), before)
+    # Matrices as large as numbers can be still have bases.
+    model._state.recursion.U[:] *= 1e300
+    model._solved = None
+    np.testing.assert_allclose(model.transform(X), before, rtol=1e-10)
+    for options, message in (({"algorithm": "msg"}, "is for algorithm='sgd'"), ({"n_epochs": 0}, "n_epochs")):
+        with pytest.raises(ValueError, match=message):
+            SGDPLS(variant="released", **options).fit(X, y)
+
+
+@pytest.mark.filterwarnings(FEW_COMPONENTS)
+@pytest.mark.parametrize("unit", [1.0, 1e-150])
+def test_released_with_awkward_rows(unit):
+    X, y = regression_data(30, 4)
+    cases = (np.zeros((30, 4)), np.full((30, 4), 0.3), X[:1], np.outer(y, np.arange(4.0)), X[:, :1])
+    for rows in cases:
+        model = SGDPLS(3, variant="released", n_epochs=3, random_state=0).fit(rows * unit, y[: len(rows)])
+        assert np.isfinite(model.transform(rows * unit)).all()
+        assert model.n_components_ == min(3, rows.shape[1])

@@ -133,6 +133,8 @@ def fit_source(
     require_ours(model, "fitted")
     if not isinstance(source, Source):
         raise TypeError(f"fit_source takes what plstream.open_source returns, not a {type(source).__name__}.")
+    if hasattr(model, "n_epochs") and cast("Any", model)._n_passes(source) > 1:
+        raise ValueError("fit_source reads the data once for this model: call its fit, or set n_epochs=1.")
     folder = None if checkpoint is None else CheckpointFolder(checkpoint, every_rows, every_seconds)
     with unchanged_on_failure(model), _unchanged_random(model), nullcontext() if folder is None else folder.locked():
         learner = _learner_of(model)

@@ -53,13 +53,14 @@ class NotFiniteError(ValueError):
 class Tile(NamedTuple):
     """Some consecutive rows, ready for a recursion, which may use them as its scratch space.
 
-    ``U`` and ``V`` are X and y minus the running means that include the row itself, in the units of those; ``Y`` is y
-    as it came. ``n_before`` is the number of rows before them, and ``x_total`` the sum of squares of X, centred, of all
-    rows up to the last of them.
+    ``U`` and ``V`` are X and y minus the running means that include the row itself, in the units of those; ``X`` and
+    ``Y`` are X and y as they came, and not to be written to. ``n_before`` is the number of rows before them, and
+    ``x_total`` the sum of squares of X, centred, of all rows up to the last of them.
     """
 
     U: Float64Array
     V: Float64Array
+    X: FloatArray
     Y: Float64Array
     n_before: int
     x_total: float
@@ -68,8 +69,10 @@ class Tile(NamedTuple):
 class Recursion:
     """The state of a method, a dataclass of arrays and numbers, and how it learns."""
 
-    advice: ClassVar[str] = "scale the features to unit variance, or use fewer components"
-    """What to do when numbers are no longer finite."""
+    @property
+    def advice(self) -> str:
+        """What to do when numbers are no longer finite."""
+        return "scale the features to unit variance, or use fewer components"
 
     def learn(self, tile: Tile) -> int:
         """Take in the rows; return the number of the component whose numbers are no longer finite, or -1."""
@@ -188,7 +191,7 @@ class OnlineState:
                     Y = np.ascontiguousarray(encoding.columns(Y)).view()
                     Y.flags.writeable = False
                     V = self.y.subtract_from(Y, np.empty_like(Y))
-                component = self.recursion.learn(Tile(U, V, Y, n_before, self.x.total)) + 1
+                component = self.recursion.learn(Tile(U, V, tile, Y, n_before, self.x.total)) + 1
                 if component:
                     raise NotFiniteError(
                         f"Component {component} is no longer finite: {self.recursion.advice}. The model is as it was "
@@ -257,7 +260,8 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         with unchanged_on_failure(self):
             self.__dict__.pop("_state", None)
-            self._learn(X, y, None)
+            for _ in range(self._n_passes(X)):
+                self._learn(X, y, None)
             self._solution()
         return self
 
@@ -324,6 +328,10 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if self._encoding is None or self._encoding.labels is None:
             raise AttributeError(f"This {type(self).__name__} was not fitted to labels and has no classes.")
         return self._encoding.labels.classes
+
+    def _n_passes(self, X: Any) -> int:
+        """Return how many times ``fit`` learns from the rows."""
+        return 1
 
     def _begin(self, n_features: int, n_columns: int) -> Any:
         """Return the state before the first row."""

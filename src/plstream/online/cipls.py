@@ -390,7 +390,10 @@ class PaperRecursion(Recursion):
     squares: Float64Array
     released: bool
 
-    advice: ClassVar[str] = Recursion.advice + ", or variant='normalized'"
+    @property
+    def advice(self) -> str:
+        """What to do when numbers are no longer finite."""
+        return super().advice + ", or variant='normalized'"
 
     @classmethod
     def of(cls, n_components: int, n_features: int, n_columns: int, *, released: bool) -> PaperRecursion:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._core.compiled import compiled_in_order
+from .._core.compiled import compiled, compiled_in_order
 from .._core.schema import (
     MOST_COMPONENTS,
+    Choice,
     Count,
     Entries,
     Number,
@@ -24,7 +26,19 @@ from .._core.schema import (
 )
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
-from ._base import ENCODING, TARGET, OnlineMethod, OnlineState, Recursion, Solved, Tile, state_of
+from ._base import (
+    ENCODING,
+    TARGET,
+    OnlineMethod,
+    OnlineState,
+    Recursion,
+    Solved,
+    Tile,
+    is_finite,
+    scale_into,
+    square_and_product,
+    state_of,
+)
 from .ccipca import CCIPCA, Amnesic, PrincipalDirections, in_units_of_data
 
 # Less than this share of what a covariance could be is a rounding error.
@@ -33,6 +47,69 @@ _ROUNDING = 1e-14
 _VANISHED = 1e-13
 # Entries that are worked on at a time: those of a few rows stay in the nearest cache.
 _STRIP = 512
+# The released code adds it to lengths, so as not to divide by zero.
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+@stored({"V": Numbers("L?", "m"), "amnesic": Number(0)})
+@dataclass
+class ReleasedDirections(Recursion):
+    """Vectors that the released code takes for principal components: each is all but a multiple of the last row.
+
+    Attributes
+    ----------
+    V : ndarray of shape (L, m)
+        The vectors.
+    amnesic : float
+        l.
+    """
+
+    V: Float64Array
+    amnesic: float
+
+    def learn(self, tile: Tile) -> int:
+        """Take in rows."""
+        if tile.n_before == 0:
+            # The first row of all is not centred.
+            tile.U[0] = tile.X[0]
+        return int(ccipca_released(tile.U, self.V, tile.n_before, self.amnesic))
+
+    def sorted(self) -> tuple[Float64Array, Float64Array]:
+        """Return unit directions, one per row, and lengths, the largest first."""
+        lengths = np.linalg.norm(self.V, axis=1)
+        order = np.argsort(-lengths, kind="stable")
+        return self.V[order] / _or_one(lengths[order, None]), lengths[order]
+
+
+@compiled
+def ccipca_released(U: Float64Array, V: Float64Array, n_before: int, amnesic: float) -> int:
+    """Turn the rows of V as the released code does, with the weights of old and new swapped; U is deflated in place."""
+    for k in range(len(U)):
+        u, n = U[k], n_before + k + 1
+        for i in range(min(n, len(V))):
+            if i + 1 == n:
+                scale_into(V[i], 1.0, u)
+                continue
+            square, product = square_and_product(V[i], u)
+            weight = (n - 1 - amnesic) / n
+            square, product = _mix(V[i], 1 - weight, u, weight * product / (math.sqrt(square) + _EPSILON))
+            if not is_finite(square + product):
+                return i
+            if square > 0:
+                _add_one(u, V[i], -product / square)
+    return -1
+
+
+@compiled
+def _mix(v: Float64Array, old: float, u: Float64Array, new: float) -> tuple[float, float]:
+    """Set v to old*v + new*u, and return v.v and v.u."""
+    square, product = 0.0, 0.0
+    for j in range(len(v)):
+        vj = old * v[j] + new * u[j]
+        v[j] = vj
+        square += vj * vj
+        product += vj * u[j]
+    return square, product
 
 
 @stored(
@@ -40,7 +117,7 @@ _STRIP = 512
         "cross": Numbers("q", "m"),
         "x_square": Number(0),
         "y_squares": Numbers("q"),
-        "principal": Object(PrincipalDirections, m="m", L="L?"),
+        "principal": Object(PrincipalDirections, ReleasedDirections, m="m", L="L?"),
     }
 )
 @dataclass
@@ -55,14 +132,14 @@ class Covariances(Recursion):
         Sum of squares of Xc.
     y_squares : ndarray of shape (q,)
         Sums of squares of the columns of Yc.
-    principal : PrincipalDirections
+    principal : PrincipalDirections or ReleasedDirections
         What stands for Xc'Xc; none if there is but one component.
     """
 
     cross: Float64Array
     x_square: float
     y_squares: Float64Array
-    principal: PrincipalDirections
+    principal: PrincipalDirections | ReleasedDirections
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
@@ -178,6 +255,33 @@ def pls_weights(
     return W.swapaxes(0, 1)
 
 
+def released_weights(
+    starts: Float64Array, directions: Float64Array, lengths: Float64Array, n_components: int
+) -> Float64Array:
+    """Return weights as :func:`pls_weights` does, from powers of S and with one turn of Gram and Schmidt.
+
+    That is what the released code does. Powers of S come close to each other, so weights are not quite orthogonal. Of
+    vectors that vanish but for rounding errors it returns these; here, zeros.
+    """
+    W = np.zeros((n_components, *starts.shape))
+    shares = lengths / (lengths.max(initial=0.0) or 1.0)
+    power = left = starts / _or_one(np.abs(starts).max(axis=1, keepdims=True))
+    for i in range(n_components):
+        lengths_left = np.linalg.norm(left, axis=1, keepdims=True)
+        left = np.where(lengths_left > _VANISHED, left / _or_one(lengths_left), 0.0)
+        if not left.any():
+            break
+        W[i] = left
+        # Of responses whose weights have come to an end there are no more.
+        power = np.where(left.any(axis=1, keepdims=True), power, 0.0)
+        power = (power @ directions.T * shares) @ directions
+        power /= _or_one(np.linalg.norm(power, axis=1, keepdims=True))
+        left = power.copy()
+        for w in W[: i + 1]:
+            left -= np.einsum("ij,ij->i", w, left)[:, None] * w
+    return W.swapaxes(0, 1)
+
+
 def _or_one(numbers: Float64Array) -> Float64Array:
     """Return the numbers, with ones for zeros, to divide by."""
     return np.where(numbers > 0, numbers, 1.0)
@@ -216,6 +320,7 @@ class IPLSSolution:
         "_begun_with": Entries(
             n_components=Count(1, MOST_COMPONENTS, size="c"),
             n_pca_components=Count(1),
+            variant=Choice("corrected", "released"),
             amnesic=Value(),
             target=TARGET,
         ),
@@ -240,6 +345,10 @@ class IPLS(OnlineMethod):
         the first are the better the more of the variance of X these explain.
     amnesic : float or tuple (n1, n2, r), default=2.0
         How fast principal components forget the first rows, see :class:`CCIPCA`. The first component of PLS does not.
+        For "released", one number.
+    variant : {"corrected", "released"}, default="corrected"
+        Whether principal components are tracked as they should be, or as in the code released with the CIPLS paper, in
+        order to reproduce its results: see the notes.
     target : {"auto", "labels", "values"}, default="auto"
         What y holds. By default floats are values, unless ``classes`` are given, and all else is labels. Two classes
         are one column of -1 and +1, more are one such column per class, and several values are as many columns. Each
@@ -252,9 +361,10 @@ class IPLS(OnlineMethod):
     x_mean_ : ndarray of shape (n_features,)
         Means of the features.
     pca_components_ : ndarray of shape (min(n_pca_components, n_features), n_features)
-        Principal components of X, in the order of their variances. No rows if ``n_components`` is 1.
+        Principal components of X, in the order of their variances. No rows if ``n_components`` is 1. For "released"
+        there are ``n_pca_components`` in any case.
     pca_explained_variance_ : ndarray of shape (min(n_pca_components, n_features),)
-        Their variances, as estimated.
+        Their variances, as estimated. For "released", the lengths of its vectors.
     classes_ : ndarray of shape (n_classes,)
         The labels, if y holds such.
     n_components_ : int
@@ -280,6 +390,12 @@ class IPLS(OnlineMethod):
 
     In the code released with the CIPLS paper the two weights of CCIPCA, of what is old and of the new row, are swapped.
     So its principal components are the last row, and its components other than the first have little to do with PLS.
+    ``variant="released"`` computes the same: with w = (n - 1 - l)/n a vector v becomes (1 - w) v + w (u.v/|v|) u, the
+    first one begins as the first row, which is not centred, the i-th one as what is left of row i, and the weights of
+    PLS come from X'y, S X'y, S^2 X'y and so on by one turn of Gram and Schmidt. Results depend on the units of X. Its
+    numbers do not grow with the number of rows, but lengths of vectors are those of squared rows, and overflow with
+    rows of about 1e77 or more; then an error names the component. Where that code returns rounding errors or fails,
+    because there are no more directions, columns are zero.
 
     References
     ----------
@@ -304,6 +420,7 @@ class IPLS(OnlineMethod):
         **OnlineMethod._parameter_constraints,
         **CCIPCA._parameter_constraints,
         "n_pca_components": [Interval(Integral, 1, None, closed="left")],
+        "variant": [StrOptions({"corrected", "released"})],
     }
 
     x_weights_ = Solved("Weights of X.")
@@ -313,23 +430,39 @@ class IPLS(OnlineMethod):
     n_components_ = Solved("Components that the rows so far have.")
 
     def __init__(
-        self, n_components: int = 2, *, n_pca_components: int = 20, amnesic: Amnesic = 2.0, target: str = "auto"
+        self,
+        n_components: int = 2,
+        *,
+        n_pca_components: int = 20,
+        amnesic: Amnesic = 2.0,
+        variant: str = "corrected",
+        target: str = "auto",
     ) -> None:
         self.n_components = n_components
         self.n_pca_components = n_pca_components
         self.amnesic = amnesic
+        self.variant = variant
         self.target = target
 
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
-        n_directions = min(self.n_pca_components, n_features) if self.n_components > 1 else 0
-        principal = PrincipalDirections.of(n_directions, n_features, self.amnesic)
+        released = self.variant == "released"
+        n_directions = self.n_pca_components if self.n_components > 1 else 0
+        principal: PrincipalDirections | ReleasedDirections
+        if not released:
+            principal = PrincipalDirections.of(min(n_directions, n_features), n_features, self.amnesic)
+        elif isinstance(self.amnesic, tuple):
+            raise ValueError(f"amnesic={self.amnesic} is for variant='corrected': set it to one number.")
+        else:
+            principal = ReleasedDirections(np.zeros((n_directions, n_features)), float(self.amnesic))
         covariances = Covariances(np.zeros((n_columns, n_features)), 0.0, np.zeros(n_columns), principal)
-        return OnlineState.of(covariances, n_features, n_columns)
+        # What was released depends on the units.
+        return OnlineState.of(covariances, n_features, n_columns, fixed_unit=released)
 
     def _solve(self, state: OnlineState) -> IPLSSolution:
         covariances: Covariances = state.recursion
         directions, variances = covariances.principal.sorted()
-        weights = pls_weights(covariances.starts(), directions, variances, self._begun_with["n_components"])
+        weights_of = pls_weights if self._begun_with["variant"] == "corrected" else released_weights
+        weights = weights_of(covariances.starts(), directions, variances, self._begun_with["n_components"])
         columns = weights.reshape(-1, self.n_features_in_).T
         return IPLSSolution(
             x_mean=state.x.mean,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.compiled import compiled
-from .._core.schema import MOST_COMPONENTS, Count, Entries, Number, Numbers, Object, OrNone, stored
+from .._core.schema import MOST_COMPONENTS, Boolean, Choice, Count, Entries, Number, Numbers, Object, OrNone, stored
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..solvers import Factors
@@ -25,6 +25,8 @@ from ._base import (
     Tile,
     for_each_column,
     is_finite,
+    scale_into,
+    square_and_product,
     state_of,
 )
 from .cipls import StackedModels, rotations
@@ -43,6 +45,7 @@ _LEAST_SQUARE = 1e-280
         "forgetting": Number(0, 1),
         "eta": Number(0, 1),
         "eta_loading": Number(0, 1),
+        "released": Boolean(),
     }
 )
 @dataclass
@@ -54,7 +57,7 @@ class OLPLSState(Recursion):
     S : ndarray of shape (q, c, m)
         Sums of deflated y times deflated x, older rows weighing less.
     W : ndarray of shape (q, c, m)
-        Weights, of unit length, or zero before a component's first row.
+        Weights, of unit length unless as released, or zero before a component's first row.
     P : ndarray of shape (q, c, m)
         Loadings of x: its regression on the scores.
     C : ndarray of shape (q, c)
@@ -63,6 +66,8 @@ class OLPLSState(Recursion):
         Running means of the squared scores.
     forgetting, eta, eta_loading : float
         The parameters.
+    released : bool
+        Whether as in the released code: then rows are not centred, S is a mean, and T is not used by the recursion.
     """
 
     S: Float64Array
@@ -73,19 +78,30 @@ class OLPLSState(Recursion):
     forgetting: float
     eta: float
     eta_loading: float
+    released: bool
+
+    @property
+    def advice(self) -> str:
+        """What to do when numbers are no longer finite."""
+        return super().advice + (", or a smaller eta, or variant='corrected'" if self.released else "")
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        v = np.asfortranarray(tile.V)
+        loop, v = olpls, np.asfortranarray(tile.V)
+        if self.released:
+            tile.U[:] = tile.X
+            loop, v = olpls_released, np.array(tile.Y, order="F")
 
         def run(U: Float64Array, k: int) -> int:
             state = self.S[k], self.W[k], self.P[k], self.C[k], self.T[k]
-            return olpls(U, v[:, k], *state, self.forgetting, self.eta, self.eta_loading)
+            return loop(U, v[:, k], *state, self.forgetting, self.eta, self.eta_loading)
 
         return for_each_column(run, tile, *self.C.shape)
 
     def factors(self, k: int, most: int) -> Factors:
         """Return the PLS factors of one column of y, of so many components at most."""
+        if self.released:
+            return self._released_factors(k)
         W = np.where((np.arange(len(self.W[k])) < most)[:, None], self.W[k], 0.0)
         begun = np.count_nonzero(W, axis=1) > 0
         P, signs = np.where(begun[:, None], self.P[k], 0.0), peak_signs(W.T)
@@ -96,6 +112,19 @@ class OLPLSState(Recursion):
             y_loadings=(np.where(begun, self.C[k], 0.0) * signs)[None],
             score_squares=self.T[k],
             n_components=int(np.count_nonzero(begun)),
+        )
+
+    def _released_factors(self, k: int) -> Factors:
+        """Return unit weights, and as rotations the weights as they are: the released code does not deflate rows."""
+        W = self.W[k]
+        lengths, signs = np.linalg.norm(W, axis=1), peak_signs(W.T)
+        return Factors(
+            x_weights=(W / np.where(lengths > 0, lengths, 1.0)[:, None]).T * signs,
+            x_loadings=self.P[k].T * signs,
+            x_rotations=W.T * signs,
+            y_loadings=(self.C[k] * signs)[None],
+            score_squares=self.T[k],
+            n_components=int(np.count_nonzero(lengths)),
         )
 
 
@@ -144,6 +173,81 @@ def olpls(
             ss, sw, ww, us, uw, left = _turn_and_pass_on(
                 W[i], keep, S[i], step, P[i], u, t, gain, S[i + 1], W[i + 1], forgetting, y
             )
+    return -1
+
+
+@compiled
+def olpls_released(
+    U: Float64Array,
+    v: Float64Array,
+    S: Float64Array,
+    W: Float64Array,
+    P: Float64Array,
+    C: Float64Array,
+    T: Float64Array,
+    forgetting: float,
+    eta: float,
+    eta_loading: float,
+) -> int:
+    """Change lengths of the rows of W as the released code does, whose gradient has (s.s) w where (s.w) s belongs.
+
+    All is as in :func:`olpls`, but rows and y are as they came, and loadings take steps of least mean squares.
+    """
+    c = len(W)
+    for k in range(len(U)):
+        u = U[k]
+        y: float = v[k]
+        begun, _ = square_and_product(W[0], W[0])
+        if begun == 0:
+            failed = _begin_released(u, y, S, W, P, C, T)
+            if failed >= 0:
+                return failed
+            continue
+        ss, sw, ww, _, uw, left = _add_covariance(S[0], W[0], u, forgetting, (1 - forgetting) * y)
+        for i in range(c):
+            if ww == 0:
+                break
+            slope = sw * sw / ww
+            keep = 1 + eta * ((ss - slope) / ww - slope * (1 - 1 / math.sqrt(ww)))
+            t = keep * uw
+            gain = eta_loading * t
+            if not is_finite(ss + left + ww * keep * keep + t * t):
+                return i
+            T[i] += eta_loading * (t * t - T[i])
+            C[i] += gain * (y - t * C[i])
+            y -= t * C[i]
+            if i + 1 == c:
+                _turn(W[i], keep, S[i], 0.0, P[i], u, t, gain)
+            else:
+                ss, sw, ww, _, uw, left = _turn_and_pass_on(
+                    W[i], keep, S[i], 0.0, P[i], u, t, gain, S[i + 1], W[i + 1], forgetting, (1 - forgetting) * y
+                )
+            square, _ = square_and_product(P[i], P[i])
+            if not is_finite(square + y):
+                return i
+    return -1
+
+
+@compiled
+def _begin_released(
+    u: Float64Array, y: float, S: Float64Array, W: Float64Array, P: Float64Array, C: Float64Array, T: Float64Array
+) -> int:
+    """Begin all components with one row, if neither it nor its y is zero: each has half of what the one before has."""
+    square, _ = square_and_product(u, u)
+    for i in range(len(W)):
+        # The weights are s/|s|, and their score the length of u.
+        length = math.sqrt(square)
+        t = math.copysign(length, y)
+        if not is_finite(square + y * length):
+            return i
+        if abs(y) * length == 0:
+            break
+        scale_into(S[i], y, u)
+        scale_into(W[i], 1 / t, u)
+        scale_into(P[i], 0.6 / t, u)
+        C[i], T[i] = 0.6 * y / t, square
+        scale_into(u, 0.5, u)
+        square, y = square / 4, y / 2
     return -1
 
 
@@ -234,6 +338,7 @@ def _turn_and_pass_on(
             forgetting=Number(0, 1),
             eta=Number(0, 1),
             eta_loading=Number(0, 1),
+            variant=Choice("corrected", "released"),
             target=TARGET,
         ),
         "_encoding": ENCODING,
@@ -263,6 +368,10 @@ class OLPLS(OnlineMethod):
         Step of the loadings, between 0 and 1. The step of least mean squares is divided by a running mean of the
         squared score, with the same weight for the new row. That makes it a regression in which rows are forgotten as
         by 1 - eta_loading, which no row can drive to instability.
+    variant : {"corrected", "released"}, default="corrected"
+        Whether the weights follow the gradient, or what the code released with the CIPLS paper takes for it, in order
+        to reproduce its results: see the notes. That code has ``forgetting=0.2``, ``eta=0.01`` and
+        ``eta_loading=0.01``.
     target : {"auto", "labels", "values"}, default="auto"
         What y holds. By default floats are values unless ``classes`` are given, and all else is labels. Two classes
         are one column of -1 and +1; more are one column per class. Every column, and every response, has a model of its
@@ -272,14 +381,15 @@ class OLPLS(OnlineMethod):
     ----------
     x_weights_ : ndarray of shape (n_features, n_components * n_columns)
         Weights of unit length, largest entries positive: those of the first column of y, then of the second, and on.
+        For "released", all those of a column are the same.
     x_loadings_ : ndarray of shape (n_features, n_components * n_columns)
         Regression of the deflated X on each score: a row loses score times loading before the next component.
     y_loadings_ : ndarray of shape (n_columns, n_components * n_columns)
         The same for the column of y that the score belongs to, and zero for the others.
     x_rotations_ : ndarray of shape (n_features, n_components * n_columns)
-        What takes centred rows to scores, deflation included.
+        What takes centred rows to scores, deflation included. For "released", the weights with their lengths.
     x_mean_ : ndarray of shape (n_features,)
-        Means of the features, of all rows alike.
+        Means of the features, of all rows alike. For "released" zero: it does not centre rows.
     vip_ : ndarray of shape (n_features,)
         Variable importance in projection, of all columns of y, for the rows not yet forgotten. The mean of its squares
         is one.
@@ -311,6 +421,17 @@ class OLPLS(OnlineMethod):
     keeps unit length, X and y are centred by their running means, and a component begins with the first row that has a
     part left for it.
 
+    ``variant="released"`` computes what that code does. All components begin with the first row: w = yx/|yx| and 0.6
+    times the loadings that fit the row, of which half is taken out before the next component. With every later row s
+    becomes lambda s + (1 - lambda) yx, w is multiplied by 1 + eta ((s.s)/(w.w) - (s.w)^2/(w.w)^2 - mu), with mu =
+    (s.w)^2/(w.w) (1 - 1/|w|) for a constraint on its length, and p and c take steps of least mean squares, eta_loading
+    t (x - tp) and eta_loading t (y - tc). So all scores are multiples of one, the product of a row with the first one,
+    whatever y is. Loadings overflow if eta_loading t^2 stays above 2, and lengths if eta (s.w)^2/(w.w) does; then an
+    error names the component. With the parameters of that code and two classes, two components of 128 standardised
+    features overflowed after 300 rows and four after 100, and none of 16 features did. (That code starts again after a
+    first call with one row, and divides by zero if the first row or its y is zero; here the chunks do not matter, and
+    components begin with the first row that is not zero.)
+
     References
     ----------
     A. E. Stott, S. Kanna, D. P. Mandic and W. T. Pike, "An online NIPALS algorithm for partial least squares", IEEE
@@ -332,6 +453,7 @@ class OLPLS(OnlineMethod):
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "eta": [Interval(Real, 0, 1, closed="right")],
         "eta_loading": [Interval(Real, 0, 1, closed="neither")],
+        "variant": [StrOptions({"corrected", "released"})],
     }
 
     x_weights_ = Solved("Weights of X.")
@@ -349,22 +471,30 @@ class OLPLS(OnlineMethod):
         forgetting: float = 0.999,
         eta: float = 0.05,
         eta_loading: float = 0.01,
+        variant: str = "corrected",
         target: str = "auto",
     ) -> None:
         self.n_components = n_components
         self.forgetting = forgetting
         self.eta = eta
         self.eta_loading = eta_loading
+        self.variant = variant
         self.target = target
 
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
         S, W, P = np.zeros((3, n_columns, self.n_components, n_features))
         C, T = np.zeros((2, n_columns, self.n_components))
-        recursion = OLPLSState(S, W, P, C, T, float(self.forgetting), float(self.eta), float(self.eta_loading))
-        return OnlineState.of(recursion, n_features, n_columns)
+        options = float(self.forgetting), float(self.eta), float(self.eta_loading)
+        released = self.variant == "released"
+        recursion = OLPLSState(S, W, P, C, T, *options, released)
+        # What was released depends on the units.
+        return OnlineState.of(recursion, n_features, n_columns, fixed_unit=released)
 
     def _solve(self, state: OnlineState) -> StackedModels:
         recursion: OLPLSState = state.recursion
         # Further ones are made of what loadings that have not converged leave behind.
         most = min(self.n_features_in_, max(0, state.n_rows - 1))
-        return StackedModels.of(state, [recursion.factors(k, most) for k in range(len(recursion.W))])
+        models = StackedModels.of(state, [recursion.factors(k, most) for k in range(len(recursion.W))])
+        if recursion.released:
+            return replace(models, x_mean=np.zeros_like(models.x_mean), y_mean=np.zeros_like(models.y_mean))
+        return models

@@ -27,6 +27,7 @@ from .._core.schema import (
 )
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
+from ..data import Source
 from ._base import (
     ENCODING,
     TARGET,
@@ -48,6 +49,9 @@ SingularTriplets = tuple[Float64Array, Float64Array, Float64Array]
 _EXTRA_RANK = 10
 # Steps that did well on simulated data, digits, faces and images of 10 and of 200 classes.
 _ETA0 = {"sgd": 0.3, "msg": 0.05, "incremental": 0.0}
+# Those of the released code, and how often it reads the data.
+_RELEASED_ETA0 = 0.001
+_RELEASED_EPOCHS = 100
 # Rows after which bases are made orthonormal again, up to a rounding error.
 _ROWS_BETWEEN_ORTHONORMALISATIONS = 256
 # Features that are turned at a time: those of all vectors stay in the innermost cache.
@@ -250,6 +254,42 @@ class StochasticGradient(Recursion):
         return _aligned(U[:rank], V[:rank], self.covariance[:rank, :rank])
 
 
+@stored(
+    {"U": Numbers("c", "m"), "V": Numbers("c", "q"), "eta0": Number(0), "n_steps": Count(1, MOST_COMPONENTS)},
+)
+@dataclass
+class UnprojectedGradient(Recursion):
+    """Matrices that take steps along the gradient and are never made orthonormal, as in the released code.
+
+    Attributes
+    ----------
+    U, V : ndarrays of shape (c, m) and (c, q)
+        The matrices, by rows.
+    eta0, n_steps : float and int
+        Size of steps, and steps per row.
+    """
+
+    U: Float64Array
+    V: Float64Array
+    eta0: float
+    n_steps: int
+
+    @property
+    def advice(self) -> str:
+        """What to do when numbers are no longer finite."""
+        return "center and scale the features, use a smaller eta0 or fewer epochs, or variant='corrected'"
+
+    def learn(self, tile: Tile) -> int:
+        """Take in rows."""
+        tile.U[:] = tile.X
+        failed = int(unprojected_gradient(tile.U, tile.Y, self.U, self.V, self.eta0, self.n_steps))
+        if failed < 0:
+            # The last step may have been one too far.
+            bad = ~(np.isfinite(self.U).all(axis=1) & np.isfinite(self.V).all(axis=1))
+            failed = int(bad.argmax()) if bad.any() else -1
+        return failed
+
+
 def _aligned(U: Float64Array, V: Float64Array, covariance: Float64Array) -> SingularTriplets:
     """Return bases of the same spaces whose scores have no covariances but those of pairs, and these."""
     A, s, B = np.linalg.svd(covariance)
@@ -403,6 +443,32 @@ def stochastic_gradient(
         if is_due or _has_outgrown(V_factor):
             _apply_factor(V_factor, V)
     return -1
+
+
+@compiled
+def unprojected_gradient(
+    X: Float64Array, Y: Float64Array, U: Float64Array, V: Float64Array, eta: float, n_steps: int
+) -> int:
+    """Add eta*x(y'V) to U and eta*y(x'U) to V, both at the same time, for every row."""
+    for k in range(len(X)):
+        for _ in range(n_steps):
+            for i in range(len(U)):
+                _, y_part = square_and_product(Y[k], V[i])
+                x_part = _product_and_add(U[i], eta * y_part, X[k])
+                if not is_finite(x_part + y_part):
+                    return i
+                _add_multiple(V[i], eta * x_part, Y[k])
+    return -1
+
+
+@compiled
+def _product_and_add(u: Float64Array, factor: float, x: Float64Array) -> float:
+    """Return u.x, and add factor*x to u."""
+    product = 0.0
+    for j in range(len(u)):
+        product += u[j] * x[j]
+        u[j] += factor * x[j]
+    return product
 
 
 @compiled
@@ -738,16 +804,47 @@ class CrossCovarianceSVD:
 
 @stored(
     {
+        "x_mean": Numbers("m"),
+        "y_mean": Numbers("q"),
+        "x_weights": solved_numbers("m", "s"),
+        "y_weights": solved_numbers("q", "s"),
+        "n_components": Count(),
+    }
+)
+@dataclass(frozen=True)
+class ReleasedBases:
+    """What the released code projects rows to, without centring them."""
+
+    x_mean: Float64Array
+    y_mean: Float64Array
+    x_weights: Float64Array
+    y_weights: Float64Array
+    n_components: int
+
+    @property
+    def singular_values(self) -> Float64Array:
+        """Not known."""
+        raise AttributeError("variant='released' does not estimate singular values: use variant='corrected'.")
+
+    @property
+    def projection(self) -> Float64Array:
+        """The weights of X."""
+        return self.x_weights
+
+
+@stored(
+    {
         "_begun_with": Entries(
             n_components=Count(1, MOST_COMPONENTS, size="s"),
             algorithm=Choice("sgd", "msg", "incremental"),
             eta0=OrNone(Number(0)),
             n_steps=Count(1),
+            variant=Choice("corrected", "released"),
             target=TARGET,
         ),
         "_encoding": ENCODING,
-        "_state": state_of(IncrementalSVD, MatrixGradient, StochasticGradient),
-        "_solved": OrNone(Object(CrossCovarianceSVD, m="m", q="q", s="s")),
+        "_state": state_of(IncrementalSVD, MatrixGradient, StochasticGradient, UnprojectedGradient),
+        "_solved": OrNone(Object(CrossCovarianceSVD, ReleasedBases, m="m", q="q", s="s")),
     }
 )
 class SGDPLS(OnlineMethod):
@@ -774,9 +871,15 @@ class SGDPLS(OnlineMethod):
     eta0 : float, default=None
         Size of steps: that of row t is eta0/sqrt(t), divided by an estimate of the norm of the cross-covariance, so
         that units do not matter, and no row changes a direction by more than half its length. By default 0.3 for "sgd"
-        and 0.05 for "msg".
+        and 0.05 for "msg". As released, the step itself, the same for all rows, by default 0.001.
     n_steps : int, default=1
-        Steps with every row, each an ``n_steps``-th of its size.
+        Steps with every row, each an ``n_steps``-th of its size. As released, each of full size.
+    n_epochs : int, default=None
+        Passes over the rows in ``fit``, which reads a source as often; ``partial_fit`` makes one pass, as in
+        scikit-learn's methods of stochastic gradients. By default 1, and as released 100.
+    variant : {"corrected", "released"}, default="corrected"
+        Whether gradients are those of centred rows, with bases that are kept orthonormal, or as in the code released
+        with the CIPLS paper, in order to reproduce its results: see the notes. Only for "sgd".
     random_state : int, RandomState instance or None, default=None
         Where the directions in y begin with "sgd". The other algorithms have nothing random.
     target : {"auto", "labels", "values"}, default="auto"
@@ -786,21 +889,22 @@ class SGDPLS(OnlineMethod):
     Attributes
     ----------
     x_weights_ : ndarray of shape (n_features, n_components)
-        Directions in X: orthonormal columns, largest entries positive, in the order of their covariances.
+        Directions in X: orthonormal columns, largest entries positive, in the order of their covariances. As released,
+        in no order.
     y_weights_ : ndarray of shape (n_columns, n_components)
-        The same in the columns that y is turned into.
+        The same in the columns that y is turned into. As released, of unit length, but not orthogonal.
     singular_values_ : ndarray of shape (n_components,)
-        Covariances of the scores of X with those of y, as estimated.
+        Covariances of the scores of X with those of y, as estimated. As released there are none.
     x_mean_ : ndarray of shape (n_features,)
-        Means of the features.
+        Means of the features. As released zero, because rows are not centred.
     y_mean_ : ndarray of shape (n_columns,)
-        Means of the columns that y is turned into.
+        Means of the columns that y is turned into. As released zero.
     classes_ : ndarray of shape (n_classes,)
         The labels, if y holds labels.
     n_components_ : int
         Components that the rows so far have; further ones are zero.
     n_samples_seen_ : int
-        Number of training samples.
+        Number of training samples, with those of every pass.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -818,12 +922,20 @@ class SGDPLS(OnlineMethod):
     random. Here rows are minus the running means, in a way that makes the sum of all xy' exactly the centred X'Y; bases
     are orthonormal after every step; and a component begins with the first row that has a part outside the ones before.
 
+    ``variant="released"`` computes what that code does: U += eta0 x(y'V) and V += eta0 y(x'U), with the U before the
+    step, from a random U of orthonormal columns and a random V; the bases that rows are projected to, without centring,
+    are the Q of U = QR. With a ``RandomState`` of the same seed both begin as that code does. The matrices grow as
+    exp(eta0 T n s), where s is the largest singular value of the mean of xy', not centred: numbers overflow where the
+    exponent reaches 700, after which an error says so. That code makes its T passes in every call; ``n_epochs`` passes
+    in ``fit`` are the same as one such call with all rows, and ``n_steps`` steps in ``partial_fit`` as a call with each
+    row.
+
     Gradients take many rows to settle, most of all where singular values are close to each other. The paper has 100
-    passes or more over the data, in each call. Here a call is one pass, and rows may be passed to ``partial_fit``
-    again. For scikit-learn's digits, 1,797 rows, the space of 3 components is 8 to 10 degrees off with "sgd" and 6 with
-    "msg" after one pass, and 2 and 1 after ten (medians of the largest angle). That depends on the order of the rows:
-    in 6 to 8 of 100 orders "sgd" had lost a component after one pass, "msg" in none. Within that space, directions come
-    from a running estimate of the covariances of the scores.
+    passes or more over the data: set ``n_epochs``, or pass rows to ``partial_fit`` again. For scikit-learn's digits,
+    1,797 rows, the space of 3 components is 8 to 10 degrees off with "sgd" and 6 with "msg" after one pass, and 2 and 1
+    after ten (medians of the largest angle). That depends on the order of the rows: in 6 to 8 of 100 orders "sgd" had
+    lost a component after one pass, "msg" in none. Within that space, directions come from a running estimate of the
+    covariances of the scores.
 
     References
     ----------
@@ -855,11 +967,13 @@ class SGDPLS(OnlineMethod):
         "algorithm": [StrOptions({"sgd", "msg", "incremental"})],
         "eta0": [Interval(Real, 0, None, closed="neither"), None],
         "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
+        "variant": [StrOptions({"corrected", "released"})],
         "random_state": ["random_state"],
     }
 
-    # It is for the first row alone.
-    _free_parameters = frozenset({"random_state"})
+    # One is for the first row alone, the other for fit.
+    _free_parameters = frozenset({"random_state", "n_epochs"})
 
     x_weights_ = Solved("Directions in X.")
     y_weights_ = Solved("Directions in y.")
@@ -875,6 +989,8 @@ class SGDPLS(OnlineMethod):
         algorithm: str = "sgd",
         eta0: float | None = None,
         n_steps: int = 1,
+        n_epochs: int | None = None,
+        variant: str = "corrected",
         random_state: Any = None,
         target: str = "auto",
     ) -> None:
@@ -882,10 +998,23 @@ class SGDPLS(OnlineMethod):
         self.algorithm = algorithm
         self.eta0 = eta0
         self.n_steps = n_steps
+        self.n_epochs = n_epochs
+        self.variant = variant
         self.random_state = random_state
         self.target = target
 
+    def _n_passes(self, X: Any) -> int:
+        n_epochs = self.n_epochs or (_RELEASED_EPOCHS if self.variant == "released" else 1)
+        if n_epochs > 1 and isinstance(X, Source) and not X.rereadable:
+            raise ValueError(
+                f"{X.name} can be read only once, but fit is to read it {n_epochs} times: set n_epochs=1, or copy the "
+                "data to a file."
+            )
+        return n_epochs
+
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
+        if self.variant == "released":
+            return self._begin_released(n_features, n_columns)
         # Columns of more than two classes, centred, add up to zero.
         of_classes = self._encoding is not None and self._encoding.labels is not None and n_columns > 1
         largest_rank = min(n_features, n_columns - of_classes)
@@ -902,8 +1031,20 @@ class SGDPLS(OnlineMethod):
             recursion = StochasticGradient.of(V, n_features, eta0, self.n_steps)
         return OnlineState.of(recursion, n_features, n_columns)
 
-    def _solve(self, state: OnlineState) -> CrossCovarianceSVD:
+    def _begin_released(self, n_features: int, n_columns: int) -> OnlineState:
+        if self.algorithm != "sgd":
+            raise ValueError(f"variant='released' is for algorithm='sgd', not {self.algorithm!r}: set one of the two.")
+        c, random = min(self.n_components, n_features), check_random_state(self.random_state)
+        U = np.linalg.qr(random.standard_normal((n_features, c)))[0].T.copy()
+        V = random.standard_normal((n_columns, c)).T.copy()
+        recursion = UnprojectedGradient(U, V, float(self.eta0 or _RELEASED_ETA0), self.n_steps)
+        # Its results depend on the units.
+        return OnlineState.of(recursion, n_features, n_columns, fixed_unit=True)
+
+    def _solve(self, state: OnlineState) -> CrossCovarianceSVD | ReleasedBases:
         n_components = self._begun_with["n_components"]
+        if isinstance(state.recursion, UnprojectedGradient):
+            return _released_bases(state.recursion, n_components)
         U, V, s = (factor[:n_components] for factor in state.recursion.factors(state.n_rows))
         missing = (0, n_components - len(s))
         x_weights, y_weights = (np.pad(vectors, (missing, (0, 0))).T for vectors in (U, V))
@@ -918,3 +1059,21 @@ class SGDPLS(OnlineMethod):
             singular_values=singular_values,
             n_components=len(s),
         )
+
+
+def _released_bases(gradient: UnprojectedGradient, n_components: int) -> ReleasedBases:
+    c, n_features = gradient.U.shape
+    # In units in which squares do not overflow: powers of two change no digit.
+    largest = np.abs(gradient.U).max(axis=1, keepdims=True)
+    Q = np.linalg.qr((gradient.U * np.ldexp(1.0, -np.frexp(largest)[1])).T)[0]
+    signs = peak_signs(Q)
+    V = gradient.V / np.abs(gradient.V).max(axis=1, keepdims=True)
+    V /= np.linalg.norm(V, axis=1, keepdims=True)
+    missing = ((0, 0), (0, n_components - c))
+    return ReleasedBases(
+        x_mean=np.zeros(n_features),
+        y_mean=np.zeros(V.shape[1]),
+        x_weights=np.pad(Q * signs, missing),
+        y_weights=np.pad(V.T * signs, missing),
+        n_components=c,
+    )
