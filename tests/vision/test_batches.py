@@ -62,7 +62,8 @@ def test_from_pixels_to_features(folder, tmp_path):
 def test_files_of_numpy(tmp_path):
     _, data, labels = batch(3, 0)
     np.savez(tmp_path / "val_data.npz", data=data, labels=labels)
-    assert find_images(tmp_path).names == [f"val/{label}/val_data_{i}" for i, label in enumerate(labels)]
+    with pytest.warns(UserWarning, match="has batches of one kind only, val: there will be no features of others"):
+        assert find_images(tmp_path).names == [f"val/{label}/val_data_{i}" for i, label in enumerate(labels)]
 
 
 def test_a_list_with_the_name_of_a_batch(tmp_path):
@@ -88,7 +89,7 @@ def test_a_list_with_the_name_of_a_batch(tmp_path):
 def test_batches_that_are_wrong(tmp_path, content, message):
     (tmp_path / "val_data").write_bytes(pickle.dumps(content))
     with pytest.raises(DataError, match=message):
-        find_images(tmp_path)
+        find_images(tmp_path / "val_data")
 
 
 def test_batches_of_two_sizes(tmp_path):

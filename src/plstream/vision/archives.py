@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -56,8 +57,7 @@ class Archive:
         # Looking for them takes minutes in an archive of a million.
         found = track(_members(self.path), f"Listing {self.path.name}", None, lambda _: 1, "images")
         names = [name for name, _ in found]
-        seen: set[str] = set()
-        twice = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+        twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
             raise DataError(f"{self.path} has more than one image of the name {listed(twice)}: pack it again.")
         return names

@@ -12,6 +12,7 @@ from typing import Protocol
 from .._core.errors import DataError
 from .._core.progress import track
 from .._core.urls import shown
+from .._core.warnings import warn_user
 from ..data.columns import listed
 from ..data.files import exists, natural_order, require_readable
 from .archives import ARCHIVE_ENDINGS, IMAGE_ENDINGS, Archive, is_image
@@ -173,6 +174,9 @@ def _found(images: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
     require_readable(path)
     batches = find_batches(path)
     if batches:
+        parts = {batch.part for batch in batches}
+        if path.is_dir() and len(parts) == 1:
+            warn_user(f"{path} has batches of one kind only, {parts.pop()}: there will be no features of others.")
         store = Batches(batches)
         return Images(str(path), store.names(), store, store.size), None
     if path.is_dir():
