@@ -80,18 +80,22 @@ def time_limit():
 def rounds(label, n_rounds, seed, folder, one_round):
     """Make rounds in limited memory and time; return how many ended how. What an error was about is kept."""
     limit_memory()
-    outcomes, told = Counter(), time.monotonic()
+    outcomes, told, longest = Counter(), time.monotonic(), (0.0, 0)
     for number in range(n_rounds):
         if time.monotonic() - told > 5:
             told = time.monotonic()
             print(f"{label}: {number:,} of {n_rounds:,} rounds", file=sys.stderr, flush=True)  # noqa: T201
         try:
+            begun = time.process_time()
             with time_limit():
                 outcomes[one_round(np.random.default_rng([seed, number]))] += 1
+            longest = max(longest, (time.process_time() - begun, number))
         except BaseException:
             kept = keep(folder, seed, number)
             print(f"{label}, round {number}: the files are in {kept}", file=sys.stderr)  # noqa: T201
             raise
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"{label}: at most {longest[0]:.1f} s, in round {longest[1]}, and {most} MiB", file=sys.stderr)  # noqa: T201
     return outcomes
 
 

@@ -151,7 +151,8 @@ def solve_pls(
     # The covariance left must stand out from the rounding errors of the sums and of the deflations so far.
     noise = gram.rounding * sqrt(x_squares * y_squares)
     found = 0
-    for i in range(n_components):
+    # There are no more directions than features, whatever is left of rounding errors.
+    for i in range(min(n_components, m)):
         left = _norm(C)
         if left <= noise:
             break

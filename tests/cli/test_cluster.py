@@ -1,5 +1,6 @@
 """plstream fit --cluster: the models of one process, from workers that open the files for themselves."""
 
+import ipaddress
 import os
 import signal
 from multiprocessing import get_context
@@ -75,6 +76,20 @@ def test_a_scheduler_by_its_address(done, address, more):
 def test_wrong_calls(folder, refused, more, message, monkeypatch):
     monkeypatch.setattr("plstream.cli.cluster._PATIENCE", 1)
     assert message in refused("fit", "X.npy", "--target", "y.npy", *more)
+    assert not (folder / "model.plstream").exists()
+
+
+def test_nobody_from_elsewhere_reaches_a_local_cluster(folder, refused, monkeypatch):
+    asked = {}
+
+    def start(**options):
+        asked.update(options)
+        raise OSError("no cluster today")
+
+    monkeypatch.setattr("distributed.LocalCluster", start)
+    refused("fit", "X.npy", "--target", "y.npy", "--cluster", "local")
+    hosts = [asked["host"], asked["dashboard_address"].rpartition(":")[0]]
+    assert all(ipaddress.ip_address(host).is_loopback for host in hosts)
     assert not (folder / "model.plstream").exists()
 
 

@@ -175,6 +175,60 @@ def test_pipes(folder, arrays):
     assert (folder / "errors").read_text().count("\n") == 1
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+def test_closed_standard_output(folder, arrays):
+    save(IncrementalPLS().fit(arrays.X, arrays.y), folder / "model.plstream")
+    result = in_shell("plstream predict model.plstream X.npy >&-", folder)
+    assert result.returncode == 2
+    assert result.stderr == "plstream: Standard output is closed: leave it open, or send it to a file with > FILE.\n"
+
+
+NATIVE = """
+import hashlib, sys
+from plstream.cli import errors
+from plstream.files import replacing
+
+errors.GRACE = 0.1
+with errors.terminated_as_interrupted(), replacing("out.bin") as file:
+    file.write(b"half")
+    print("begun", flush=True)
+    # Compiled, for hours, and without the lock of the interpreter.
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**10)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+def test_termination_of_compiled_code(tmp_path):
+    (tmp_path / "out.bin").write_bytes(b"old")
+    environment = {**os.environ, "PYTHONPATH": str(Path(plstream.__file__).parents[1])}
+    with subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", NATIVE], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "begun\n"
+        process.terminate()
+        assert process.wait(600) == errors.TERMINATED == 143
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out.bin", b"old")]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs signals")
+def test_a_question_is_no_termination(monkeypatch):
+    """The first signal to a fit with checkpoints may wait for the end of its block, whatever that takes."""
+    ended = []
+    monkeypatch.setattr(errors, "GRACE", 0.01)
+    monkeypatch.setattr(os, "_exit", lambda code: (ended.append(code), sys.exit()))
+    with errors.terminated_as_interrupted(), errors.signals_to_stop() as stop:
+        assert not stop()
+        signal.raise_signal(signal.SIGTERM)
+        assert stop()
+        time.sleep(0.1)
+        assert not ended
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        while not ended:
+            time.sleep(0.01)
+    assert ended == [143]
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_full_standard_output(folder, refused, arrays, monkeypatch):
     save(IncrementalPLS().fit(arrays.X, arrays.y), folder / "model.plstream")

@@ -105,11 +105,26 @@ def test_methods(run, name, expected):
     model = load("model.plstream")
     assert type(model) is type(expected)
     assert model.n_samples_seen_ == 300
-    if name != "sgdpls":
-        with warnings.catch_warnings(action="ignore"):
-            expected.fit(open_source("X.npy", target="labels.npy"))
-            X = np.load("X.npy")
-            assert np.allclose(model.transform(X), expected.transform(X), rtol=1e-9, atol=1e-12)
+    with warnings.catch_warnings(action="ignore"):
+        expected.fit(open_source("X.npy", target="labels.npy"))
+        X = np.load("X.npy")
+        assert np.allclose(model.transform(X), expected.transform(X), rtol=1e-9, atol=1e-12)
+
+
+def test_seeds(folder, run, refused):
+    np.save("many.npy", np.arange(300) % 5)
+
+    def fitted(*options):
+        assert run("fit", "X.npy", "-t", "many.npy", "--method", "sgdpls", *options, "--force").code == 0
+        return (folder / "model.plstream").read_bytes()
+
+    first = fitted()
+    assert fitted() == fitted("--seed", 0) == first
+    assert fitted("--seed", 7) == fitted("--seed", 7) != first
+    assert load("model.plstream").random_state == 7
+    assert "--seed is not for --method cipls: it is for sgdpls" in refused(
+        "fit", "X.npy", "-t", "many.npy", "--method", "cipls", "--seed", 7, "--force"
+    )
 
 
 def test_labels_from_the_beginning_to_the_end(folder, done, arrays):

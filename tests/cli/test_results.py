@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -228,6 +229,27 @@ def test_info(done, refused, folder):
     assert "rows:      300\n" in done("info", "data.csv", "-t", "kind")
     assert "features:  5 of float64\n" in done("info", "X.npy")
     assert "no file" in refused("info", "missing.csv")
+
+
+STEERING = "a\x1b]0;owned\x07\x9b2J\u202e"
+SHOWN = r"a\x1b]0;owned\x07\x9b2J\u202e"
+
+
+def test_names_do_not_steer_a_terminal(folder, run, done, arrays, monkeypatch):
+    (folder / "odd.csv").write_text(f"{STEERING},b,y\n" + "".join(f"{i},{i * i},{i}\n" for i in range(20)))
+    assert run("fit", "odd.csv", "-t", "y").code == 0
+    for out in (done("info", "odd.csv", "-t", "y"), done("info", "model.plstream")):
+        assert SHOWN in out
+        assert all(line.isprintable() for line in out.splitlines())
+    labels = np.where(arrays.labels == "high", STEERING, "low")
+    save(IncrementalPLSClassifier().fit(arrays.X, labels), "labels.plstream")
+    # What is piped is data.
+    assert STEERING in done("predict", "labels.plstream", "X.npy")
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True, raising=False)
+    for command in (["predict", "labels.plstream", "X.npy"], ["select", "odd.csv", "-t", "y", "--keep", "2"]):
+        out = run(*command).out
+        assert SHOWN in out
+        assert all(line.isprintable() for line in out.splitlines())
 
 
 @pytest.mark.usefixtures("model")

@@ -2,7 +2,8 @@
 
 ``python -m tests.files.fuzz 20000 0`` makes so many rounds from that seed, in a process of limited memory, and
 with limited time for each round. Some changes are of bytes, which hashes notice. Most come with the right hashes, so
-that it is the checks of classes, fields, types, shapes and numbers that must.
+that it is the checks of classes, fields, types, shapes and numbers that must. Among those are changes after which all
+parts still agree, of counts and of sizes: a small file must not cost much, however well it is made.
 """
 
 import copy
@@ -21,7 +22,7 @@ from plstream.files import ModelFileError
 from plstream.monitoring import DriftTracker, Monitor
 from tests.fuzzing import cut, flip_bits, insert, pick, rounds, swap
 
-from .forge import put_together, take_apart
+from .forge import TYPES, put_together, take_apart
 from .models import CASES, data, fitted, learn, watchers
 
 # What a number or a text in a file may be changed to.
@@ -109,6 +110,74 @@ def resize(content, rng):
     return put_together(document, tensors)
 
 
+# Numbers that decide what a model costs, and what they may be changed to, everywhere in a document.
+COUNTS = [
+    "n_components", "max_components", "n_pca_components", "size", "sketch_size", "block_rows", "n_steps", "cv",
+    "n_rows", "n_rows_read", "n_targets", "n_columns", "window", "max_history", "n_batches_", "n_rising",
+]  # fmt: skip
+LARGE = [2, 3, 8, 40, 1000, 1024, 5000, 2**16, 2**20, 2**25, 2**31 - 1, 2**40]
+# Bytes of a file with larger arrays.
+MOST_BYTES = 2 << 20
+
+
+def edit_counts(content, rng):
+    """Change a number wherever it has the same name: whatever has to agree with it agrees."""
+    document, tensors = take_apart(content)
+    nodes = [node for node in containers(document) if isinstance(node, dict)]
+    names = [name for name in COUNTS if any(type(node.get(name)) is int for node in nodes)]
+    for name in rng.choice(names, size=rng.integers(1, 3)) if names else ():
+        value = pick(rng, LARGE)
+        for node in nodes:
+            if type(node.get(name)) is int:
+                node[name] = value
+    if rng.random() < 0.3:
+        # Of a sketch, two numbers are the same.
+        for node in nodes:
+            if "block_rows" in node:
+                node["block_rows"] = node["state"]["fields"].get("size", node["block_rows"])
+    return put_together(document, tensors)
+
+
+def edit_sizes(content, rng):
+    """Change a size wherever it is one: all arrays of that size, numbers that say it, names and labels."""
+    document, tensors = take_apart(content)
+    arrays = [node for node in containers(document) if isinstance(node, dict) and node.get("tensor") in tensors]
+    sizes = sorted({size for node in arrays for size in node["shape"] if size})
+    if not sizes:
+        return content
+    old, new = pick(rng, sizes), int(pick(rng, [1, 2, 5, 30, 100, 300, 1024, 1100, 3000, 20_000]))
+    n_bytes = sum(8 * int(np.prod([new if n == old else n for n in node["shape"]], dtype=float)) for node in arrays)
+    if n_bytes > MOST_BYTES:
+        return content
+    for node in arrays:
+        entry = tensors[node["tensor"]]
+        if old in node["shape"]:
+            array = np.frombuffer(entry[2], TYPES[entry[0]]).reshape(entry[1])
+            for axis, size in enumerate(entry[1]):
+                if size == old:
+                    array = np.take(array, np.arange(new) % old, axis=axis)
+            entry[1], entry[2] = list(array.shape), np.ascontiguousarray(array).tobytes()
+            node["shape"] = entry[1][::-1] if node["order"] == "F" else entry[1]
+    change_numbers(document, old, new)
+    return put_together(document, tensors)
+
+
+def change_numbers(node, old, new):
+    """Change numbers that are a size to another one, and arrays of so many labels and names."""
+    if isinstance(node, dict) and "tensor" in node:
+        return
+    for key, part in node.items() if isinstance(node, dict) else enumerate(node):
+        if type(part) is int and part == old:
+            node[key] = new
+        elif isinstance(part, dict) and part.keys() == {"array", "values"}:
+            if len(part["values"]) == old:
+                kind = part["array"][1]
+                values = [i if kind in "iu" else float(i) if kind == "f" else f"{i:05}" for i in range(new)]
+                part.update(array="<U5" if kind == "U" else part["array"], values=values)
+        elif isinstance(part, dict | list):
+            change_numbers(part, old, new)
+
+
 def containers(node):
     """Yield all lists and objects in a document."""
     if isinstance(node, dict | list):
@@ -119,7 +188,7 @@ def containers(node):
 
 # Of these the hashes tell, and those that follow come with the right hashes.
 DAMAGES = [flip_bits, cut, insert, swap, edit_header]
-FORGERIES = [edit_document, edit_document, edit_document, edit_numbers, resize]
+FORGERIES = [edit_document, edit_document, edit_document, edit_numbers, resize, edit_counts, edit_sizes]
 MUTATIONS = DAMAGES + FORGERIES
 
 

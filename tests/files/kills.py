@@ -1,6 +1,6 @@
 """Fits that are killed at random moments, again and again: each must end with the model of a fit that is not.
 
-``python -m tests.files.kills 50 0 multipass gram sketch cipls`` kills each kind 50 times, from seed 0 on.
+``python -m tests.files.kills 50 0 multipass gram`` kills each kind 50 times, from seed 0 on; without names, all kinds.
 """
 
 import os
@@ -15,7 +15,15 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from plstream import CIPLS, IncrementalPLS, open_source, save
+from plstream import (
+    CIPLS,
+    IncrementalPLS,
+    IncrementalPLSClassifierCV,
+    IncrementalPLSCV,
+    VIPSelector,
+    open_source,
+    save,
+)
 from plstream.files import fit_source
 
 MODELS = {
@@ -23,23 +31,31 @@ MODELS = {
     "gram": IncrementalPLS(3, solver="gram"),
     "sketch": IncrementalPLS(2, solver="sketch", sketch_size=40),
     "cipls": CIPLS(3),
+    "cross-validation": IncrementalPLSCV(3, cv=3),
+    "classifier-cross-validation": IncrementalPLSClassifierCV(3, cv=3),
+    "selector": VIPSelector(CIPLS(3), n_features_to_select=9),
+    "exact-selector": VIPSelector(IncrementalPLS(3)),
 }
+# Of these, data is read several times.
+EXACT = {"multipass", "exact-selector"}
 N_COLUMNS = 100
 N_BLOCKS = 22
 
 
 def write_data(kind, path):
     # More than 32 MiB in float64, as only such data is read several times.
-    n = 44_000 if kind == "multipass" else 6_600
+    n = 44_000 if kind in EXACT else 6_600
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, N_COLUMNS)).astype(np.float32) * np.geomspace(3, 0.3, N_COLUMNS, dtype=np.float32)
     X[:, -1] = X[:, :5].sum(axis=1) + rng.normal(size=n)
     np.save(path, X)
+    np.save(path.with_name("labels.npy"), np.digitize(X[:, -1], [-2.0, 2.0]))
 
 
 def fit(kind, data, folder, out):
     n_rows = len(np.load(data, mmap_mode="r"))
-    source = open_source(data, target=N_COLUMNS - 1, batch_size=n_rows // N_BLOCKS)
+    target = data.with_name("labels.npy") if "classifier" in kind else N_COLUMNS - 1
+    source = open_source(data, target=target, batch_size=n_rows // N_BLOCKS)
     with warnings.catch_warnings():
         # A sketch may be small for this data.
         warnings.simplefilter("ignore")
@@ -94,4 +110,4 @@ def main(n_kills, seed, kinds):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or MODELS)

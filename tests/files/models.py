@@ -171,7 +171,11 @@ def tracked(tracker, m, n_batches, target="value", change=None):
 
 
 def assert_identical(actual, expected, where="model"):
-    """Assert that two objects are alike to the last bit, with the types and the layout of arrays."""
+    """Assert that two objects are alike to the last bit, with the types and the layout of arrays.
+
+    A scalar of NumPy is like the number that it is: that is what a file holds of it.
+    """
+    actual, expected = (each.item() if isinstance(each, np.generic) else each for each in (actual, expected))
     assert type(actual) is type(expected), where
     if isinstance(expected, np.ndarray):
         assert actual.dtype == expected.dtype, where

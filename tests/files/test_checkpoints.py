@@ -31,10 +31,11 @@ from plstream import (
 from plstream.data import DataError
 from plstream.data.reading import NoRoomError
 from plstream.files import CheckpointError, ModelFileError, Stopped, files, fit_source
-from plstream.files.checkpoints import CheckpointFolder
+from plstream.files.checkpoints import Checkpoint, CheckpointFolder
 from plstream.files.files import replacing
 
-from .models import assert_identical, data
+from .forge import put_together, take_apart
+from .models import assert_identical, data, learn
 
 N, BLOCK_ROWS = 60, 15
 MODELS = {
@@ -258,6 +259,92 @@ def test_a_full_disk_is_a_warning_and_keeps_the_checkpoint_before(name, tmp_path
     # But who stops a fit relies on the last checkpoint.
     with pytest.raises(OSError, match="No space left"):
         run(name, opened(name), checkpoint=tmp_path, stop=stopping_after(3))
+
+
+@pytest.mark.parametrize("error", [MemoryError(), MemoryError("Unable to allocate 1 GiB"), ValueError("too young")])
+def test_a_checkpoint_that_cannot_be_written_is_a_warning(error, tmp_path, monkeypatch):
+    def fail(*_arguments, **_options):
+        raise error
+
+    monkeypatch.setattr("plstream.files.checkpoints.write_object", fail)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fit_source(CIPLS(3), opened("cipls"), checkpoint=tmp_path, every_rows=1)
+    reason = str(error) or "there is not enough memory"
+    assert [str(entry.message) for entry in caught] == [
+        f"No checkpoint could be written, and the fit goes on without: {reason}."
+    ]
+    assert_identical(model, plain("cipls", opened("cipls")))
+
+
+def forged(path, change):
+    """Change a document, and make the hashes right again."""
+    document, tensors = take_apart(path.read_bytes())
+    change(document["checkpoint"]["fields"])
+    path.write_bytes(put_together(document, tensors))
+
+
+FORGERIES = {
+    "rows": lambda fields: fields.update(n_rows=fields["n_rows"] - 15),
+    "rows of other sources": lambda fields: fields.update(n_rows_before=fields["n_rows"] + 15),
+    "parameters": lambda fields: fields["model"]["parameters"].update(amnesic=1.0),
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_a_model_of_another_fit_in_a_checkpoint(what, tmp_path):
+    with pytest.raises(Stopped):
+        run("cipls", opened("cipls"), checkpoint=tmp_path, every_rows=1, stop=stopping_after(3))
+    older, newest = sorted(tmp_path.glob("checkpoint-*"))
+    forged(newest, FORGERIES[what])
+    before = older.read_bytes()
+    # The one before is taken, and if that is no better, none.
+    assert_identical(run("cipls", opened("cipls"), checkpoint=tmp_path), plain("cipls", opened("cipls")))
+    older.write_bytes(before)
+    forged(older, FORGERIES[what])
+    with pytest.raises(CheckpointError, match=r"No checkpoint in .* can be read"):
+        run("cipls", opened("cipls"), checkpoint=tmp_path)
+
+
+def test_a_model_of_another_class_in_a_checkpoint(tmp_path):
+    """A whole model, which is not the one that the fit began with."""
+    X, y = data("many", n=N)
+    fields = {"n_rows": 30, "source": opened("cipls").fingerprint(), "version": plstream.__version__}
+    for model in (CCIPCA(), CIPLS(2), SGDPLS(2)):
+        checkpoint = Checkpoint(CIPLS(3), model=learn(model, X[:30], y[:30]), **fields)
+        CheckpointFolder(tmp_path, 1, None).write(checkpoint)
+        with pytest.raises(CheckpointError, match=r"No checkpoint in .* can be read"):
+            run("cipls", opened("cipls"), checkpoint=tmp_path)
+
+
+def test_a_checkpoint_beyond_the_end_of_the_data(tmp_path):
+    X, y = data("many", n=N)
+    model = CIPLS(3).partial_fit(np.vstack([X, X]), np.hstack([y, y]))
+    fields = {"n_rows": 2 * N, "source": opened("cipls").fingerprint(), "version": plstream.__version__}
+    CheckpointFolder(tmp_path, 1, None).write(Checkpoint(CIPLS(3), model=model, **fields))
+    with pytest.raises(CheckpointError, match=r"No checkpoint in .* can be read"):
+        run("cipls", opened("cipls"), checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"n_rows": 2 * N}, {"n_rows": 3}, {"n_reads": 0, "n_rows": 15, "actions": []}], ids=str
+)
+def test_a_journal_of_other_rows_in_a_checkpoint(change, tmp_path):
+    with pytest.raises(Stopped):
+        run("multipass", opened("multipass"), checkpoint=tmp_path, stop=stopping_after(6))
+    (path,) = tmp_path.glob("checkpoint-*")
+    document, tensors = take_apart(path.read_bytes())
+    journal = document["checkpoint"]["fields"]["journal"]["fields"]
+    assert journal["n_reads"] == 1
+    if "actions" in change:
+        tensors = {name: entry for name, entry in tensors.items() if "actions" not in name}
+    if change == {"n_rows": 3}:
+        journal["moments"]["fields"]["n_rows"] = 3
+    else:
+        journal.update(change)
+    path.write_bytes(put_together(document, tensors))
+    with pytest.raises(CheckpointError, match=r"No checkpoint in .* can be read"):
+        run("multipass", opened("multipass"), checkpoint=tmp_path)
 
 
 def test_two_fits_in_one_folder(tmp_path):

@@ -187,6 +187,36 @@ def test_permissions_and_links_are_kept(path, tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs permissions")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o400, 0o755])
+def test_never_more_readable_than_what_it_replaces(path, mode):
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    before = os.umask(0)
+    try:
+        with replacing(path) as file:
+            assert not stat.S_IMODE(Path(file.name).stat().st_mode) & ~mode
+            file.write(b"new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_what_is_left_when_a_process_must_end(path):
+    path.write_bytes(b"old")
+
+    def write():
+        with replacing(path) as file:
+            file.write(b"half")
+            files.remove_unfinished()
+            assert only_file_in(path.parent) == path
+
+    with pytest.raises(FileNotFoundError):
+        write()
+    assert path.read_bytes() == b"old"
+    assert not files._unfinished
+
+
 def test_the_longest_name(tmp_path):
     path = tmp_path / ("n" * 255)
     with replacing(path) as file:

@@ -19,10 +19,13 @@ from plstream import (
     CCIPCA,
     CIPLS,
     ILFS,
+    IPLS,
+    OLPLS,
     SGDPLS,
     IncrementalLDA,
     IncrementalPLS,
     IncrementalPLSClassifier,
+    IncrementalPLSCV,
     VIPSelector,
     load,
     open_source,
@@ -181,10 +184,11 @@ EDITS = [
     (["model", "class"], "Gram", "not of the class"),
     (["model", "class"], ["CIPLS"], "not of the class"),
     (["model", "parameters", "n_components"], {"float": 3}, "not a number"),
-    (["model", "parameters", "n_components"], {"numpy": "object", "value": 3}, "type that is not known"),
+    (["model", "parameters", "n_components"], {"numpy": "object", "value": 3}, "not a value"),
+    (["model", "parameters", "n_components"], {"numpy": "int8", "value": 2}, "not a value"),
+    (["model", "fields", "_state", "fields", "x", "fields", "n_rows"], {"numpy": "int8", "value": 20}, "not a value"),
+    (["model", "fields", "_state", "fields", "x", "fields", "unit"], {"numpy": "float32", "value": 0.5}, "not a value"),
     (["model", "parameters", "n_components"], 2**70, "not a value"),
-    (["model", "parameters", "n_components"], {"numpy": "float32", "value": 1e300}, "not fit"),
-    (["model", "parameters", "n_components"], {"numpy": "uint8", "value": -1}, "not fit"),
     (["model", "parameters", "whatever"], 2, "has 'whatever', which is not known"),
     (["model", "output"], "html", "not one of default, pandas, polars"),
     (["model", "fields"], None, "no part of the model"),
@@ -193,7 +197,8 @@ EDITS = [
     (["model", "fields", "n_features_in_"], True, "integer from 1"),
     (["model", "fields", "n_features_in_"], 7.0, "integer from 1"),
     (["model", "fields", "_begun_with", "n_components"], 3, "has a size of"),
-    (["model", "fields", "_begun_with", "n_components"], 2**40, "integer"),
+    (["model", "fields", "_begun_with", "n_components"], 2**40, "has a size of"),
+    (["model", "fields", "_begun_with", "n_components"], 2**60, "integer"),
     (["model", "fields", "_begun_with", "variant"], "another", "one of normalized, paper, released"),
     (["model", "fields", "_begun_with", "variant"], {"parameter": "variant"}, "not a value"),
     (["model", "fields", "_state", "fields", "x", "fields", "unit"], -0.5, "number from 0"),
@@ -453,6 +458,130 @@ def test_sketch_of_no_memory(path, parts, monkeypatch):
     # As for a large one on a small machine.
     monkeypatch.setattr(Buffered, "__setstate__", too_large)
     refused(path, put_together(*parts(IncrementalPLS(solver="sketch"))), "takes more memory than there is")
+
+
+# Numbers in small files that decide what it costs to use the model: which one, where in its document, what to put
+# there and what the sentence says of it. Places that have to agree are changed together.
+COSTS = [
+    (IncrementalPLS(solver="gram"), "value", [["fields", "_fitted", "fields", "n_components"]], 2**20, "in proportion"),
+    (IncrementalPLS(solver="gram"), "value", [["fields", "_fitted", "fields", "n_components"]], 1025, "in proportion"),
+    (IncrementalPLS(solver="gram"), "value", [["parameters", "n_components"]], 2**20, "components to come are in"),
+    (IncrementalPLSCV(2), "value", [["fields", "_fitted", "fields", "n_components"]], 2**20, "in proportion"),
+    (IncrementalPLSCV(2), "value", [["parameters", "max_components"]], 2**20, "components to come are in"),
+    (IncrementalPLS(solver="sketch"), "value", [["parameters", "n_components"]], 2**20, "components to come are in"),
+    (
+        IncrementalPLS(solver="sketch", sketch_size=9),
+        "value",
+        [["fields", "_fitted", "fields", "stream", "fields", name] for name in ("block_rows",)]
+        + [["fields", "_fitted", "fields", "stream", "fields", "state", "fields", "size"]],
+        2,
+        "fewer rows wait than make a block|in proportion|at most 3n",
+    ),
+    (IPLS(), "values", [["fields", "_begun_with", "n_components"]], 2**20, "far more components than features"),
+    (IPLS(), "values", [["fields", "_begun_with", "n_components"]], 1025, "far more components than features"),
+    (SGDPLS(2), "many", [["fields", "_begun_with", "n_components"]], 2**20, "far more components than features"),
+    (SGDPLS(2), "many", [["fields", "_begun_with", "n_steps"]], 2**20, "integer from 1 to 1000"),
+    (SGDPLS(2), "many", [["fields", "_begun_with", "n_steps"]], 2, "as many steps as it began with"),
+    (
+        SGDPLS(2, algorithm="msg"),
+        "many",
+        [["fields", "_state", "fields", "recursion", "fields", "n_steps"], ["fields", "_begun_with", "n_steps"]],
+        2**20,
+        "integer from 1 to 1000",
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "target", "places", "value", "match"), COSTS)
+def test_small_files_of_large_cost(model, target, places, value, match, path, parts):
+    document, tensors = parts(model, target)
+    for place in places:
+        node = document["model"]
+        for name in place[:-1]:
+            node = node[name]
+        assert node[place[-1]] != value
+        node[place[-1]] = value
+    refused(path, put_together(document, tensors), match)
+
+
+def test_many_vectors_of_few_features(path, parts):
+    """Products of vectors with each other would take the square of their number."""
+    for model, target, names in (
+        (CCIPCA(2), "value", ["V", "squares", "ages"]),
+        (SGDPLS(algorithm="incremental"), "many", ["U", "s", "V"]),
+    ):
+        document, tensors = parts(model, target)
+        fields = document["model"]["fields"]
+        for name in names:
+            node = fields["_state"]["fields"]["recursion"]["fields"][name]
+            entry = tensors[node["tensor"]]
+            entry[2] += entry[2][:8] * (2000 * int(np.prod(entry[1][1:])))
+            entry[1][0] += 2000
+            node["shape"] = entry[1]
+        if isinstance(model, CCIPCA):
+            fields["_begun_with"]["n_components"] += 2000
+        refused(path, put_together(document, tensors), "than features")
+
+
+def test_many_responses_of_one_feature(path):
+    """Loadings of all responses with the components of all of them would take the square of their number."""
+    Y = np.random.default_rng(0).normal(size=(3, 2000))
+    for model in (CIPLS(), OLPLS()):
+        with pytest.raises(ValueError, match="model breaks a rule: responses are in proportion to its arrays, which a"):
+            save(model.partial_fit(Y[:, :1], Y), path)
+
+
+def test_a_sketch_takes_memory_for_the_rows_that_it_has(path, parts):
+    document, tensors = parts(IncrementalPLS(solver="sketch"))
+    stream = document["model"]["fields"]["_fitted"]["fields"]["stream"]["fields"]
+    stream["block_rows"] = stream["state"]["fields"]["size"] = 2**25
+    path.write_bytes(put_together(document, tensors))
+    X, y = data(m=7)
+    model = load(path)
+    assert model._fitted.stream.nbytes < 100_000
+    model.partial_fit(X, y)
+    assert model._fitted.stream.nbytes < 100_000
+
+
+@pytest.mark.parametrize(("compressed", "residuals"), [(True, False), (False, True)])
+def test_a_sketch_of_few_rows_and_all_directions(compressed, residuals, path):
+    X, y = data(n=200, m=30)
+    model = IncrementalPLS(solver="sketch", sketch_size=6)
+    for start in range(0, 200, 6):
+        learn(model, X[start : start + 6], y[start : start + 6])
+    save(model, path)
+    document, tensors = take_apart(path.read_bytes())
+    state = document["model"]["fields"]["_fitted"]["fields"]["stream"]["fields"]["state"]["fields"]
+    assert state["compressed"]
+    assert state["residuals"]
+    state["compressed"] = compressed
+    if not residuals:
+        for piece in state["pieces"]:
+            del tensors[piece["tensor"]]
+        state["pieces"] = []
+    refused(path, put_together(document, tensors), "compressed rows are as many as components")
+
+
+def test_more_components_than_a_model_can_have(path):
+    """What cannot be saved is not learnt either."""
+    X, y = data(m=7)
+    labels = data("many", m=7)[1]
+    for model, target in (
+        (IncrementalPLS(1025), y),
+        (IncrementalPLSClassifier(1025), labels),
+        (IncrementalPLSCV(1025), y),
+        (CIPLS(1025), y),
+        (CCIPCA(1025), y),
+        (SGDPLS(1025), y),
+        (IPLS(1025), y),
+    ):
+        with pytest.raises(
+            ValueError, match=r"components=1025 is too many for 7 feature\(s\), which have at most 1024: reduce"
+        ):
+            model.partial_fit(X, target)
+        model.set_params(**{name: 9 for name in model.get_params() if name in {"n_components", "max_components"}})
+        save(learn(model, X, target), path)
+        load(path)
 
 
 def too_large(_stream, _state):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from plstream.plots._plotly import PlotlyFigure
 from plstream.plots.palette import DARK, INK, LIGHT
 from plstream.report import Page
 from plstream.report.html import inline_svg
@@ -51,6 +52,21 @@ def test_text_is_never_markup():
     assert hostile.texts.count(HOSTILE) >= 15
     labels = [value for value in hostile.values("aria-label") if value.startswith(HOSTILE)]
     assert len(labels) == 2
+
+
+def test_control_characters_are_written_out():
+    steering = "a\x00\x08\x1b[31m\x7f\x9bb\n\tc"
+    page = Page(steering, [steering], steering)
+    section = page.part(steering).text(steering).facts({steering: steering}).code(steering)
+    section.table([steering, "b"], [[steering, steering]], steering)
+    figure = PlotlyFigure([{"name": steering, "text": (steering, [steering]), "x": [1.0, None]}], {"title": steering})
+    section.plot({steering: figure, "other": figure}, steering, steering)
+    svg = "<svg width='10' xmlns='http://www.w3.org/2000/svg'><text>a\x1bb</text></svg>"
+    html = section.figure(svg, steering).html()
+    found = [sign for sign in html if not sign.isprintable() and sign not in "\n\t"]
+    assert found == []
+    assert "\\u00" not in html.replace("\\u003c", "").replace("\\u003e", "").replace("\\u0026", "")
+    assert r"a\x00\x08\x1b[31m\x7f\x9bb" in html
 
 
 def test_contents_only_if_there_are_several_parts():

@@ -24,7 +24,12 @@ class DataError(ValueError):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__("".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in redacted(message)))
+        super().__init__(printable(redacted(message)))
+
+
+def printable(text: str) -> str:
+    """Return text in which characters that are not to be printed, such as those that steer a terminal, are escaped."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def beginning(text: str) -> str:

@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf, isnan
-from numbers import Integral
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -36,8 +35,24 @@ Cls = TypeVar("Cls", bound=type)
 Rule = Callable[[Any], bool]
 
 LARGEST_COUNT = 2**53
-# More components than this are no model's; arrays of their size are made when a model is solved.
-MOST_COMPONENTS = 1 << 20
+# Of a model with fewer features. There are at most as many components as features, and all others are zero.
+_COMPONENTS_IN_ANY_CASE = 1024
+# What is made of a model when it is used has at most so many times its numbers, or so many.
+_MOST_TIMES = 100
+_NUMBERS_IN_ANY_CASE = 1 << 20
+
+
+def most_components(n_features: int) -> int:
+    """Return the largest number of components of a model of so many features."""
+    return max(n_features, _COMPONENTS_IN_ANY_CASE)
+
+
+def is_in_proportion(n_numbers: int, its: Any) -> bool:
+    """Return whether so many numbers may be made of an object when it is used: a small file must not cost much.
+
+    ``its`` is what a rule is called with.
+    """
+    return bool(n_numbers <= max(_NUMBERS_IN_ANY_CASE, _MOST_TIMES * its.n_numbers))
 
 
 class Kind:
@@ -72,7 +87,7 @@ class Numbers(Kind):
             return True
         if part.dtype == bool:
             return bool(part.view(np.uint8).max() <= 1)
-        return self.range.accepts(part.min()) and self.range.accepts(part.max())
+        return self.range.accepts(part.min().item()) and self.range.accepts(part.max().item())
 
 
 def solved_numbers(*shape: int | str, least: float = -inf) -> Numbers:
@@ -103,7 +118,7 @@ class Boolean(Value):
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is of this kind."""
-        return isinstance(value, bool | np.bool_)
+        return isinstance(value, bool)
 
 
 class Number(Value):
@@ -118,7 +133,7 @@ class Number(Value):
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is of this kind."""
-        if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        if type(value) not in {int, float}:
             return False
         if self.nan or isnan(value):
             return self.nan
@@ -136,8 +151,7 @@ class Count(Value):
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is of this kind."""
-        is_integer = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
-        return bool(is_integer and self.least <= value <= self.most)
+        return type(value) is int and self.least <= value <= self.most
 
     def size_of(self, value: Any) -> int:
         """Return the number itself."""
@@ -266,8 +280,9 @@ _SCHEMAS: dict[type, Schema] = {}
 def stored(fields: Mapping[str, Kind], rules: Mapping[str, Rule] | None = None) -> Callable[[Cls], Cls]:
     """Declare what the objects of a class are made of, in addition to what a base class declares.
 
-    A rule is called with something that has the attributes of the object, and those of objects inside likewise. It is
-    called before any object is made, with all attributes of the right kind.
+    A rule is called with something that has the attributes of the object, and those of objects inside likewise, and
+    besides ``sizes``, what symbols stand for, ``parameters``, those of an estimator, and ``n_numbers``, the numbers in
+    all arrays. It is called before any object is made, with all attributes of the right kind.
     """
 
     def declare(cls: Cls) -> Cls:

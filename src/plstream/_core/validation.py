@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from copy import deepcopy
+from functools import partial
+from operator import call
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -13,21 +16,59 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from .errors import DataError
+from .schema import most_components
 from .types import Array, Float64Array, Rows
 
 _NAMES = "feature_names_in_"
+Thing = TypeVar("Thing")
 
 
 @contextmanager
-def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
-    """Give the estimator back the attributes it had if the work inside fails."""
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+def changed_at_once(*things: Thing) -> Iterator[tuple[Thing, ...]]:
+    """Give twins for the work inside, whose attributes replace all those of the objects when it is complete.
+
+    However it fails, and however often it is interrupted, the objects are as before or as after it: no attribute of
+    theirs is set in between, and nothing has to be undone. A random generator that is a parameter is copied for the
+    twin, and has the state of the copy in the end. Other attributes are shared: the work must replace, not modify them.
+
+    Examples
+    --------
+    >>> from plstream import IncrementalPLS
+    >>> from plstream._core.validation import changed_at_once
+    >>> model = IncrementalPLS(2)
+    >>> with changed_at_once(model) as (twin,):
+    ...     twin.n_components = 3
+    ...     print(model.n_components)
+    2
+    >>> model.n_components
+    3
+    """
+    twins, changes = [], []
+    for thing in things:
+        twin = object.__new__(type(thing))
+        twin.__dict__ = vars(thing).copy()
+        if isinstance(vars(thing).get("random_state"), np.random.RandomState):
+            twin.__dict__["random_state"] = deepcopy(vars(thing)["random_state"])
+        twins.append(twin)
+    yield tuple(twins)
+    for thing, twin in zip(things, twins, strict=True):
+        random, drawn = vars(thing).get("random_state"), vars(twin).get("random_state")
+        if isinstance(random, np.random.RandomState) and isinstance(drawn, np.random.RandomState):
+            twin.__dict__["random_state"] = random
+            changes.append(partial(random.set_state, drawn.get_state(legacy=False)))
+        changes.append(partial(setattr, thing, "__dict__", twin.__dict__))
+    # Signals are handled between instructions of Python, and this is one.
+    any(map(call, changes))
+
+
+def require_components(n_components: int, n_features: int, parameter: str = "n_components") -> None:
+    """Raise ValueError if a model of so many features would have far more components than it can have."""
+    most = most_components(n_features)
+    if n_components > most:
+        raise ValueError(
+            f"{parameter}={n_components} is too many for {n_features} feature(s), which have at most {most}: "
+            f"reduce {parameter}."
+        )
 
 
 class NoWeightError(ValueError):

@@ -59,12 +59,17 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     # It may stand anywhere, also after a command.
     arguments = [argument for argument in arguments if argument != "--debug"]
+    if sys.stdout is None and os.name != "nt":
+        # Nor may the next file that is opened take its place. On Windows, programs without a console have none.
+        errors.tell("plstream: Standard output is closed: leave it open, or send it to a file with > FILE.")
+        return errors.WRONG
     try:
         with _plain_warnings(), errors.terminated_as_interrupted():
             code = typer.main.get_command(app).main(
                 arguments or ["--help"], prog_name="plstream", standalone_mode=False
             )
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except BrokenPipeError:

@@ -22,6 +22,7 @@ from .progress import is_shown, shown
 _LOCAL = re.compile(r"local(?::([1-9]\d*))?")
 # Nothing more is an address for Dask, which would quote the rest in its errors, passwords too.
 _ADDRESS = re.compile(r"[a-z0-9+.-]+://[^\s@?#]+")
+_HERE = "127.0.0.1"
 # Seconds to wait for a scheduler.
 _PATIENCE = 10
 
@@ -76,7 +77,9 @@ def _workers_of(address: str) -> Iterator[None]:
             n_workers=None if local[1] is None else int(local[1]),
             threads_per_worker=1,
             processes=True,
-            dashboard_address="127.0.0.1:0",
+            # Neither the scheduler nor its dashboard asks who comes: nobody from elsewhere can.
+            host=_HERE,
+            dashboard_address=f"{_HERE}:0",
             silence_logs=logging.ERROR,
         )
     with cluster, _client(distributed, cluster):

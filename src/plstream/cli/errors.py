@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import errno
+import math
+import os
 import re
+import select
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from threading import Event
+from threading import Event, Thread
 from types import FrameType
 from typing import Any
 
@@ -16,6 +20,11 @@ from .._core.urls import redacted
 
 FAILED = 1
 WRONG = 2
+# As of a process that the signal has ended.
+TERMINATED = 128 + signal.SIGTERM
+# Seconds in which a command is to have ended by itself: a compiled loop, or a product of large matrices, does not
+# notice a signal before it returns.
+GRACE = 5.0
 
 # Of calls and data that are wrong. Everything else that a system refuses is work that failed.
 _WRONG_ERRORS = (
@@ -81,9 +90,65 @@ def exit_code(error: Exception) -> int:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Let the signal that asks a process to end do what Ctrl-C does, so that no half of a file stays behind."""
-    with _handled(signal.default_int_handler, signal.SIGTERM):
+    """Let the signal that asks a process to end do what Ctrl-C does, so that no half of a file stays behind.
+
+    If that takes longer than ``GRACE``, the process ends all the same.
+    """
+    with _ended_after_grace(), _handled(signal.default_int_handler, signal.SIGTERM):
         yield
+
+
+# How often a process has to be asked to end before it does: the first time may be a question.
+_n_requests = 1
+
+
+@contextmanager
+def _ended_after_grace() -> Iterator[None]:
+    """End the process some time after it was asked to, whatever it is doing then.
+
+    Python's handlers run only when compiled code has returned. But the number of a signal is written to a pipe at once,
+    and a thread that reads it runs beside loops and products, which need no interpreter.
+    """
+    if os.name == "nt":
+        # The pipe would have to be a socket.
+        yield
+        return
+    receiver, sender = os.pipe()
+    os.set_blocking(sender, False)
+    try:
+        before = signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
+    except ValueError:
+        # Only the main thread may do so.
+        os.close(receiver)
+        os.close(sender)
+        yield
+        return
+    Thread(target=_end_after_grace, args=(receiver,), daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        # For the thread, this is the end.
+        os.close(sender)
+
+
+def _end_after_grace(receiver: int) -> None:
+    """Read signals from a pipe until it is closed; end the process if that is too long after it was asked to end."""
+    n_asked, deadline = 0, math.inf
+    with os.fdopen(receiver, "rb", buffering=0) as pipe:
+        while True:
+            left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+            if not select.select([pipe], [], [], left)[0]:
+                from ..files.files import remove_unfinished
+
+                remove_unfinished()
+                os._exit(TERMINATED)
+            number = pipe.read(1)
+            if not number:
+                return
+            n_asked += number[0] == signal.SIGTERM
+            if n_asked >= _n_requests:
+                deadline = min(deadline, time.monotonic() + GRACE)
 
 
 @contextmanager
@@ -92,6 +157,7 @@ def signals_to_stop() -> Iterator[Callable[[], bool]]:
 
     The second time it is no question any more.
     """
+    global _n_requests  # noqa: PLW0603
     asked = Event()
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -100,7 +166,11 @@ def signals_to_stop() -> Iterator[Callable[[], bool]]:
         asked.set()
 
     with _handled(ask, signal.SIGINT, signal.SIGTERM):
-        yield asked.is_set
+        _n_requests = 2
+        try:
+            yield asked.is_set
+        finally:
+            _n_requests = 1
 
 
 @contextmanager

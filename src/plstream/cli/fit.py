@@ -56,6 +56,16 @@ def fit(
         str | None,
         typer.Option("--classes", metavar="A,B", help="All labels that will come, for labels on standard input."),
     ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            min=0,
+            max=2**32 - 1,
+            help="Of the random numbers that sgdpls begins with. Default: 0.",
+            show_default=False,
+        ),
+    ] = None,
     columns: Columns = None,
     exclude: Exclude = None,
     data_format: DataFormat = None,
@@ -108,7 +118,7 @@ def fit(
     from .progress import summary
 
     labels, allowed = as_classes(classes), as_bytes(memory)
-    require_options(method, scale=scale, forgetting=forgetting, sketch_size=sketch_size, classes=labels)
+    require_options(method, scale=scale, forgetting=forgetting, sketch_size=sketch_size, classes=labels, seed=seed)
     if not target and method is not Method.ccipca:
         raise ValueError("Say what is to be learnt with --target: a column by name or number, or a file.")
     _require_place(output, checkpoint, every_rows, force=force)
@@ -118,6 +128,7 @@ def fit(
         raise ValueError("--sketch-size is for fits in one pass: pass --one-pass as well.")
     model = new_model(
         method,
+        seed=seed,
         n_components=components,
         scale=scale,
         forgetting=forgetting,

@@ -25,6 +25,8 @@ def info(
     plstream info model.plstream
     plstream info spectra.csv --target moisture
     """
+    from .._core.errors import printable
+
     if data_format is None and _is_model(Path(file)):
         from ..files import load
 
@@ -35,7 +37,8 @@ def info(
         facts = _of_data(file, target, columns, exclude, data_format, header, delimiter)
     width = max(map(len, facts)) + 1
     for name, fact in facts.items():
-        typer.echo(f"{(name + ':').ljust(width)} {fact}")
+        # Names of features and labels may hold anything, also what would steer a terminal.
+        typer.echo(printable(f"{(name + ':').ljust(width)} {fact}"))
 
 
 def _is_model(path: Path) -> bool:

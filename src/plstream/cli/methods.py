@@ -27,7 +27,7 @@ _METHODS: dict[Method, tuple[Any, set[str]]] = {
     Method.ccipca: (CCIPCA, set()),
     Method.ipls: (IPLS, {"classes"}),
     Method.olpls: (OLPLS, {"classes", "forgetting"}),
-    Method.sgdpls: (SGDPLS, {"classes"}),
+    Method.sgdpls: (SGDPLS, {"classes", "seed"}),
     Method.incremental_lda: (IncrementalLDA, {"classes"}),
 }
 _LEAST_BLOCKS = 8
@@ -41,9 +41,15 @@ def require_options(method: Method, **given: Any) -> None:
             raise ValueError(f"--{name.replace('_', '-')} is not for --method {method}: it is for {those}.")
 
 
-def new_model(method: Method, **parameters: Any) -> Any:
-    """Return a model of the method; parameters that are None have their defaults."""
-    return _METHODS[method][0](**{name: value for name, value in parameters.items() if value is not None})
+def new_model(method: Method, *, seed: int | None = None, **parameters: Any) -> Any:
+    """Return a model of the method; parameters that are None have their defaults.
+
+    A method that draws random numbers has the seed 0 by default, so that a command does the same every time.
+    """
+    model, options = _METHODS[method]
+    if "seed" in options:
+        parameters["random_state"] = seed or 0
+    return model(**{name: value for name, value in parameters.items() if value is not None})
 
 
 def reads_again(method: Method) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .._core.errors import import_optional
+from .._core.errors import import_optional, printable
 from .._core.progress import track
 from .._core.types import Array
 from .._core.urls import local_path
@@ -71,10 +71,29 @@ def apply(
     blocks = (block for block, _ in in_blocks(source, getattr(model, method)))
     with shown():
         if output == STANDARD_OUTPUT:
-            _write_csv(sys.stdout, names, blocks)
+            _write_csv(standard_output(), names, blocks)
             return
         with replacing(output, overwrite=force) as file:
             _WRITERS[Path(output).suffix](file, names, blocks)
+
+
+def standard_output() -> Any:
+    """Return where text is written to: on a terminal, without what would steer it."""
+    return _Shown(sys.stdout) if sys.stdout.isatty() else sys.stdout
+
+
+class _Shown(io.TextIOBase):
+    """Lines on a terminal: names and labels may hold anything."""
+
+    def __init__(self, terminal: Any) -> None:
+        self._terminal = terminal
+
+    def write(self, text: str) -> int:
+        self._terminal.write("\n".join(map(printable, text.split("\n"))))
+        return len(text)
+
+    def flush(self) -> None:
+        self._terminal.flush()
 
 
 def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tuple[Array, Array | None]]:
@@ -147,7 +166,7 @@ _WRITERS: dict[str, Callable[[Any, list[str], Iterator[Array]], None]] = {
 
 def print_table(rows: list[dict[str, Any]], file: Any = None) -> None:
     """Print rows with the same keys as CSV, to standard output by default, with as many digits as one can use."""
-    writer = csv.DictWriter(sys.stdout if file is None else file, list(rows[0]), lineterminator="\n")
+    writer = csv.DictWriter(standard_output() if file is None else file, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     for row in rows:
         writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()})

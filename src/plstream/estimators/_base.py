@@ -17,9 +17,17 @@ from .._core.schema import FEATURES, stored
 from .._core.types import FloatArray, Rows
 from ..rows import by_blocks
 from ._solution import Solution, Solved
+from .training import are_affordable
 
 
-@stored(FEATURES)
+def _parameter_is_affordable(its: Any) -> bool:
+    """Return whether the next call of ``partial_fit``, which is with the parameters, is in proportion to the arrays."""
+    n_components = its.parameters.get("n_components", its.parameters.get("max_components"))
+    # What is no number is refused by that call.
+    return type(n_components) is not int or are_affordable(n_components, its._fitted)
+
+
+@stored(FEATURES, {"components to come are in proportion to its arrays": _parameter_is_affordable})
 class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A PLS model, fitted or not: what it has learnt is its attribute ``_fitted``."""
 

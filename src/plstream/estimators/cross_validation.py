@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.progress import track
 from .._core.projection import centred_product
-from .._core.schema import MOST_COMPONENTS, Choice, Count, Object, OrNone, Text, stored
+from .._core.schema import Choice, Count, Object, OrNone, Text, stored
 from .._core.types import Array, Float64Array, Rows
-from .._core.validation import NoWeightError, located_errors, unchanged_on_failure
+from .._core.validation import NoWeightError, changed_at_once, located_errors, require_components
 from .._core.warnings import warn_user
 from ..data import Source
 from ..rows import ArrayRows, CollectionRows, TrainingRows, by_blocks, is_collection
@@ -32,14 +32,14 @@ from ._heads import ClassifierHead, Head, OpenedRows, RegressionHead, open_label
 from ._solution import Solution
 from .classifier import ClassifierMethods
 from .regression import RegressionMethods
-from .training import Fitted, Settings, merge_models, remembered_classes, warn_of_small_sketch
+from .training import Fitted, Settings, learning, merge_models, warn_of_small_sketch
 
 _NOT_FOR_SOURCES = "groups and folds are not for sources: pass blocks of rows with theirs."
 
 
 @stored(
     {
-        "n_components": Count(1, MOST_COMPONENTS, size="c"),
+        "n_components": Count(1, size="c"),
         "stream": Object(Folds, m="m", q="q"),
         "solution": OrNone(Object(Solution, m="m", q="q")),
         "assigned_by": Text(),
@@ -90,7 +90,9 @@ class FittedFolds(Fitted):
                 warn_user("All rows so far are in one fold: until there are others, the model has one component.")
             solution = Solution.of(total, total, validation.choice(self.rule), scale=self.scale)
             warn_of_small_sketch(total, solution)
-            self.validation, self.solution = validation, solution
+            # Both at once, for an interrupt may come between two statements.
+            vars(self).update(validation=validation, solution=solution)
+            return solution
         return self.solution
 
     def validated(self) -> CrossValidation | ClassCrossValidation:
@@ -247,25 +249,25 @@ class _CrossValidated(PLSBase):
         self, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], groups: Any, folds: Any
     ) -> Self:
         """Fit the model, forgetting what it was before; here cv may be a splitter."""
-        with unchanged_on_failure(self):
+        with changed_at_once(self) as (twin,):
             for name in ("_fitted", "_classes_to_come"):
-                self.__dict__.pop(name, None)
-            fitted = self._absorbed(opened, data, groups, folds, splits=True)
+                twin.__dict__.pop(name, None)
+            fitted = twin._absorbed(opened, data, groups, folds, splits=True)
             if sum(fold.n_rows > 0 for fold in fitted.stream.streams) < 2:
                 raise ValueError(
                     f"All rows (n_samples={fitted.n_rows}) are in one fold, and cross-validation takes two at least: "
                     "pass more rows, or other groups."
                 )
             fitted.solved()
-            self._fitted = fitted
+            twin._fitted = fitted
         return self
 
     def _learn_folds(
         self, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], groups: Any, folds: Any, **how: Any
     ) -> Self:
         """Add rows to the model. If that fails it is as it was, and if none of them has a weight."""
-        with remembered_classes(self, how), unchanged_on_failure(self):
-            self._fitted = self._absorbed(opened, data, groups, folds, **how)
+        with learning(self, how) as twin:
+            twin._fitted = twin._absorbed(opened, data, groups, folds, **how)
         return self
 
     def _absorbed(
@@ -303,6 +305,7 @@ class _CrossValidated(PLSBase):
             assignment = FoldAssignment.of(n_folds, self.block_length, groups, folds)
         head = None if before is None else before.head
         with opened(self, *data, head, batch_size=self.batch_size, **how) as (rows, head):
+            require_components(settings.n_components, rows.n_columns, "max_components")
             if isinstance(rows, ArrayRows):
                 assignment = assignment.present(rows.X, rows.weight)
             elif assignment.given is not None:

@@ -10,10 +10,10 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from .._core.progress import track
-from .._core.schema import MOST_COMPONENTS, Boolean, Choice, Count, Object, OrNone, stored
+from .._core.schema import Boolean, Choice, Count, Object, OrNone, is_in_proportion, most_components, stored
 from .._core.threads import single_threaded_blas
 from .._core.types import Float64Array
-from .._core.validation import NoWeightError, located_errors, unchanged_on_failure
+from .._core.validation import NoWeightError, changed_at_once, located_errors, require_components
 from .._core.warnings import warn_user
 from ..rows import CollectionRows, TrainingRows
 from ..solvers import Journal, MultipassGram
@@ -154,11 +154,17 @@ def _buffers(stream: Any) -> tuple[Any, ...]:
     return () if stream is None else getattr(stream, "streams", (stream,))
 
 
+def are_affordable(n_components: int, its: Any) -> bool:
+    """Return whether a solution with so many components is in proportion to the arrays of what a fit has left."""
+    m, q, n_folds = its.sizes["m"], its.sizes["q"], len(_buffers(its.stream))
+    return n_components <= most_components(m) and is_in_proportion(n_components * (3 * m + (n_folds + 1) * q), its)
+
+
 @stored(
     {
         "head": Object(RegressionHead, ClassifierHead, q="q"),
         "solver": Choice("multipass", "gram", "sketch"),
-        "n_components": Count(1, MOST_COMPONENTS, size="s"),
+        "n_components": Count(1, size="s"),
         "scale": Boolean(),
         "stream": OrNone(Object(Buffered, m="m", q="q")),
         "n_rows_read": Count(),
@@ -173,6 +179,7 @@ def _buffers(stream: Any) -> tuple[Any, ...]:
         "rows that wait have all responses, or classes by number": lambda its: all(
             buffer._Y.shape[1] == getattr(its.head, "n_targets", 1) for buffer in _buffers(its.stream)
         ),
+        "components are in proportion to its arrays": lambda its: are_affordable(its.n_components, its),
     },
 )
 @dataclass
@@ -261,17 +268,17 @@ def fit_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any
     """
     journal: Journal | None = how.pop("journal", None)
     settings = Settings.of(model)
-    with unchanged_on_failure(model):
+    with changed_at_once(model) as (twin,):
         for name in ("_fitted", "_classes_to_come"):
-            vars(model).pop(name, None)
+            vars(twin).pop(name, None)
         again = not settings.in_one_read
-        with opened(model, *data, None, again=again, batch_size=model.batch_size, **how) as (rows, head):
+        with opened(twin, *data, None, again=again, batch_size=model.batch_size, **how) as (rows, head):
             settings.require_rows(rows.n_rows, rows.n_columns)
             with located_errors(rows):
                 fitted = _reread(rows, head, settings, journal) if again else _absorbed(rows, head, settings)
             settings.require_rows(fitted.n_rows, rows.n_columns)
         fitted.solved()
-        model._fitted = fitted
+        twin._fitted = fitted
     return model
 
 
@@ -292,6 +299,7 @@ def _reread(rows: TrainingRows, head: Head, settings: Settings, journal: Journal
 
 def _absorbed(rows: TrainingRows, head: Head, settings: Settings, before: Fitted | None = None) -> Fitted:
     """Return what one read leaves, after rows before if there were any."""
+    require_components(settings.n_components, rows.n_columns)
     stream = settings.new_stream(rows) if before is None else settings.continued(before.stream)
     if isinstance(rows, CollectionRows):
         same = settings if before is None else settings.continuing(stream)
@@ -329,14 +337,14 @@ def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, A
         before.require_stream("partial_fit")
     model._validate_params()
     settings = Settings.of(model)
-    with remembered_classes(model, how), unchanged_on_failure(model):
+    with learning(model, how) as twin:
         head = None if before is None else before.head
-        with opened(model, *data, head, batch_size=model.batch_size, **how) as (rows, head):
+        with opened(twin, *data, head, batch_size=model.batch_size, **how) as (rows, head):
             if before is None and rows.n_rows == 0:
                 raise NoWeightError
             with located_errors(rows):
                 fitted = _absorbed(rows, head, settings, before)
-        model._fitted = fitted
+        twin._fitted = fitted
     return model
 
 
@@ -358,18 +366,22 @@ def merge_models(model: Any, other: Any, kind: Any, *, later: bool) -> Any:
 
 
 @contextmanager
-def remembered_classes(model: Any, how: dict[str, Any]) -> Iterator[None]:
-    """Do nothing if no row has a weight, but remember the classes that were given: later calls need not repeat them."""
+def learning(model: Any, how: dict[str, Any]) -> Iterator[Any]:
+    """Give a twin that learns more rows, and whose attributes then replace those of the model.
+
+    If no row has a weight, nothing changes, but the classes that were given are remembered: later calls need not repeat
+    them.
+    """
     is_new = "_fitted" not in vars(model)
     if is_new and how.get("classes", 0) is None:
         how["classes"] = vars(model).get("_classes_to_come")
     try:
-        yield
+        with changed_at_once(model) as (twin,):
+            yield twin
+            vars(twin).pop("_classes_to_come", None)
     except NoWeightError:
         if is_new and how.get("classes") is not None:
             model._classes_to_come = how["classes"]
-    else:
-        vars(model).pop("_classes_to_come", None)
 
 
 def warn_of_small_sketch(state: Gram | Sketch, solution: Solution) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .._core.schema import Count, Object, OrNone, Text, Value, stored
 from .._core.urls import local_path
 from .._core.warnings import warn_user
@@ -102,8 +104,40 @@ class Checkpoint:
                 "choose another folder, or delete this one to start over."
             )
 
+    def require_model(self) -> None:
+        """Raise ModelFileError unless this is the model that the fit began, after the rows that it is said to be after.
+
+        What was written here is like that, but whoever can write files with the right hashes can write others.
+        """
+        n_seen = 0
+        if self.model is not None:
+            both = self.model, self.begun
+            is_same = type(self.model) is type(self.begun) and all(
+                isinstance(getattr(each, name), np.random.RandomState)
+                for name in _changed_parameters(*both)
+                for each in both
+            )
+            if not is_same:
+                raise ModelFileError("The model is not the one that the fit began with.")
+            n_seen = self.model.n_samples_seen_ if self.model.__sklearn_is_fitted__() else 0
+        if n_seen != self.n_rows or self.n_rows_before > self.n_rows:
+            raise ModelFileError("The model is one of another number of rows.")
+
+    def is_within(self, n_rows: int) -> bool:
+        """Return whether it can be a checkpoint of a fit to a source of so many rows."""
+        if self.journal is None or self.journal.moments is None:
+            return self.n_rows - self.n_rows_before <= n_rows
+        return self.journal.n_rows <= n_rows and (not self.journal.n_reads or self.journal.moments.n_rows == n_rows)
+
 
 _CHECKPOINT = Object(Checkpoint)
+
+
+def _changed_parameters(now: Any, before: Any) -> list[str]:
+    """Return the parameters that differ between two models of a class."""
+    # As in a file: what numbers and states of random generators are there is compared to the last bit.
+    mine, theirs = (encode(MODEL, model, "model", {})["parameters"] for model in (now, before))
+    return [name for name, value in mine.items() if value != theirs[name]]
 
 
 def _changes(now: Any, before: Any) -> Iterator[str]:
@@ -111,12 +145,9 @@ def _changes(now: Any, before: Any) -> Iterator[str]:
     if type(now) is not type(before):
         yield f"the method ({type(before).__name__}, now {type(now).__name__})"
         return
-    # As in a file: what numbers and states of random generators are there is compared to the last bit.
-    mine, theirs = (encode(MODEL, model, "model", {})["parameters"] for model in (now, before))
-    for name, value in mine.items():
-        if value != theirs[name]:
-            was, is_now = (repr(getattr(model, name)) for model in (before, now))
-            yield f"the state of {name}" if "RandomState" in is_now else f"{name} ({was}, now {is_now})"
+    for name in _changed_parameters(now, before):
+        was, is_now = (repr(getattr(model, name)) for model in (before, now))
+        yield f"the state of {name}" if "RandomState" in is_now else f"{name} ({was}, now {is_now})"
 
 
 class CheckpointFolder:
@@ -145,17 +176,19 @@ class CheckpointFolder:
         self._seconds_to_write = 0.0
         self._failed = False
 
-    def resume(self, fresh: Checkpoint) -> Checkpoint:
+    def resume(self, fresh: Checkpoint, n_rows: int | None = None) -> Checkpoint:
         """Return the newest checkpoint that can be read, or a fresh one if there is none at all.
 
         Raise ValueError at once if a file cannot hold the model, and CheckpointError if what is found is of another
-        fit.
+        fit. ``n_rows`` is the number of rows of the source, if that is known.
         """
         document_of("checkpoint", _CHECKPOINT, fresh)
         found = self.latest()
         if found is None:
             return fresh
         fresh.require_same(found, self.folder)
+        if n_rows is not None and not found.is_within(n_rows):
+            raise self._damaged()
         return found
 
     def latest(self) -> Checkpoint | None:
@@ -164,17 +197,21 @@ class CheckpointFolder:
         for path in reversed(paths):
             try:
                 found: Checkpoint = read_object(path, "checkpoint", _CHECKPOINT)
+                found.require_model()
             except LaterFormatError as error:
                 raise CheckpointError(str(error)) from None
             except (ModelFileError, OSError):
                 continue
             return found
         if paths:
-            raise CheckpointError(
-                f"No checkpoint in {str(self.folder)!r} can be read, for they are damaged: "
-                "choose another folder, or delete this one to start over."
-            )
+            raise self._damaged()
         return None
+
+    def _damaged(self) -> CheckpointError:
+        return CheckpointError(
+            f"No checkpoint in {str(self.folder)!r} can be read, for they are damaged: "
+            "choose another folder, or delete this one to start over."
+        )
 
     def is_due(self, n_rows: int) -> bool:
         """Return whether it is time to write, after so many rows more."""
@@ -195,10 +232,11 @@ class CheckpointFolder:
         """Write a checkpoint; if the system cannot, warn, for the fit need not end, and the one before is there."""
         try:
             self.write(checkpoint)
-        except (OSError, MemoryError) as error:
+        except (OSError, MemoryError, ValueError) as error:
+            # The last if the model is too young for a file: for so many components, it has too few rows.
             self._rest()
             if not self._failed:
-                reason = str(error) or "there is not enough memory"
+                reason = (str(error) or "there is not enough memory").rstrip(".")
                 warn_user(f"No checkpoint could be written, and the fit goes on without: {reason}.")
             self._failed = True
 

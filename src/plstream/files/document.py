@@ -91,6 +91,22 @@ class Record:
             raise AttributeError(name) from None
         return value.array if isinstance(value, StoredArray) else value
 
+    @property
+    def n_numbers(self) -> int:
+        """Numbers in all arrays of the object, and of objects inside."""
+        return _n_numbers(self.fields) + _n_numbers(self.parameters)
+
+
+def _n_numbers(part: Any) -> int:
+    match part:
+        case StoredArray():
+            return prod(part.shape)
+        case Record():
+            return part.n_numbers
+        case tuple() | dict():
+            return sum(map(_n_numbers, part.values() if isinstance(part, dict) else part))
+    return 0
+
 
 def require_keys(node: Any, keys: Any, where: str) -> None:
     """Raise MismatchError unless a dictionary has just these keys."""

@@ -9,6 +9,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,6 +27,8 @@ _NOT_SUPPORTED = {errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 # Of names that files have while they are written.
 PREFIX = ".plstream-"
+# Those that are being written.
+_unfinished: set[Path] = set()
 
 
 @contextmanager
@@ -70,11 +73,14 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
         raise OSError(errno.EISDIR if target.is_dir() else errno.EINVAL, "Not a regular file", str(path))
     # Short, for the name of the target may be as long as a name can be.
     temporary = target.with_name(f"{prefix}{secrets.token_hex(8)}.tmp")
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    _unfinished.add(temporary)
     try:
-        with temporary.open("xb") as file:
+        # From its first moment on, nobody can read it who cannot read what it replaces.
+        with open(temporary, "xb", opener=partial(os.open, mode=0o666 if mode is None else mode & 0o666)) as file:
             yield file
-        if target.exists():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        if mode is not None:
+            temporary.chmod(mode)
         put_in_place(temporary, target, overwrite=overwrite)
     except OSError as error:
         if error.errno is not None and error.filename in {None, str(temporary)}:
@@ -82,6 +88,14 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        _unfinished.discard(temporary)
+
+
+def remove_unfinished() -> None:
+    """Remove all files that are being written, before the process ends without a chance to do so."""
+    for temporary in [*_unfinished]:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
 

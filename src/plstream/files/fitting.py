@@ -16,7 +16,7 @@ import plstream
 
 from .._core.progress import Step, also_listening, listening, track
 from .._core.types import Array
-from .._core.validation import unchanged_on_failure
+from .._core.validation import changed_at_once
 from ..data import DataError, Source
 from ..estimators._base import PLSBase
 from ..estimators.training import Settings
@@ -78,8 +78,8 @@ def fit_source(
         Called with the model, X and y before a model that reads the data once learns from a block of rows, to test it
         on these. The model is not fitted yet when the first one comes.
     on_fitted : callable, default=None
-        Called with the fitted model before its checkpoints are removed: to save it, so that there is no moment at which
-        all is lost.
+        Called with the fitted model, a copy of ``model`` that is to replace it, before its checkpoints are removed: to
+        save it, so that there is no moment at which all is lost.
     on_stopped : callable, default=None
         Called with the model so far when it is stopped, if it learns in one read.
     stop : callable, default=None
@@ -136,18 +136,18 @@ def fit_source(
     if hasattr(model, "n_epochs") and cast("Any", model)._n_passes(source) > 1:
         raise ValueError("fit_source reads the data once for this model: call its fit, or set n_epochs=1.")
     folder = None if checkpoint is None else CheckpointFolder(checkpoint, every_rows, every_seconds)
-    with unchanged_on_failure(model), _unchanged_random(model), nullcontext() if folder is None else folder.locked():
-        learner = _learner_of(model)
+    with changed_at_once(model) as (twin,), nullcontext() if folder is None else folder.locked():
+        learner = _learner_of(twin)
         if learner is None:
-            cast("Any", model).fit(source)
+            cast("Any", twin).fit(source)
         else:
             fit = _Fit(learner, source, folder, one_pass=one_pass, classes=classes, on_block=on_block)
             with _stopping(stop, fit, on_stopped):
                 fit.run()
-        if isinstance(model, VIPSelector) and learner is not None:
-            model._trained = learner
+        if isinstance(twin, VIPSelector) and learner is not None:
+            twin._trained = learner
         if on_fitted is not None:
-            on_fitted(model)
+            on_fitted(twin)
         if folder is not None:
             folder.remove()
     return model
@@ -213,7 +213,7 @@ class _Fit:
             classes=np.asarray(self.targets["classes"]) if self.targets else None,
             version=plstream.__version__,
         )
-        found = folder.resume(fresh)
+        found = folder.resume(fresh, self.source.n_rows)
         if found.beginning == fresh.beginning:
             return found
         # A pipe that does not begin again, but goes on: all that comes is new.
@@ -287,21 +287,6 @@ def _require_nothing_else(model: Any) -> None:
     for name in {*vars(model)} - {*vars(clone(model))}:
         if not _is_ours(name):
             raise ValueError(f"The model has {name!r}, which a checkpoint cannot hold: delete that attribute.")
-
-
-@contextmanager
-def _unchanged_random(model: Any) -> Iterator[None]:
-    """Give a random generator that is a parameter back the state it had if the work inside fails."""
-    random = getattr(model, "random_state", None)
-    if not isinstance(random, np.random.RandomState):
-        yield
-        return
-    before = random.get_state(legacy=False)
-    try:
-        yield
-    except BaseException:
-        random.set_state(before)
-        raise
 
 
 @contextmanager

@@ -114,8 +114,13 @@ def write_object(
     path: str | os.PathLike[str], key: str, kind: Object, value: Any, *, overwrite: bool, prefix: str = PREFIX
 ) -> None:
     """Write an object, a model or a checkpoint, as ``key`` of the document of a file."""
-    document, arrays = document_of(key, kind, value)
-    write_container(path, document, arrays, overwrite=overwrite, prefix=prefix)
+    try:
+        document, arrays = document_of(key, kind, value)
+        write_container(path, document, arrays, overwrite=overwrite, prefix=prefix)
+    except MemoryError:
+        raise MemoryError(
+            f"There is not enough memory to write {str(path)!r}, and nothing was written: free some and try again."
+        ) from None
 
 
 def read_object(path: str | os.PathLike[str], key: str, kind: Object) -> Any:

@@ -1,8 +1,9 @@
 """Plain values in strict JSON and back, to the last bit: numbers, strings, tuples, labels, random states.
 
 What JSON has is written as it is. All else is an object with one key that says what it is: ``{"float": "inf"}``,
-``{"numpy": "float32", "value": 0.5}``, ``{"tuple": [1, 2]}``, ``{"dict": [["no", 1], ["yes", 2]]}``,
-``{"array": "<U3", "values": ["no", "yes"]}``.
+``{"tuple": [1, 2]}``, ``{"dict": [["no", 1], ["yes", 2]]}``, ``{"array": "<U3", "values": ["no", "yes"]}``. Scalars of
+NumPy are written as the numbers that they are: of its small integers sums wrap, and for each type loops are compiled
+anew.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _to_json(value: Any, levels: int) -> Any:
     if isinstance(value, np.dtype) and value.name in _SCALARS:
         return {"dtype": value.name}
     if isinstance(value, np.generic) and value.dtype.name in _SCALARS:
-        return {"numpy": value.dtype.name, "value": _to_json(value.item(), 0)}
+        value = value.item()
     if type(value) is float and not math.isfinite(value):
         return {"float": repr(value)}
     if not _is_json(value):
@@ -139,10 +140,6 @@ def _float_from_json(node: dict[str, Any]) -> float:
     return _NOT_FINITE[node["float"]]
 
 
-def _scalar_from_json(node: dict[str, Any]) -> Any:
-    return _entries(_type_name(node["numpy"]), [node["value"]])[0]
-
-
 def _type_name(name: Any) -> str:
     if not isinstance(name, str) or name not in _SCALARS:
         raise UnfitError("is a number of a type that is not known")
@@ -214,7 +211,6 @@ def _random_from_json(node: dict[str, Any]) -> np.random.RandomState:
 
 _READERS: dict[frozenset[str], Callable[[dict[str, Any]], Any]] = {
     frozenset({"float"}): _float_from_json,
-    frozenset({"numpy", "value"}): _scalar_from_json,
     frozenset({"dtype"}): lambda node: np.dtype(_type_name(node["dtype"])),
     frozenset({"random_state", "position", "has_gauss", "gauss"}): _random_from_json,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,10 @@ class Cusum:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, usual=deque(map(tuple, state["usual"].tolist())))
+
+    def copy(self) -> Cusum:
+        """Return a sum of its own with the same content."""
+        return replace(self, usual=self.usual.copy())
 
     @property
     def is_ready(self) -> bool:

@@ -29,7 +29,7 @@ from .._core.schema import (
     stored,
 )
 from .._core.types import Array, Float64Array
-from .._core.validation import as_numpy, unchanged_on_failure, validate_rows, validate_weight
+from .._core.validation import as_numpy, changed_at_once, validate_rows, validate_weight
 from ..data import Source
 from ..estimators._base import PLSBase
 from ..estimators._solution import Solution
@@ -275,29 +275,41 @@ class DriftTracker:
         """
         if isinstance(X, Source):
             raise TypeError("A tracker takes one batch after another: pass the blocks of the source.")
+        things: tuple[Any, ...] = self, self.model
+        with changed_at_once(*things) as (twin, model):
+            twin._own_what_changes(model)
+            twin._follow(X, y, parameters)
+            twin.model = self.model
+        return self
+
+    def _own_what_changes(self, model: Any) -> None:
+        """Share nothing that a batch changes."""
+        self.model, self.history_, self.alarms_ = model, self.history_.copy(), self.alarms_.copy()
+        for name in ("_sums", "_reference_sums"):
+            setattr(self, name, {key: total.copy() for key, total in getattr(self, name).items()})
+
+    def _follow(self, X: Any, y: Any, parameters: dict[str, Any]) -> None:
+        """Test the model on a batch, and train it."""
         if self._moments is None:
             self._moments = self._moments_of_model()
             if self._has_rows(_ROWS_PER_COMPONENT):
-                self.set_reference()
+                self._take_reference()
         measured, reference = _UNKNOWN, None
         if self._moments is not None and self._has_rows(1):
             present = Snapshot(self.model._solution(), self._moments, self.n_batches_)
             measured = self._measured(present, X, y)
             if self._reference is not None and self._is_comparable(present.solution):
                 reference = self._measured(self._reference, X, y)
-        with unchanged_on_failure(self.model):
-            self.model.partial_fit(X, y, **parameters)
-            rows = validate_rows(self.model, X, reset=False)
-            weight = validate_weight(parameters.get("sample_weight"), rows.shape[0])
-            Y = np.empty((rows.shape[0], 0)) if self._of_labels else _columns(y)
-            before = self._moments
-            if before is None:
-                before = Moments(rows.shape[1], Y.shape[1], forgetting=getattr(self.model, "forgetting", 1.0))
-            moments = before.copy().update(rows, Y, weight)
-            solution = self.model._solution() if moments.n_rows > 1 + self._n_components() else None
-        self._moments = moments
+        self.model.partial_fit(X, y, **parameters)
+        rows = validate_rows(self.model, X, reset=False)
+        weight = validate_weight(parameters.get("sample_weight"), rows.shape[0])
+        Y = np.empty((rows.shape[0], 0)) if self._of_labels else _columns(y)
+        before = self._moments
+        if before is None:
+            before = Moments(rows.shape[1], Y.shape[1], forgetting=getattr(self.model, "forgetting", 1.0))
+        self._moments = before.copy().update(rows, Y, weight)
+        solution = self.model._solution() if self._moments.n_rows > 1 + self._n_components() else None
         self._record(rows.shape[0], before, measured, reference, solution)
-        return self
 
     def set_reference(self) -> Self:
         """Take the model as it is now as the reference, and the batches that follow as usual.
@@ -309,13 +321,17 @@ class DriftTracker:
         -------
         self : DriftTracker
         """
+        with changed_at_once(self) as (twin,):
+            twin._take_reference()
+        return self
+
+    def _take_reference(self) -> None:
         if self._moments is None:
             self._moments = self._moments_of_model()
         if self._moments is None or not self._has_rows(1):
             raise ValueError("The model has not learnt enough rows to be a reference: call partial_fit first.")
         self._reference = Snapshot(self.model._solution(), self._moments, self.n_batches_)
         self._reference_sums, self._sums = self._new_sums(fixed=True), self._new_sums()
-        return self
 
     def summary(self) -> str:
         """Return a summary in a few sentences."""
@@ -465,7 +481,7 @@ class DriftTracker:
         self._n_quiet = self._n_quiet + 1 if is_quiet else 0
         if self._n_quiet >= self.window and self._has_rows(_ROWS_PER_COMPONENT):
             sums = self._sums
-            self.set_reference()
+            self._take_reference()
             self._sums, self._n_quiet = sums, 0
 
     def _is_comparable(self, solution: Solution) -> bool:

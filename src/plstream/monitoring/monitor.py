@@ -202,7 +202,8 @@ class Monitor:
             return np.empty(0)
 
         by_blocks(self.model, X, absorb)
-        self._reference, self._normal = reference, None
+        # Both at once, for an interrupt may come between two statements.
+        vars(self).update(_reference=reference, _normal=None)
         return self
 
     def t2(self, X: Any) -> Float64Array:

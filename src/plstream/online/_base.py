@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -21,11 +20,11 @@ from .._core.compiled import aligned_empty, compiled, copied, readable
 from .._core.labels import TargetEncoding, as_target, holds_labels, require_label_vector
 from .._core.progress import track
 from .._core.projection import centred_product
-from .._core.schema import FEATURES, Choice, Count, Number, Numbers, Object, stored
+from .._core.schema import FEATURES, Choice, Count, Number, Numbers, Object, most_components, stored
 from .._core.threads import ordered_map
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, FloatArray, Rows
-from .._core.validation import unchanged_on_failure, validate_rows
+from .._core.validation import changed_at_once, require_components, validate_rows
 from .._core.warnings import warn_user
 from ..data import Source
 from ..estimators._solution import Solved as Solved  # noqa: PLC0414 - for the methods
@@ -38,8 +37,6 @@ _LEAST_TILE_ROWS = 8
 _WORK_WORTH_THREADS = 10_000_000
 # The same in a fraction of a second.
 _WORK_BETWEEN_STEPS = 200_000_000
-# While a state and its solution are replaced, or looked up: models may predict in one thread and learn in another.
-_commit = Lock()
 
 
 class NotFiniteError(ValueError):
@@ -223,7 +220,14 @@ def state_of(*recursions: type, instead: tuple[type, ...] = ()) -> Object:
     return Object(OnlineState, *instead, given=given, m="m", q="q?", c="c", L="L?", k="k")
 
 
-@stored(FEATURES)
+@stored(
+    FEATURES,
+    {
+        "there are not far more components than features": lambda its: (
+            (its._begun_with["n_components"] or 1) <= most_components(its.n_features_in_)
+        )
+    },
+)
 class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """An estimator that learns one row at a time.
 
@@ -258,11 +262,11 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self : object
             The estimator.
         """
-        with unchanged_on_failure(self):
-            self.__dict__.pop("_state", None)
-            for _ in range(self._n_passes(X)):
-                self._learn(X, y, None)
-            self._solution()
+        with changed_at_once(self) as (twin,):
+            twin.__dict__.pop("_state", None)
+            for _ in range(twin._n_passes(X)):
+                twin._learn(X, y, None)
+            twin._solution()
         return self
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
@@ -283,15 +287,15 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self : object
             The estimator.
         """
-        with unchanged_on_failure(self):
-            if not hasattr(self, "_state"):
-                # scikit-learn's decorator would do so in every call, in as much time as it takes to learn from a row.
-                self._validate_params()
-            else:
-                for name, value in self._begun_with.items():
-                    if getattr(self, name) != value:
-                        raise ValueError(f"{name} cannot change in mid-stream: set it back to {value!r}, or use fit.")
-            self._learn(X, y, classes)
+        if not hasattr(self, "_state"):
+            # scikit-learn's decorator would do so in every call, in as much time as it takes to learn from a row.
+            self._validate_params()
+        else:
+            for name, value in self._begun_with.items():
+                if getattr(self, name) != value:
+                    raise ValueError(f"{name} cannot change in mid-stream: set it back to {value!r}, or use fit.")
+        with changed_at_once(self) as (twin,):
+            twin._learn(X, y, classes)
         return self
 
     def transform(self, X: Any) -> FloatArray:
@@ -348,8 +352,9 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _solution(self) -> Any:
         """Return the solution for the rows so far, solving for it if that has not been done."""
         check_is_fitted(self)
-        with _commit:
-            state, solution = self._state, self._solved
+        # Replaced as a whole when more rows are learnt, perhaps in another thread: a solution stays with its state.
+        attributes = self.__dict__
+        state, solution = attributes["_state"], attributes["_solved"]
         if solution is None:
             solution = self._solve(state)
             n_columns = solution.projection.shape[1]
@@ -357,10 +362,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 warn_user(
                     f"The rows so far have only {solution.n_components} of {n_columns} component(s): the rest are zero."
                 )
-            with _commit:
-                # Another thread may have learnt more rows meanwhile, of which this is not the solution.
-                if self._state is state:
-                    self._solved = solution
+            attributes["_solved"] = solution
         return solution
 
     def _map_product(self, X: Any, matrix: Float64Array, function: Callable[[Any], Array]) -> Any:
@@ -434,18 +436,18 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Take in blocks, whose y is the numbers of the encoding.
 
         A recursion may fail in the middle, at finite numbers whose products are not, and a source may break off. So a
-        copy of the state learns, and takes its place when all rows have been taken in.
+        copy of the state learns, and takes its place when all rows have been taken in: this is called for a twin.
         """
         if hasattr(self, "_state"):
             state = copied(self._state)
         else:
+            require_components(self.n_components or 1, n_features)
             self._begun_with = {name: getattr(self, name) for name in self._fixed_parameters()}
             state = copied(self._begin(n_features, 0 if self._encoding is None else self._encoding.n_columns))
         with np.errstate(over="ignore", invalid="ignore"):
             for block in blocks:
                 state.learn(block.X, block.Y, self._encoding)
-        with _commit:
-            self._state, self._solved = state, None
+        self._state, self._solved = state, None
 
     @property
     def _n_features_out(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._core.compiled import compiled
-from .._core.schema import MOST_COMPONENTS, Count, Entries, Numbers, Object, OrNone, Value, solved_numbers, stored
+from .._core.schema import Count, Entries, Numbers, Object, OrNone, Value, solved_numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
 from ._base import (
@@ -243,7 +243,7 @@ class PrincipalComponents:
 
 @stored(
     {
-        "_begun_with": Entries(n_components=Count(1, MOST_COMPONENTS, size="L"), amnesic=Value()),
+        "_begun_with": Entries(n_components=Count(1, size="L"), amnesic=Value()),
         "_state": state_of(PrincipalDirections),
         "_solved": OrNone(Object(PrincipalComponents, m="m", L="L")),
     }

@@ -15,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 
 from .._core.compiled import compiled
 from .._core.schema import (
-    MOST_COMPONENTS,
     Boolean,
     Choice,
     Count,
@@ -24,6 +23,8 @@ from .._core.schema import (
     Numbers,
     Object,
     OrNone,
+    Rule,
+    is_in_proportion,
     solved_numbers,
     stored,
 )
@@ -625,10 +626,18 @@ def _tends_to_pls(model: Any) -> bool:
     return True
 
 
+# What methods with such models declare: loadings of every response with the components of all of them.
+STACKED_IN_PROPORTION: dict[str, Rule] = {
+    "responses are in proportion to its arrays": lambda its: is_in_proportion(
+        its.sizes["q"] ** 2 * its._begun_with["n_components"], its
+    )
+}
+
+
 @stored(
     {
         "_begun_with": Entries(
-            n_components=Count(1, MOST_COMPONENTS, size="c"),
+            n_components=Count(1, size="c"),
             variant=Choice("normalized", "paper", "released"),
             amnesic=Number(0),
             target=TARGET,
@@ -636,7 +645,8 @@ def _tends_to_pls(model: Any) -> bool:
         "_encoding": ENCODING,
         "_state": state_of(NormalizedRecursion, PaperRecursion),
         "_solved": OrNone(Object(StackedModels, m="m", q="q", s="q*c")),
-    }
+    },
+    STACKED_IN_PROPORTION,
 )
 class CIPLS(OnlineMethod):
     """Covariance-free incremental partial least squares: one row at a time, without a covariance matrix.

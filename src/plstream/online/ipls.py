@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.compiled import compiled, compiled_in_order
 from .._core.schema import (
-    MOST_COMPONENTS,
     Choice,
     Count,
     Entries,
@@ -21,6 +20,7 @@ from .._core.schema import (
     Object,
     OrNone,
     Value,
+    is_in_proportion,
     solved_numbers,
     stored,
 )
@@ -118,7 +118,8 @@ def _mix(v: Float64Array, old: float, u: Float64Array, new: float) -> tuple[floa
         "x_square": Number(0),
         "y_squares": Numbers("q"),
         "principal": Object(PrincipalDirections, ReleasedDirections, m="m", L="L?"),
-    }
+    },
+    {"there are no more principal components than features": lambda its: len(its.principal.V) <= its.cross.shape[1]},
 )
 @dataclass
 class Covariances(Recursion):
@@ -318,7 +319,7 @@ class IPLSSolution:
 @stored(
     {
         "_begun_with": Entries(
-            n_components=Count(1, MOST_COMPONENTS, size="c"),
+            n_components=Count(1, size="c"),
             n_pca_components=Count(1),
             variant=Choice("corrected", "released"),
             amnesic=Value(),
@@ -327,7 +328,12 @@ class IPLSSolution:
         "_encoding": ENCODING,
         "_state": state_of(Covariances),
         "_solved": OrNone(Object(IPLSSolution, m="m", s="q*c", L="L?")),
-    }
+    },
+    {
+        "components are in proportion to its arrays": lambda its: is_in_proportion(
+            its._begun_with["n_components"] * its._state.recursion.cross.size, its
+        )
+    },
 )
 class IPLS(OnlineMethod):
     """Partial least squares by way of principal components, one row at a time.

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.compiled import compiled, copied
 from .._core.labels import TargetEncoding, as_labels
 from .._core.schema import (
-    MOST_COMPONENTS,
     Choice,
     Count,
     Entries,
@@ -40,6 +39,8 @@ _MODERATE_FEATURES = 2048
 BLOCK_ROWS = 512
 # Least variance within classes, relative to the largest, of features in units of their deviation within classes.
 _LEAST_VARIANCE = 1e-9
+# Classes up to which their products are formed even if there are fewer features.
+_LARGEST_PRODUCT = 1024
 
 
 @stored(
@@ -373,7 +374,7 @@ class Discriminants:
 @stored(
     {
         "_begun_with": Entries(
-            n_components=OrNone(Count(1, MOST_COMPONENTS)),
+            n_components=OrNone(Count(1)),
             shrinkage=OrNone(Number(0, 1)),
             solver=Choice("auto", "scatter", "covariance-free"),
             eta=Number(0, 1),
@@ -701,6 +702,17 @@ def _discriminants(within: Float64Array, between: Float64Array) -> tuple[Float64
     return directions / scale[:, None] * there_is, np.square(s) * there_is
 
 
+def _svd_of_product(left: Float64Array, right: Float64Array) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return the singular value decomposition of a product, without forming it if it is large and of low rank."""
+    n, rank = left.shape
+    if n <= max(rank, _LARGEST_PRODUCT):
+        U, s, V = linalg.svd(left @ right)
+        return U, s, V
+    (Q1, R1), (Q2, R2) = linalg.qr(left, mode="economic"), linalg.qr(right.T, mode="economic")
+    U, s, V = linalg.svd(R1 @ R2.T)
+    return Q1 @ U, s, V @ Q2.T
+
+
 def _solve_regression(state: OnlineState, n_components: int) -> Discriminants:
     """Return the discriminants, from what regression of the indicators of classes on X has come to.
 
@@ -723,7 +735,7 @@ def _solve_regression(state: OnlineState, n_components: int) -> Discriminants:
     roots = np.sqrt(priors)[:, None]
     weights = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     directions, between = (coefficients * weights).T, (covariances * weights).T
-    _, r, V = linalg.svd(between.T @ directions)
+    _, r, V = _svd_of_product(between.T, directions)
     there_is = r > 1e-10
     r = np.where(there_is, np.minimum(r, 1 - _LEAST_VARIANCE), 0.5)
     solved = directions @ (V.T / np.sqrt(r * (1 - r))) * there_is, r / (1 - r) * there_is

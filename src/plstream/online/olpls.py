@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.compiled import compiled
-from .._core.schema import MOST_COMPONENTS, Boolean, Choice, Count, Entries, Number, Numbers, Object, OrNone, stored
+from .._core.schema import Boolean, Choice, Count, Entries, Number, Numbers, Object, OrNone, stored
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..solvers import Factors
@@ -29,7 +29,7 @@ from ._base import (
     square_and_product,
     state_of,
 )
-from .cipls import StackedModels, rotations
+from .cipls import STACKED_IN_PROPORTION, StackedModels, rotations
 
 # Smaller sums of squares are of numbers that have lost digits.
 _LEAST_SQUARE = 1e-280
@@ -334,7 +334,7 @@ def _turn_and_pass_on(
 @stored(
     {
         "_begun_with": Entries(
-            n_components=Count(1, MOST_COMPONENTS, size="c"),
+            n_components=Count(1, size="c"),
             forgetting=Number(0, 1),
             eta=Number(0, 1),
             eta_loading=Number(0, 1),
@@ -344,7 +344,8 @@ def _turn_and_pass_on(
         "_encoding": ENCODING,
         "_state": state_of(OLPLSState),
         "_solved": OrNone(Object(StackedModels, m="m", q="q", s="q*c")),
-    }
+    },
+    STACKED_IN_PROPORTION,
 )
 class OLPLS(OnlineMethod):
     """Partial least squares by a gradient step for every row: NIPALS online.

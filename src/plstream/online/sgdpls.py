@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -13,7 +14,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.compiled import compiled
 from .._core.schema import (
-    MOST_COMPONENTS,
     Choice,
     Count,
     Entries,
@@ -22,6 +22,8 @@ from .._core.schema import (
     Numbers,
     Object,
     OrNone,
+    Rule,
+    is_in_proportion,
     solved_numbers,
     stored,
 )
@@ -63,12 +65,25 @@ _NO_VALUE = 1e-14
 _NO_LENGTH = 1e-290
 # Most that one row may change a vector by, as a share of its length: bases cannot collapse.
 _LARGEST_STEP = 0.5
+# Steps per row, which take as long as so many rows.
+MOST_STEPS = 1000
+# Operations of compiled loops in one call: a fraction of a second, after which an interrupt is noticed.
+_MOST_WORK = 1 << 27
 # A basis is kept as a triangular factor times vectors, until an entry of the factor's diagonal is above this, or below
 # one over it: it multiplies rounding errors.
 _LARGEST_FACTOR = 100.0
 
 
-@stored({"U": Numbers("r", "m"), "s": Numbers("r", least=0), "V": Numbers("r", "q")})
+def _has_that_rank(its: Any) -> bool:
+    """Return whether there are no more vectors than the cross-covariance can have."""
+    return bool(len(its.U) <= min(its.U.shape[1], its.V.shape[1]))
+
+
+# What declarations have in common.
+_RANK: dict[str, Rule] = {"there are no more vectors than features or responses": _has_that_rank}
+
+
+@stored({"U": Numbers("r", "m"), "s": Numbers("r", least=0), "V": Numbers("r", "q")}, _RANK)
 @dataclass
 class IncrementalSVD(Recursion):
     """Largest singular values of the sum of xy', U'diag(s)V, with their vectors in the rows of U and V."""
@@ -97,7 +112,7 @@ _LAST_ROW: dict[str, Kind] = {
     "previous_y": Numbers("q"),
     "totals": Numbers(3),
     "eta0": Number(0),
-    "n_steps": Count(1, MOST_COMPONENTS),
+    "n_steps": Count(1, MOST_STEPS),
 }
 
 
@@ -107,10 +122,10 @@ _LAST_ROW: dict[str, Kind] = {
         "s": Numbers("r", least=0),
         "V": Numbers("r", "q"),
         "covariance": Numbers("r", "r"),
-        "n_components": Count(1, MOST_COMPONENTS),
+        "n_components": Count(1),
         **_LAST_ROW,
     },
-    {"there are no more components than rows": lambda its: its.n_components <= len(its.s)},
+    {**_RANK, "there are no more components than rows": lambda its: its.n_components <= len(its.s)},
 )
 @dataclass
 class MatrixGradient(Recursion):
@@ -165,10 +180,11 @@ class MatrixGradient(Recursion):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        matrix = (self.U, self.s, self.V, self.covariance)
-        past = (self.previous_x, self.previous_y, self.totals)
+        state = (self.U, self.s, self.V, self.covariance, self.previous_x, self.previous_y, self.totals)
         options = (self.eta0, self.n_steps, self.n_components)
-        return int(matrix_gradient(tile.U, tile.V, tile.n_before, *matrix, *past, *options))
+        # A step takes a singular value decomposition.
+        work = self.n_steps * 20 * len(self.s) ** 3
+        return _in_short_calls(tile, work, lambda X, Y, n: matrix_gradient(X, Y, n, *state, *options))
 
     def factors(self, n_rows: int) -> SingularTriplets:
         """Return the rows of U and V, and the covariances of their scores, the largest first."""
@@ -187,7 +203,7 @@ class MatrixGradient(Recursion):
         **_LAST_ROW,
     },
     # Compiled loops take it for the number of rows that there are.
-    {"no more rows have begun than there are": lambda its: its.begun[0] <= len(its.U)},
+    {**_RANK, "no more rows have begun than there are": lambda its: its.begun[0] <= len(its.U)},
 )
 @dataclass
 class StochasticGradient(Recursion):
@@ -245,7 +261,12 @@ class StochasticGradient(Recursion):
         """Take in rows."""
         bases = (self.U, self.U_factor, self.V, self.V_factor, self.begun, self.covariance)
         past = (self.previous_x, self.previous_y, self.totals)
-        return int(stochastic_gradient(tile.U, tile.V, tile.n_before, *bases, *past, self.eta0, self.n_steps))
+        work = self.n_steps * 4 * len(self.U) ** 3
+
+        def learn(X: Float64Array, Y: Float64Array, n_before: int) -> int:
+            return stochastic_gradient(X, Y, n_before, *bases, *past, self.eta0, self.n_steps)
+
+        return _in_short_calls(tile, work, learn)
 
     def factors(self, n_rows: int) -> SingularTriplets:
         """Return the rows of U and V, and the covariances of their scores, the largest first."""
@@ -255,7 +276,7 @@ class StochasticGradient(Recursion):
 
 
 @stored(
-    {"U": Numbers("c", "m"), "V": Numbers("c", "q"), "eta0": Number(0), "n_steps": Count(1, MOST_COMPONENTS)},
+    {"U": Numbers("c", "m"), "V": Numbers("c", "q"), "eta0": Number(0), "n_steps": Count(1, MOST_STEPS)},
 )
 @dataclass
 class UnprojectedGradient(Recursion):
@@ -288,6 +309,17 @@ class UnprojectedGradient(Recursion):
             bad = ~(np.isfinite(self.U).all(axis=1) & np.isfinite(self.V).all(axis=1))
             failed = int(bad.argmax()) if bad.any() else -1
         return failed
+
+
+def _in_short_calls(tile: Tile, work: int, learn: Callable[[Float64Array, Float64Array, int], int]) -> int:
+    """Let a compiled loop learn from so many rows at a time that it returns now and then; ``work`` is that of a row."""
+    step = max(1, _MOST_WORK // work)
+    for start in range(0, len(tile.U), step):
+        rows = slice(start, start + step)
+        failed = int(learn(tile.U[rows], tile.V[rows], tile.n_before + start))
+        if failed >= 0:
+            return failed
+    return -1
 
 
 def _aligned(U: Float64Array, V: Float64Array, covariance: Float64Array) -> SingularTriplets:
@@ -835,17 +867,25 @@ class ReleasedBases:
 @stored(
     {
         "_begun_with": Entries(
-            n_components=Count(1, MOST_COMPONENTS, size="s"),
+            n_components=Count(1, size="s"),
             algorithm=Choice("sgd", "msg", "incremental"),
             eta0=OrNone(Number(0)),
-            n_steps=Count(1),
+            n_steps=Count(1, MOST_STEPS),
             variant=Choice("corrected", "released"),
             target=TARGET,
         ),
         "_encoding": ENCODING,
         "_state": state_of(IncrementalSVD, MatrixGradient, StochasticGradient, UnprojectedGradient),
         "_solved": OrNone(Object(CrossCovarianceSVD, ReleasedBases, m="m", q="q", s="s")),
-    }
+    },
+    {
+        "components are in proportion to its arrays": lambda its: is_in_proportion(
+            its._begun_with["n_components"] * (its.sizes["m"] + its.sizes["q"]), its
+        ),
+        "there are as many steps as it began with": lambda its: (
+            getattr(its._state.recursion, "n_steps", its._begun_with["n_steps"]) == its._begun_with["n_steps"]
+        ),
+    },
 )
 class SGDPLS(OnlineMethod):
     """Partial least squares as a singular value decomposition of the cross-covariance of X and y, by gradients.
@@ -873,7 +913,7 @@ class SGDPLS(OnlineMethod):
         that units do not matter, and no row changes a direction by more than half its length. By default 0.3 for "sgd"
         and 0.05 for "msg". As released, the step itself, the same for all rows, by default 0.001.
     n_steps : int, default=1
-        Steps with every row, each an ``n_steps``-th of its size. As released, each of full size.
+        Steps with every row, each an ``n_steps``-th of its size, at most 1,000. As released, each of full size.
     n_epochs : int, default=None
         Passes over the rows in ``fit``, which reads a source as often; ``partial_fit`` makes one pass, as in
         scikit-learn's methods of stochastic gradients. By default 1, and as released 100.
@@ -966,7 +1006,7 @@ class SGDPLS(OnlineMethod):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "algorithm": [StrOptions({"sgd", "msg", "incremental"})],
         "eta0": [Interval(Real, 0, None, closed="neither"), None],
-        "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_steps": [Interval(Integral, 1, MOST_STEPS, closed="both")],
         "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
         "variant": [StrOptions({"corrected", "released"})],
         "random_state": ["random_state"],

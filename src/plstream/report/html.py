@@ -7,6 +7,7 @@ light or dark.
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -14,19 +15,21 @@ from base64 import b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from xml.etree import ElementTree as ET
 
-from .._core.errors import import_optional
+from .._core.errors import import_optional, printable
 from ..files.files import replacing
 from ..plots._plotly import PlotlyFigure
 from ..plots.palette import DARK, FAINT, GRID, INK, LIGHT, PAPER
 
 # Figures that are drawn in these colours follow the page: text and lines, background, what is less important, grids.
 _FOLLOWING = {INK: "var(--ink)", PAPER: "var(--paper)", FAINT: "var(--faint)", GRID: "var(--grid)"}
+
+# Control characters, but not ends of lines and tabs: some change what follows, and XML has none of them.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 Verdict = Literal["yes", "partly", "no", "open"]
 _MARKS: dict[Verdict, str] = {"yes": "✓", "partly": "◐", "no": "✗", "open": "?"}
@@ -35,6 +38,15 @@ _MARKS: dict[Verdict, str] = {"yes": "✓", "partly": "◐", "no": "✗", "open"
 _ELEMENTS = {"svg", "g", "defs", "path", "use", "text", "tspan", "clipPath", "rect", "circle", "line", "polyline"}
 _DROPPED = {"metadata", "style", "title", "desc"}
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def escape(text: str) -> str:
+    """Return plain text as HTML, with control characters written out."""
+    return html.escape(_without_control(text))
+
+
+def _without_control(text: str) -> str:
+    return _CONTROL.sub(lambda match: printable(match[0]), text)
 
 
 class Section:
@@ -269,8 +281,20 @@ def _file(name: str) -> str:
 def _as_json(figures: Mapping[str, PlotlyFigure]) -> str:
     """Return figures as JSON without any sign that could end the element it is in."""
     parts = [{"name": name, **figure._asdict()} for name, figure in figures.items()]
-    text = json.dumps(parts, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_shown(parts), allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _shown(part: Any) -> Any:
+    """Return what JSON is made of, with control characters written out."""
+    match part:
+        case str():
+            return _without_control(part)
+        case dict():
+            return {key: _shown(value) for key, value in part.items()}
+        case list() | tuple():
+            return [_shown(value) for value in part]
+    return part
 
 
 def _choice(names: Collection[str], name: str) -> str:
@@ -286,7 +310,7 @@ def inline_svg(svg: str, name: str, description: str) -> str:
     The name is the prefix of all its ids. Raises ValueError if there is anything but shapes and text in it.
     """
     # Not from strangers, and a parser that knows no external entities.
-    root = ET.fromstring(svg)  # noqa: S314
+    root = ET.fromstring(_without_control(svg))  # noqa: S314
     if _local(root.tag) != "svg":
         raise ValueError(f"A figure is an svg element, not {_local(root.tag)}.")
     _clean(root, name)

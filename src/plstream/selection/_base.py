@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from .._core.schema import FEATURES, ClassLabels, Numbers, OrMissing, stored
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array
-from .._core.validation import as_numpy, unchanged_on_failure
+from .._core.validation import as_numpy, changed_at_once
 from .._core.warnings import warn_user
 
 # Scores are ties if they differ by less than this relative tolerance, or by less than this share of the largest score.
@@ -110,23 +110,27 @@ class FeatureRanking(NumpySelector, BaseEstimator):
             The fitted selector.
         """
         self._validate_params()
-        with unchanged_on_failure(self):
-            # Numbers too large for float64 become infinite, and are refused as such.
-            with np.errstate(over="ignore"):
-                X = as_numpy(X, "X")
-                rows: Array = validate_data(self, X, dtype=_DTYPES, ensure_min_samples=2, ensure_all_finite=False)
-            require_finite("X", rows)
-            classes = None
-            if self.__sklearn_tags__().target_tags.required:
-                classes = self._validate_labels(y, len(rows))
-            elif hasattr(self, "classes_"):
-                del self.classes_
-            self.scores_ = self._score(rows, classes)
-            self.ranking_ = ranking_of(self._ranked_by())
-            wanted = 0.5 if self.n_features_to_select is None else self.n_features_to_select
-            n_kept = number_by_bins(self.scores_) if wanted == "bins" else number_to_keep(wanted, len(self.scores_))
-            self.support_ = self.ranking_ <= n_kept
+        with changed_at_once(self) as (twin,):
+            twin._fit(X, y)
         return self
+
+    def _fit(self, X: Any, y: Any) -> None:
+        """Set the results."""
+        # Numbers too large for float64 become infinite, and are refused as such.
+        with np.errstate(over="ignore"):
+            X = as_numpy(X, "X")
+            rows: Array = validate_data(self, X, dtype=_DTYPES, ensure_min_samples=2, ensure_all_finite=False)
+        require_finite("X", rows)
+        classes = None
+        if self.__sklearn_tags__().target_tags.required:
+            classes = self._validate_labels(y, len(rows))
+        elif hasattr(self, "classes_"):
+            del self.classes_
+        self.scores_ = self._score(rows, classes)
+        self.ranking_ = ranking_of(self._ranked_by())
+        wanted = 0.5 if self.n_features_to_select is None else self.n_features_to_select
+        n_kept = number_by_bins(self.scores_) if wanted == "bins" else number_to_keep(wanted, len(self.scores_))
+        self.support_ = self.ranking_ <= n_kept
 
     def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
         """Return the scores of the features; ``classes`` are class indices, None if the method uses no labels."""

@@ -61,6 +61,9 @@ class Sums:
             len(its.actions) in {max(its.n_reads - 1, 0), its.n_reads}
         ),
         "there are moments": lambda its: its.moments is not None or not (its.n_reads or its.n_rows),
+        "the first read is as far as its moments": lambda its: (
+            its.n_reads > 0 or its.moments is None or its.moments.n_rows == its.n_rows
+        ),
     },
 )
 @dataclass

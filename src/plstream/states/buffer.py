@@ -74,7 +74,7 @@ class Buffered(Generic[State]):
         self.block_rows = block_rows
         self.n_waiting = 0
         self._peaks = (0.0, 0.0)
-        self._buffer = _Buffer.of(block_rows, n_columns, 1 if of_labels else n_targets)
+        self._buffer = _Buffer.of(0, n_columns, 1 if of_labels else n_targets)
 
     @property
     def of_labels(self) -> bool:
@@ -115,7 +115,7 @@ class Buffered(Generic[State]):
             twin._append(block)
             if twin.n_waiting == twin.block_rows:
                 _absorb(twin.state, twin._waiting())
-                twin.n_waiting, twin._buffer = 0, twin._buffer.copy(0)
+                twin.n_waiting, twin._buffer = 0, twin._buffer.copy(0, twin._buffer.n_places)
         twin._peaks = peaks if twin.n_waiting else (0.0, 0.0)
         return twin
 
@@ -172,10 +172,12 @@ class Buffered(Generic[State]):
     def _append(self, block: Block) -> None:
         X = block.X.toarray() if sparse.issparse(block.X) else block.X
         dtype = np.result_type(self._buffer.X.dtype, X.dtype)
-        if self._buffer.n_taken != self.n_waiting or dtype != self._buffer.X.dtype:
-            # Its free rows belong to another stream that went on from the same rows.
-            self._buffer = self._buffer.copy(self.n_waiting, dtype)
         rows = slice(self.n_waiting, self.n_waiting + block.n_rows)
+        is_full = rows.stop > self._buffer.n_places
+        if self._buffer.n_taken != self.n_waiting or is_full or dtype != self._buffer.X.dtype:
+            # Its free rows belong to another stream that went on from the same rows, or there are too few.
+            n_places = min(self.block_rows, 2 * rows.stop) if is_full else self._buffer.n_places
+            self._buffer = self._buffer.copy(self.n_waiting, n_places, dtype)
         # First of all: whatever happens next, they are not free.
         self._buffer.n_taken = rows.stop
         self._buffer.X[rows] = X
@@ -214,7 +216,10 @@ class Buffered(Generic[State]):
 
 
 class _Buffer:
-    """Places for rows that wait, shared by the streams that follow each other until one of them branches off."""
+    """Places for rows that wait, shared by the streams that follow each other until one of them branches off.
+
+    There are as many as have been needed so far, not as many as a block has: a file says how many those are.
+    """
 
     def __init__(self, X: FloatArray, Y: Float64Array, weight: Float64Array, n_taken: int) -> None:
         self.X, self.Y, self.weight = X, Y, weight
@@ -226,10 +231,15 @@ class _Buffer:
         """Return free places."""
         return cls(np.empty((n_rows, n_columns), np.float32), np.empty((n_rows, n_targets)), np.empty(n_rows), 0)
 
-    def copy(self, n_waiting: int, dtype: Any = None) -> _Buffer:
-        """Return a buffer of its own with the first rows; the other places have no content."""
-        X: FloatArray = np.empty(self.X.shape, dtype or self.X.dtype)
-        Y, weight = np.empty_like(self.Y), np.empty_like(self.weight)
+    @property
+    def n_places(self) -> int:
+        """Rows that there is room for."""
+        return len(self.weight)
+
+    def copy(self, n_waiting: int, n_places: int, dtype: Any = None) -> _Buffer:
+        """Return a buffer of its own with so many places and the first rows; the other places have no content."""
+        X: FloatArray = np.empty((n_places, self.X.shape[1]), dtype or self.X.dtype)
+        Y, weight = np.empty((n_places, self.Y.shape[1])), np.empty(n_places)
         for copied, rows in ((X, self.X), (Y, self.Y), (weight, self.weight)):
             copied[:n_waiting] = rows[:n_waiting]
         return _Buffer(X, Y, weight, n_waiting)

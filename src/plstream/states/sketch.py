@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import linalg
 
-from .._core.schema import MOST_COMPONENTS, Boolean, Choice, Count, Each, Number, Numbers, Object, stored
+from .._core.schema import Boolean, Choice, Count, Each, Number, Numbers, Object, is_in_proportion, stored
 from .._core.signs import peak_signs
 from .._core.threads import single_threaded_blas
 from .._core.types import Float64Array, FloatArray
@@ -69,6 +69,10 @@ _FADING_OF_THE_LOUDEST = 0.25
 MOST_ROWS = 1 << 25
 
 
+def _n_rows(pieces: tuple[FloatArray, ...]) -> int:
+    return sum(piece.shape[0] for piece in pieces)
+
+
 _ROWS = Numbers(None, "m", dtypes=("float64", "float32"), any_order=True)
 
 
@@ -102,7 +106,7 @@ class Residual(NamedTuple):
 @stored(
     {
         "size": Count(1, MOST_ROWS),
-        "n_components": Count(1, MOST_COMPONENTS, size="c"),
+        "n_components": Count(1, size="c"),
         "scale": Boolean(),
         "pieces": Each(_ROWS),
         "unit": Numbers("m", least=0),
@@ -121,8 +125,13 @@ class Residual(NamedTuple):
     },
     {
         "all rows have one type": lambda its: all(piece.dtype == its.dtype for piece in its.pieces),
-        "a sketch of size n has at most 3n + 1 rows": lambda its: (
-            sum(piece.shape[0] for piece in its.pieces) <= 3 * its.size + 1
+        "a sketch of size n has at most 3n + 1 rows": lambda its: _n_rows(its.pieces) <= 3 * its.size + 1,
+        # Else a few rows would take as long to solve for as many.
+        "compressed rows are as many as components": lambda its: (
+            _n_rows(its.pieces) >= min(its.n_components, len(its.unit)) if its.compressed else not its.residuals
+        ),
+        "components are in proportion to its arrays": lambda its: (
+            its.n_components < its.size and is_in_proportion(its.n_components * len(its.unit), its)
         ),
     },
 )
@@ -217,7 +226,7 @@ class Sketch(Moments):
     @property
     def n_held(self) -> int:
         """Number of rows held."""
-        return sum(map(len, self.pieces))
+        return _n_rows(self.pieces)
 
     @property
     def nbytes(self) -> int:
