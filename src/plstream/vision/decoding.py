@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -21,8 +21,10 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 # Formats that are plain data: others of Pillow's start programs.
 _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-# Pillow has up to 4 bytes per pixel of the decoded image, and as many of its conversion.
+# Pillow has up to 4 bytes per pixel of the decoded image, and as many of its conversion; and its decoder of WebP, which
+# can have several frames, has two images more.
 _BYTES_PER_PIXEL = 8
+_BYTES_PER_PIXEL_OF = {"WEBP": 16}
 # Of all images that are decoded at the same time, and so of the largest: 134 million pixels, where photographs have up
 # to 100 million.
 _MOST_BYTES = 1 << 30
@@ -78,11 +80,14 @@ class Preprocessing:
         """Return the numbers of an image, as (3, height, width)."""
         Image = import_optional("PIL.Image", "Reading images", "vision")
         height, width = self.size
-        with _opened(content, where) as image, _DECODING.taking(_BYTES_PER_PIXEL * image.width * image.height):
-            upright = _in_rgb(image, where)
-            resample = getattr(Image.Resampling, self.resample.upper())
-            small = upright.resize((width, height), resample, self._box(*upright.size))
-            del upright
+        with _opened(content, where) as image:
+            needed = _bytes_per_pixel(image) * image.width * image.height
+            # Pixels are gone before others take their place, also if they turn out to be bad.
+            with _DECODING.taking(needed), closing(image):
+                upright = _in_rgb(image, where)
+                resample = getattr(Image.Resampling, self.resample.upper())
+                small = upright.resize((width, height), resample, self._box(*upright.size))
+                del upright
         mean, std = np.array(self.mean), np.array(self.std)
         factor, shift = (1 / (255 * std)).astype(np.float32), (-mean / std).astype(np.float32)
         numbers = (np.asarray(small) * factor + shift).transpose(2, 0, 1)
@@ -138,12 +143,16 @@ def _opened(content: Content, where: str) -> Iterator[Any]:
         raise DataError(f"{where} is damaged, or cannot be read: {reason}.") from None
 
 
+def _bytes_per_pixel(image: Any) -> int:
+    return _BYTES_PER_PIXEL_OF.get(image.format, _BYTES_PER_PIXEL)
+
+
 def _require_room(image: Any, where: str) -> None:
     """Raise DataError if an image needs too much memory, by the size in its header."""
-    needed = _BYTES_PER_PIXEL * image.width * image.height
+    needed = _bytes_per_pixel(image) * image.width * image.height
     size = f"{image.width:,} x {image.height:,} pixels"
     if needed > _MOST_BYTES:
-        most = _MOST_BYTES // _BYTES_PER_PIXEL
+        most = _MOST_BYTES // _bytes_per_pixel(image)
         raise DataError(f"{where} has {size}, too many: make it smaller, with at most {most:,} pixels.")
     available = available_bytes() if needed > _LARGE_BYTES else None
     if available is not None and needed > available:

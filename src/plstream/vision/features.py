@@ -225,7 +225,8 @@ def _batches(
             return preprocessing(content[1], content[0])
         except DataError as error:
             if skip_bad:
-                return error
+                # Without what was under way, the pixels among it.
+                return DataError(str(error))
             raise
 
     def size(content: tuple[str, Content]) -> int:
