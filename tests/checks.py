@@ -76,6 +76,27 @@ def check_chunks_do_not_matter(estimator):
 
 
 @streaming_check
+def check_rows_one_by_one(estimator):
+    """``learn_one``, ``transform_one`` and ``predict_one`` have the bits of the methods that take rows."""
+    if not hasattr(estimator, "learn_one"):
+        pytest.skip("takes rows in blocks")
+    X, y = data_for(estimator, 60, 8)
+    expected, model = (learn(clone(estimator), X[:20], y[:20]) for _ in range(2))
+    for i in range(20, 60):
+        assert model.learn_one(X[i], y[i]) is model
+        expected.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert model.n_samples_seen_ == 60
+    np.testing.assert_array_equal(model.transform(X), expected.transform(X))
+    for x in (X[3], X[3].astype(np.float32)):
+        scores = model.transform_one(x)
+        np.testing.assert_array_equal(scores, expected.transform(x[None])[0])
+        assert scores.dtype == x.dtype
+    assert hasattr(model, "predict_one") == hasattr(model, "predict")
+    if hasattr(model, "predict"):
+        np.testing.assert_array_equal(model.predict_one(X[3]), expected.predict(X[3:4])[0])
+
+
+@streaming_check
 def check_cold_start_with_one_row(estimator):
     X, y = data_for(estimator, 30, 5)
     model = learn(clone(estimator), X[:1], y[:1])

@@ -13,6 +13,8 @@ from ..checks import data_for, fed, streaming_checks
 # The responses of the checks have one dimension, and so one component is all that SGDPLS has.
 METHODS = [
     CIPLS(),
+    CIPLS(target="labels"),
+    CIPLS(target="values"),
     CIPLS(variant="paper"),
     CIPLS(variant="released"),
     CCIPCA(),

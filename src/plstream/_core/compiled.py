@@ -22,8 +22,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import is_dataclass
-from functools import update_wrapper
+from dataclasses import fields
+from functools import cache, update_wrapper
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -42,6 +42,8 @@ _COPY_BYTES = 4 << 20
 # anyway, and calls with one row should not take long.
 _CACHE_LINE = 64
 _LEAST_ALIGNED_BYTES = 8 << 10
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+_NOT_DOUBLE = frozenset({np.dtype(np.float16), _SINGLE})
 _lock = Lock()
 
 
@@ -135,16 +137,23 @@ def readable(X: Rows) -> Iterator[tuple[slice, FloatArray]]:
     compile everything once more.
     """
     n_rows, n_columns = X.shape
-    dtype: Any = np.float32 if X.dtype in {np.dtype(np.float16), np.dtype(np.float32)} else np.float64
+    dtype = _SINGLE if X.dtype in _NOT_DOUBLE else _DOUBLE
     is_sparse = sparse.issparse(X)
-    as_it_is = not is_sparse and X.flags.c_contiguous and X.dtype == dtype
-    step = n_rows if as_it_is else max(4, _COPY_BYTES // max(1, n_columns * 8))
+    if not is_sparse and X.dtype == dtype and X.flags.c_contiguous:
+        yield slice(0, n_rows), read_only(np.asarray(X))
+        return
+    step = max(4, _COPY_BYTES // max(1, n_columns * 8))
     for start in range(0, n_rows, step):
         rows = slice(start, start + step)
         part = X[rows].toarray() if is_sparse else X[rows]
-        view: FloatArray = np.ascontiguousarray(part, dtype=dtype).view()
-        view.flags.writeable = False
-        yield rows, view
+        yield rows, read_only(np.ascontiguousarray(part, dtype=dtype))
+
+
+def read_only(array: Array) -> Array:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 def aligned_empty(shape: tuple[int, ...]) -> Float64Array:
@@ -156,17 +165,34 @@ def aligned_empty(shape: tuple[int, ...]) -> Float64Array:
 
 
 def copied(state: State) -> State:
-    """Return a copy of a dataclass of arrays, numbers and such dataclasses; it shares no array, large ones aligned."""
-    fields: dict[str, Any] = dict(vars(state))
-    for name, value in fields.items():
-        if isinstance(value, np.ndarray):
-            copy: Array
-            if value.nbytes < _LEAST_ALIGNED_BYTES or value.dtype != np.float64:
-                copy = value.copy()
-            else:
-                copy = aligned_empty(value.shape)
-                copy[:] = value
-            fields[name] = copy
-        elif is_dataclass(value):
-            fields[name] = copied(value)
-    return type(state)(**fields)
+    """Return a copy of a dataclass of arrays, numbers and such dataclasses, whose large arrays are aligned.
+
+    It shares no array but those that the class declares as ``never_written``.
+    """
+    # Field by field, because this is half of what it takes to learn one row: what is copied has been initialised once.
+    kind: Any = type(state)
+    made: State = object.__new__(kind)
+    attributes = made.__dict__
+    attributes.update(state.__dict__)
+    for name in _copied_fields(kind):
+        value = attributes[name]
+        if type(value) is np.ndarray:
+            attributes[name] = value.copy() if value.nbytes < _LEAST_ALIGNED_BYTES else _aligned_copy(value)
+        elif hasattr(value, "__dataclass_fields__"):
+            attributes[name] = copied(value)
+    return made
+
+
+@cache
+def _copied_fields(state: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a class that may hold arrays which are written to."""
+    shared: frozenset[str] = getattr(state, "never_written", frozenset())
+    return tuple(f.name for f in fields(state) if f.type not in {"float", "int", "bool"} and f.name not in shared)
+
+
+def _aligned_copy(array: Array) -> Array:
+    if array.dtype != np.float64:
+        return array.copy()
+    copy = aligned_empty(array.shape)
+    copy[:] = array
+    return copy

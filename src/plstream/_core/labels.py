@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -29,6 +30,10 @@ KINDS = {
     "U": "text",
     "S": "text",
 }
+# The same for single values.
+_KINDS_OF_TYPES = {bool: "truth values", int: "integers", float: "floats", str: "text", bytes: "text"}
+# Integers that floats have all of.
+_LARGEST_EXACT = 2**53
 _TELL_ALL = "all labels that will ever come as classes= in the first call of partial_fit"
 
 
@@ -77,6 +82,21 @@ class Labels:
             label = y[unknown][0]
             raise ValueError(f"Label {label} is not among the classes of the first call: pass {_TELL_ALL}{or_else}.")
         return index
+
+    def position_of(self, label: Any) -> int | None:
+        """Return the position of one label if it is plainly one of the classes, else None: :meth:`positions` knows."""
+        if isinstance(label, np.generic):
+            label = label.item()
+        return self._positions.get((type(label), label)) if type(label) in _KINDS_OF_TYPES else None
+
+    @cached_property
+    def _positions(self) -> dict[tuple[type, Any], int]:
+        """Positions by type and label, for types of the kind that labels were in the first call."""
+        labels = enumerate(self.classes.tolist())
+        return {(type(label), label): i for i, label in labels if _KINDS_OF_TYPES.get(type(label)) == self.kind}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"classes": self.classes, "kind": self.kind}
 
     def with_label(self, label: Any) -> tuple[Labels, int]:
         """Return the labels with one more, and its position."""
@@ -144,6 +164,20 @@ class TargetEncoding:
             raise ValueError(f"y has {values.shape[1]} target(s), but the model has {self.n_columns}.")
         return values
 
+    def numbers_of_one(self, y: Any) -> Float64Array | None:
+        """Return the numbers of the y of one row if it is plainly what y was before, else None.
+
+        Then :meth:`numbers` of an array with that y alone either returns them or says what is wrong, in more time.
+        """
+        if self.labels is not None:
+            position = self.labels.position_of(y)
+            return None if position is None else np.array([[position]], dtype=np.float64)
+        kind = type(y)
+        if kind is np.ndarray:
+            return y[None] if y.dtype == np.float64 and y.shape == (self.n_columns,) else None
+        is_number = kind is float or kind is np.float64 or (kind is int and abs(y) <= _LARGEST_EXACT)
+        return np.array([[y]], dtype=np.float64) if is_number and self.n_columns == 1 else None
+
     def columns(self, numbers: Float64Array) -> Float64Array:
         """Return the columns that a recursion learns, for some of the numbers: all of them would need much memory."""
         if self.labels is None:
@@ -183,6 +217,11 @@ def as_target(y: Any, name: str) -> Array:
     if target.ndim not in {1, 2}:
         raise ValueError(f"y must have one or two dimensions, not {target.ndim}.")
     return target
+
+
+def as_one_target(y: Any) -> Any:
+    """Return the y of one row, a number, a label or several responses, as that of rows of which it is the only one."""
+    return None if y is None else [y] if np.ndim(y) == 0 else np.asarray(y)[None]
 
 
 def as_labels(y: Any, name: str, *, first: bool = False, warn: bool = True) -> Array:

@@ -137,6 +137,19 @@ def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
     return rows.astype(np.float64) if rows.dtype.kind == "O" else rows
 
 
+def as_one_row(x: Any) -> Any:
+    """Return a single row as rows of which it is the only one; a Series of pandas keeps its names."""
+    if hasattr(x, "to_frame") and hasattr(x, "index"):
+        return x.to_frame().T
+    row = np.asarray(as_numpy(x, "x"))
+    if row.ndim != 1:
+        raise ValueError(
+            f"x must be one row, an array of one dimension, not of {row.ndim}: the methods without _one in their names "
+            "take several rows."
+        )
+    return row[None]
+
+
 def validate_training_rows(
     estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, *, reset: bool, instead: str
 ) -> tuple[Rows, Array, Float64Array | None]:

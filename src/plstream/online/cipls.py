@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
+from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from .._core.compiled import compiled
+from .._core.labels import as_labels
 from .._core.schema import (
     Boolean,
     Choice,
@@ -115,13 +117,11 @@ class NormalizedRecursion(Recursion):
 
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
-        v = np.asfortranarray(tile.V)
         self.x_total = tile.x_total
+        state = self.cross, self.actions, self.squares, self.residuals, self.y_products, self.t_squares, self.y_total
 
         def run(U: Float64Array, k: int) -> int:
-            vectors = self.cross[k], self.actions[k]
-            numbers = self.squares[k], self.residuals[k], self.y_products[k], self.t_squares[k], self.y_total[k : k + 1]
-            return cipls_normalized(U, v[:, k], *vectors, *numbers, tile.n_before, self.amnesic)
+            return cipls_normalized_column(U, tile.V, k, *state, tile.n_before, self.amnesic)
 
         return for_each_column(run, tile, *self.squares.shape)
 
@@ -160,6 +160,27 @@ def _orthonormal(directions: Float64Array, n_columns: int) -> Float64Array:
     Q, R = np.linalg.qr(directions.T)
     columns[:, : len(directions)] = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
     return columns
+
+
+@compiled
+def cipls_normalized_column(
+    U: Float64Array,
+    V: Float64Array,
+    k: int,
+    C: Float64Array,
+    P: Float64Array,
+    squares: Float64Array,
+    residuals: Float64Array,
+    y_products: Float64Array,
+    t_squares: Float64Array,
+    y_total: Float64Array,
+    n_before: int,
+    amnesic: float,
+) -> int:
+    """Run :func:`cipls_normalized` for one column of V: to take arrays apart is slower outside of compiled code."""
+    vectors = C[k], P[k]
+    numbers = squares[k], residuals[k], y_products[k], t_squares[k], y_total[k : k + 1]
+    return cipls_normalized(U, V[:, k], *vectors, *numbers, n_before, amnesic)
 
 
 @compiled
@@ -679,7 +700,8 @@ class CIPLS(OnlineMethod):
         rows than features, worse with fewer. Only for "normalized".
     target : {"auto", "labels", "values"}, default="auto"
         What y holds. "auto": floats are values, unless ``partial_fit`` is given classes; integers, booleans and
-        strings are labels.
+        strings are labels. With "labels", floats that are not whole numbers are refused unless they are named as
+        classes, as by classifiers.
 
     Attributes
     ----------
@@ -724,6 +746,10 @@ class CIPLS(OnlineMethod):
     VIP divides by sums of squares of scores, :math:`SS_i = (y^T t_i)^2 / t_i^T t_i`, and takes squares of weights; the
     formula in the paper has no square, and its sums can be negative. In "paper" and "released" the last component has
     nearly all of the weight.
+
+    To scikit-learn, "normalized" is a classifier if ``target="labels"`` or, once it has learnt rows, y holds labels,
+    and a regressor if it holds values: so ``cross_val_score`` stratifies folds, and ``score`` is that of such. The
+    other variants make no predictions and are transformers only.
 
     References
     ----------
@@ -792,6 +818,48 @@ class CIPLS(OnlineMethod):
         assert encoding is not None
         values = self._map_product(X, solution.coef.T, lambda product: product)
         return encoding.decode(values + solution.y_mean)
+
+    @available_if(_tends_to_pls)
+    def score(self, X: Any, y: Any) -> float:
+        """Return how good predictions are: the share of labels that are right, or the R² of values.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Their labels or values.
+
+        Returns
+        -------
+        score : float
+            Accuracy, or the mean of the R² of all responses.
+        """
+        # It takes time to import.
+        from sklearn.metrics import accuracy_score, r2_score
+
+        predicted = self.predict(X)
+        assert self._encoding is not None
+        return float((r2_score if self._encoding.labels is None else accuracy_score)(y, predicted))
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags: those of a classifier or regressor if it predicts, and ``target`` or y has said what."""
+        tags = super().__sklearn_tags__()
+        known = {"labels": True, "values": False}.get(self.target)
+        if self._encoding is not None:
+            known = self._encoding.labels is not None
+        tags.target_tags.multi_output = self.target != "labels"
+        if self.variant == "normalized" and known is not None:
+            tags.estimator_type = "classifier" if known else "regressor"
+            tags.classifier_tags = ClassifierTags() if known else None
+            tags.regressor_tags = None if known else RegressorTags()
+        return tags
+
+    def _as_target(self, y: Any, classes: Any) -> Array:
+        if self.target != "labels":
+            return super()._as_target(y, classes)
+        # As of classifiers, of which it is one then.
+        return as_labels(y, type(self).__name__, first=classes is None and not hasattr(self, "_state"))
 
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
         if self.variant == "normalized":

@@ -21,6 +21,7 @@ from .._core.schema import (
     OrNone,
     Value,
     is_in_proportion,
+    most_components,
     solved_numbers,
     stored,
 )
@@ -119,7 +120,11 @@ def _mix(v: Float64Array, old: float, u: Float64Array, new: float) -> tuple[floa
         "y_squares": Numbers("q"),
         "principal": Object(PrincipalDirections, ReleasedDirections, m="m", L="L?"),
     },
-    {"there are no more principal components than features": lambda its: len(its.principal.V) <= its.cross.shape[1]},
+    {
+        "there are not far more principal components than features": lambda its: (
+            len(its.principal.V) <= most_components(its.cross.shape[1])
+        )
+    },
 )
 @dataclass
 class Covariances(Recursion):
@@ -145,8 +150,9 @@ class Covariances(Recursion):
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
         # With differences from the mean of the rows before, sums of u v are exactly X'y, centred.
-        n = np.arange(tile.n_before + 1, tile.n_before + len(tile.V) + 1)[:, None]
-        V = tile.V * (n / np.maximum(n - 1, 1))
+        n = tile.n_before + np.arange(1, len(tile.V) + 1)[:, None] if len(tile.V) > 1 else tile.n_before + 1
+        with np.errstate(over="ignore"):
+            V = tile.V * (n / np.maximum(n - 1, 1))
         add_products(tile.U, V, self.cross)
         add_squares(tile.V, V, self.y_squares)
         self.x_square = tile.x_total

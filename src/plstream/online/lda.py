@@ -113,6 +113,10 @@ class WithinScatter:
 
     def learn(self, X: Rows, numbers: Float64Array, encoding: TargetEncoding | None) -> None:
         """Take in rows, and the numbers of their classes; raise ValueError if numbers are no longer finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._learn(X, numbers)
+
+    def _learn(self, X: Rows, numbers: Float64Array) -> None:
         start = 0
         while start < X.shape[0]:
             rows = slice(start, start + BLOCK_ROWS - len(self.waiting))
