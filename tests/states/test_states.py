@@ -267,7 +267,12 @@ def test_gram_action():
 def test_memory_is_stated():
     assert Moments(100, 3).nbytes == 8 * (3 * 100 + 3 * 3 + 300)
     assert Gram(100, 3).nbytes == Moments(100, 3).nbytes + 8 * 100**2
-    assert Buffered(Gram(100, 3), 10).nbytes == Gram(100, 3).nbytes + 10 * (4 * 100 + 8 * (3 + 1))
+    # Room for rows is made as they come, never for more than a block.
+    empty, row = Buffered(Gram(100, 3), 10), 4 * 100 + 8 * (3 + 1)
+    X, Y = np.ones((9, 100), np.float32), np.ones((9, 3))
+    assert empty.nbytes == Gram(100, 3).nbytes
+    assert empty.with_rows(X[:1], Y[:1]).nbytes == Gram(100, 3).nbytes + 2 * row
+    assert empty.with_rows(X, Y).nbytes == Gram(100, 3).nbytes + 10 * row
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.99])

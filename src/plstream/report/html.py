@@ -318,7 +318,7 @@ def inline_svg(svg: str, name: str, description: str) -> str:
     root.attrib.pop("height", None)
     root.attrib |= {
         "role": "img",
-        "aria-label": description,
+        "aria-label": _without_control(description),
         # A point is 4/3 of a pixel. Up to a third larger, where there is room.
         "style": f"max-width: {round(width * 4 / 3 * 4 / 3)}px",
     }
