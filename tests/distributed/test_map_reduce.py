@@ -54,6 +54,22 @@ def test_models_are_states():
     assert relative_error(model.coef_, IncrementalPLS(3).fit(X, y).coef_) < 1e-12
 
 
+def forgetful(block):
+    return IncrementalPLS(3, forgetting=0.98).partial_fit(*block)
+
+
+def test_blocks_are_in_order_where_rows_are_forgotten():
+    X, y = regression_data(200, 6)
+    blocks = [(X[i : i + 17], y[i : i + 17]) for i in range(0, 200, 17)]
+    assert relative_error(map_reduce(blocks, forgetful).coef_, forgetful((X, y)).coef_) < 1e-12
+
+
+def test_delayed_blocks_are_in_order_where_rows_are_forgotten(dask):
+    X, y = regression_data(200, 6)
+    blocks = [dask.delayed(tuple)([X[i : i + 17], y[i : i + 17]]) for i in range(0, 200, 17)]
+    assert relative_error(map_reduce(blocks, forgetful).coef_, forgetful((X, y)).coef_) < 1e-12
+
+
 @pytest.fixture
 def dask():
     dask = pytest.importorskip("dask")

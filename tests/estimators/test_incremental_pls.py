@@ -240,13 +240,34 @@ def test_merge_of_later_rows_is_one_stream(solver):
     # Rows to come age those of both parts.
     later = regression_data(20, 6, seed=1)
     assert relative_error(merged.partial_fit(*later).coef_, whole.partial_fit(*later).coef_) < 1e-9
-    # By default both parts are equally old.
+    # Else both parts are equally old.
     parts = [
         IncrementalPLS(2, solver=solver, forgetting=0.97).partial_fit(X[i], y[i]) for i in (slice(50), slice(50, 80))
     ]
     ages = np.r_[np.arange(49, -1, -1), np.arange(29, -1, -1)]
     explicit = IncrementalPLS(2, solver="gram").fit(X, y, sample_weight=0.97**ages)
-    assert relative_error(parts[0].merge(parts[1]).coef_, explicit.coef_) < 1e-9
+    assert relative_error(parts[0].merge(parts[1], later=False).coef_, explicit.coef_) < 1e-9
+
+
+def test_merge_warns_if_the_order_counts_and_was_not_given():
+    """Days with opposite signs: one after the other, the first is forgotten; side by side, they cancel."""
+    X, y = regression_data(2000, 4, noise=0.0)
+    y[:1000] *= -1
+
+    def days(forgetting):
+        return [
+            IncrementalPLS(4, forgetting=forgetting).partial_fit(X[i], y[i]) for i in (slice(1000), slice(1000, 2000))
+        ]
+
+    first, second = days(0.99)
+    with pytest.warns(UserWarning, match="pass later=True if the rows of the other model came after"):
+        assert first.merge(second).score(X[1000:], y[1000:]) < 0.5
+    for later in (True, False):
+        first, second = days(0.99)
+        first.merge(second, later=later)
+        assert (first.score(X[1000:], y[1000:]) > 0.99) == later
+    first, second = days(1.0)
+    first.merge(second)
 
 
 def test_forgetting_follows_a_change():

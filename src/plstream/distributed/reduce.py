@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import cached_property, partial
+from inspect import signature
 from math import ceil, log2
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -42,7 +43,8 @@ def map_reduce(
         Makes a state of a block, or None if there is nothing in it.
     merge : callable, default=None
         Returns the state of two states, of which the first is that of earlier blocks. By default
-        ``first.merge(second)``. It may change the first.
+        ``first.merge(second)``, with ``later=True`` if it takes that: where rows are forgotten, those of later blocks
+        came after. It may change the first.
 
     Returns
     -------
@@ -81,7 +83,8 @@ def map_reduce(
 
 
 def _merge_into_first(first: Any, second: Any) -> Any:
-    return first.merge(second)
+    in_order = {"later": True} if "later" in signature(first.merge).parameters else {}
+    return first.merge(second, **in_order)
 
 
 def _merge_copy(merge: Merge[State], first: State, second: State) -> State:

@@ -354,7 +354,7 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         )
         return learned
 
-    def merge(self, other: IncrementalPLSClassifier, *, later: bool = False) -> Self:
+    def merge(self, other: IncrementalPLSClassifier, *, later: bool | None = None) -> Self:
         """Add to this model all rows that another one has seen; the other one is left as it is.
 
         Parameters
@@ -362,8 +362,10 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         other : IncrementalPLSClassifier
             A model of other rows, with the same parameters and features, made by ``partial_fit``, ``solver="gram"`` or
             ``solver="sketch"``. Either may have classes that the other has not.
-        later : bool, default=False
-            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly.
+        later : bool, default=None
+            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly. If not,
+            both sets of rows are equally old. With ``forgetting=1.0`` that makes no difference; else, by default, they
+            count as equally old, with a warning.
 
         Returns
         -------

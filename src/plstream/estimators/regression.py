@@ -281,7 +281,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         learned: Self = learn_rows(self, open_values, (X, y, sample_weight))
         return learned
 
-    def merge(self, other: IncrementalPLS, *, later: bool = False) -> Self:
+    def merge(self, other: IncrementalPLS, *, later: bool | None = None) -> Self:
         """Add to this model all rows that another one has seen; the other one is left as it is.
 
         Parameters
@@ -289,9 +289,10 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         other : IncrementalPLS
             A model of other rows, with the same parameters and features, made by ``partial_fit``, ``solver="gram"`` or
             ``solver="sketch"``.
-        later : bool, default=False
-            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly. By
-            default both sets of rows are equally old.
+        later : bool, default=None
+            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly. If not,
+            both sets of rows are equally old. With ``forgetting=1.0`` that makes no difference; else, by default, they
+            count as equally old, with a warning.
 
         Returns
         -------

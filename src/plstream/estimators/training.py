@@ -348,8 +348,11 @@ def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, A
     return model
 
 
-def merge_models(model: Any, other: Any, kind: Any, *, later: bool) -> Any:
-    """Add to a model all rows of another one of the same kind; either may have classes that the other has not."""
+def merge_models(model: Any, other: Any, kind: Any, *, later: bool | None) -> Any:
+    """Add to a model all rows of another one of the same kind; either may have classes that the other has not.
+
+    ``later`` says whether the rows of the other one came after; None if that was not said.
+    """
     if not isinstance(other, kind):
         raise TypeError(f"Only another {kind.__name__} can be merged, not {type(other).__name__}.")
     mine, theirs = model._require_fitted(), other._require_fitted()
@@ -359,9 +362,15 @@ def merge_models(model: Any, other: Any, kind: Any, *, later: bool) -> Any:
             raise ValueError(f"Only models that are alike can be merged: {name} is {value} here, {there[name]} there.")
     if list(getattr(model, "feature_names_in_", [])) != list(getattr(other, "feature_names_in_", [])):
         raise ValueError("Only models with the same feature names in the same order can be merged.")
+    if later is None and here["forgetting"] < 1.0:
+        warn_user(
+            f"With forgetting={here['forgetting']}, rows age by those that come after them, and merge does not know "
+            "which came first: pass later=True if the rows of the other model came after, or later=False if both "
+            "are equally old, as without it."
+        )
     head = mine.head.united(theirs.head)
     own, added = (fitted.head.extended(head, fitted.stream) for fitted in (mine, theirs))
-    model._fitted = mine.after(own.merged(added, later=later), head)
+    model._fitted = mine.after(own.merged(added, later=bool(later)), head)
     return model
 
 
