@@ -141,6 +141,21 @@ def check_one_class_prefix(estimator):
 
 
 @streaming_check
+def check_fit_then_partial_fit(estimator):
+    """A fit is followed by more rows as a stream is, in whatever chunks."""
+    X, y = data_for(estimator, 60, 5)
+    whole = fed(estimator, X, y, [60])
+    for size in (30, 7):
+        model = clone(estimator).fit(X[:30], y[:30])
+        scores = model.transform(X)
+        for start in range(30, 60, size):
+            model.partial_fit(X[start : start + size], y[start : start + size])
+        assert model.n_samples_seen_ == 60
+        assert_same(model, whole, X)
+        assert not np.array_equal(model.transform(X), scores)
+
+
+@streaming_check
 def check_input_is_not_modified(estimator):
     X, y = data_for(estimator, 40, 6)
     X_before, y_before = X.copy(), y.copy()

@@ -189,6 +189,11 @@ def _norm(array: Float64Array) -> float:
     return sqrt(vector @ vector)
 
 
+def largest_sine(W: Float64Array, other: Float64Array) -> float:
+    """Return the sine of the largest angle between the spaces of two matrices with orthonormal columns."""
+    return min(1.0, float(np.linalg.norm(W - other @ (other.T @ W), ord=2)))
+
+
 def _project_out(basis: Float64Array, dual: Float64Array, vectors: Float64Array) -> Float64Array:
     """Return (I - basis' dual) vectors, where dual basis' = I."""
     return vectors - basis.T @ (dual @ vectors) if len(basis) else vectors

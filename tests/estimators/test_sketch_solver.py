@@ -190,9 +190,8 @@ def test_memory_is_as_stated(solver, shape, q, scale):
     assert model._fitted.stream.nbytes < stated / 2
 
 
-def test_there_is_no_state_to_state_the_memory_of():
-    with pytest.raises(ValueError, match="keeps no streaming state"):
-        IncrementalPLS(solver="multipass").memory_usage(800)
+def test_what_follows_exact_reads_takes_the_memory_of_a_sketch():
+    assert IncrementalPLS(solver="multipass").memory_usage(800) == IncrementalPLS(solver="sketch").memory_usage(800)
 
 
 def test_merge_needs_the_same_sketch():

@@ -113,7 +113,7 @@ def resize(content, rng):
 # Numbers that decide what a model costs, and what they may be changed to, everywhere in a document.
 COUNTS = [
     "n_components", "max_components", "n_pca_components", "size", "sketch_size", "block_rows", "n_steps", "cv",
-    "n_rows", "n_rows_read", "n_targets", "n_columns", "window", "max_history", "n_batches_", "n_rising",
+    "n_rows", "n_targets", "n_columns", "window", "max_history", "n_batches_", "n_rising",
 ]  # fmt: skip
 LARGE = [2, 3, 8, 40, 1000, 1024, 5000, 2**16, 2**20, 2**25, 2**31 - 1, 2**40]
 # Bytes of a file with larger arrays.

@@ -65,6 +65,8 @@ def test_after_fit(case, through_file):
     assert_identical(twin.transform(X[:1].astype(np.float32)), model.transform(X[:1].astype(np.float32)))
     if hasattr(model, "predict"):
         assert_identical(twin.predict(X), model.predict(X))
+    if case.streams or "solver='multipass'" in str(case):
+        assert_identical(learn(twin, X[:30], y[:30]), learn(model, X[:30], y[:30]))
 
 
 # The numbers of the paper's own recursions overflow for large data.

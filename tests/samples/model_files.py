@@ -55,7 +55,7 @@ def main():
                 expected[f"{name}_scores"] = model.transform(X)
                 if hasattr(model, "predict"):
                     expected[f"{name}_prediction"] = model.predict(X)
-                if hasattr(model, "partial_fit") and name != "multipass":
+                if hasattr(model, "partial_fit"):
                     save(model, Path(folder, "model"))
                     archive.write(Path(folder, "model"), f"{name}.plstream")
                     expected[f"{name}_later_scores"] = model.partial_fit(X[::-1], target[::-1]).transform(X)

@@ -135,7 +135,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def __sizeof__(self) -> int:
         # Dask asks, to know what it has where.
         fitted = vars(self).get("_fitted")
-        return object.__sizeof__(self) + (0 if fitted is None else getsizeof(fitted.stream))
+        return object.__sizeof__(self) + (0 if fitted is None else getsizeof(fitted.stream) + getsizeof(fitted.moments))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_fitted" in vars(self)

@@ -47,9 +47,9 @@ class ClassifierMethods(ClassifierMixin):
         self : object
         """
         fitted = self._require_fitted()
-        stream = fitted.require_stream("add_class")
         head, position = fitted.head.with_class(label)
-        self._fitted = fitted.after(stream.with_classes([position]), head)
+        fitted = fitted.streamed(Settings.of(self))
+        self._fitted = fitted.after(fitted.stream.with_classes([position]), head)
         return self
 
     def predict(self, X: Any, *, n_components: int | None = None) -> Array:
@@ -360,8 +360,8 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         Parameters
         ----------
         other : IncrementalPLSClassifier
-            A model of other rows, with the same parameters and features, made by ``partial_fit``, ``solver="gram"`` or
-            ``solver="sketch"``. Either may have classes that the other has not.
+            A model of other rows, with the same parameters and features. Either may have classes that the other has
+            not.
         later : bool, default=None
             Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly. If not,
             both sets of rows are equally old. With ``forgetting=1.0`` that makes no difference; else, by default, they

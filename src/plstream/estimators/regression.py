@@ -131,8 +131,8 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         Whether to divide each column of X and y by its standard deviation. Columns are always centred.
     solver : {"auto", "multipass", "gram", "sketch"}, default="auto"
         How X is condensed. "auto" is "multipass" in ``fit``; in ``partial_fit`` it is "gram" for up to 2,048 features,
-        and "sketch" for more. After "multipass" there is no streaming state, so neither ``partial_fit`` nor ``merge``
-        can follow.
+        and "sketch" for more. After "multipass" ``partial_fit`` and ``merge`` go on with a sketch that begins with the
+        exact solution, or with a Gram matrix if the data was little (n m^2 up to 524,288).
     sketch_size : int, default=None
         Rows that "sketch" keeps: more are closer to the exact solution, and take as much more memory and time. Data
         of no higher rank is solved exactly. By default 128, or 24 per component if that is more.
@@ -166,8 +166,8 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         Share of the variance of (scaled) X that the state still holds: 1.0 unless a sketch had to let some of it go.
     subspace_error_ : ndarray of shape (n_components,)
         Estimated sine of the largest angle between the space of the first components and that of an exact fit, for each
-        number of components: zeros unless a sketch had to let some of X go. For rows in random order and responses that
-        are not free of noise it is good to a factor of about three.
+        number of components: zeros unless a sketch had to let some of X go, or rows came after an exact ``fit``. For
+        rows in random order and responses that are not free of noise it is good to a factor of about three.
     solver_ : str
         The solver in use.
     n_samples_seen_ : int
@@ -287,8 +287,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         Parameters
         ----------
         other : IncrementalPLS
-            A model of other rows, with the same parameters and features, made by ``partial_fit``, ``solver="gram"`` or
-            ``solver="sketch"``.
+            A model of other rows, with the same parameters and features.
         later : bool, default=None
             Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly. If not,
             both sets of rows are equally old. With ``forgetting=1.0`` that makes no difference; else, by default, they

@@ -17,7 +17,7 @@ from .._core.validation import NoWeightError, changed_at_once, located_errors, r
 from .._core.warnings import warn_user
 from ..rows import CollectionRows, TrainingRows
 from ..solvers import Journal, MultipassGram
-from ..states import Buffered, Gram, Sketch
+from ..states import Buffered, Gram, Moments, Sketch
 from ._heads import ClassifierHead, Head, OpenedRows, RegressionHead
 from ._solution import Solution
 
@@ -69,7 +69,8 @@ class Settings:
         """Return the solver for rows that are read once."""
         if self.solver in {"gram", "sketch"}:
             return self.solver
-        return "gram" if n_columns <= _LARGEST_GRAM else "sketch"
+        # What exact reads leave to go on with is a sketch.
+        return "gram" if self.solver == "auto" and n_columns <= _LARGEST_GRAM else "sketch"
 
     def new_stream(self, rows: TrainingRows) -> Stream:
         """Return an empty state for rows like these."""
@@ -81,6 +82,21 @@ class Settings:
         size = self._sketch_rows()
         state = Sketch(*shape, size=size, forgetting=self.forgetting, n_components=self.n_components, scale=self.scale)
         return Buffered(state, size, of_labels=of_labels)
+
+    def stream_after(self, moments: Moments, solution: Solution, *, of_labels: bool) -> Stream:
+        """Return a stream that goes on from what exact reads have left."""
+        if isinstance(moments, Gram):
+            return Buffered(moments, GRAM_BLOCK_ROWS, of_labels=of_labels)
+        size = self._sketch_rows()
+        sketch: Gram | Sketch = Sketch.seeded(
+            moments,
+            solution.factors,
+            solution.x_scale,
+            size=size,
+            n_components=self.n_components,
+            scale=self.scale,
+        )
+        return Buffered(sketch, size, of_labels=of_labels)
 
     def continued(self, stream: Stream) -> Stream:
         """Return a stream as it is, or one that preserves another solution: parameters may have been set anew."""
@@ -123,8 +139,6 @@ class Settings:
 
     def memory_usage(self, n_features: int, n_targets: int) -> int:
         """Return the bytes that ``partial_fit`` and solving take, at most, whatever the number of rows."""
-        if self.solver == "multipass":
-            raise ValueError("solver='multipass' keeps no streaming state: use solver='auto', 'gram' or 'sketch'.")
         return self.stream_bytes(n_features, n_targets)
 
     def require_rows(self, n_rows: int | None, n_columns: int) -> None:
@@ -167,15 +181,15 @@ def are_affordable(n_components: int, its: Any) -> bool:
         "n_components": Count(1, size="s"),
         "scale": Boolean(),
         "stream": OrNone(Object(Buffered, m="m", q="q")),
-        "n_rows_read": Count(),
+        "moments": OrNone(Object(Moments, Gram, m="m", q="q")),
         "solution": OrNone(Object(Solution, m="m", q="q", s="s")),
     },
     {
         "there is a stream or a solution": lambda its: its.stream is not None or its.solution is not None,
+        "there is a stream or moments": lambda its: (its.stream is None) != (its.moments is None),
         "the solver is that of the state": lambda its: (
             ({buffer.state.cls.__name__.lower() for buffer in _buffers(its.stream)} or {"multipass"}) == {its.solver}
         ),
-        "rows are counted once": lambda its: its.stream is None or its.n_rows_read == 0,
         "rows that wait have all responses, or classes by number": lambda its: all(
             buffer._Y.shape[1] == getattr(its.head, "n_targets", 1) for buffer in _buffers(its.stream)
         ),
@@ -196,8 +210,8 @@ class Fitted:
         What to solve with.
     stream : Buffered, Folds or None
         The streaming state; None after reads of the data again.
-    n_rows_read : int
-        Number of training samples, if there is no stream.
+    moments : Moments, Gram or None
+        What reads of the data again have left of the rows, besides the solution.
     solution : Solution or None
         Computed when it is first asked for.
     """
@@ -207,22 +221,36 @@ class Fitted:
     n_components: int
     scale: bool
     stream: Any
-    n_rows_read: int = 0
+    moments: Moments | None = None
     solution: Solution | None = None
 
     @property
     def n_rows(self) -> int:
         """Number of training samples."""
-        return int(self.n_rows_read if self.stream is None else self.stream.n_rows)
+        return int((self.stream if self.moments is None else self.moments).n_rows)
 
-    def require_stream(self, method: str) -> Any:
-        """Return the streaming state; raise ValueError if there is none for a method that needs it."""
-        if self.stream is None:
-            raise ValueError(
-                f"{method} needs a streaming state, and fit with solver='multipass' keeps none: "
-                "fit with solver='gram' or 'sketch', or use partial_fit from the start."
-            )
-        return self.stream
+    def current(self) -> Any:
+        """Return the moments of all rows, by the state if there is one."""
+        return self.stream.current() if self.moments is None else self.moments
+
+    def streamed(self, settings: Settings) -> Self:
+        """Return the same with a stream: after reads of the data again, it goes on from what they have left."""
+        if self.moments is None:
+            return self
+        assert self.solution is not None
+        preserved = replace(settings, n_components=self.n_components, scale=self.scale)
+        of_labels = isinstance(self.head, ClassifierHead)
+        stream = preserved.stream_after(self.moments, self.solution, of_labels=of_labels)
+        return self._with_stream(stream, moments=None)
+
+    def as_sketch(self, size: int) -> Self:
+        """Return the same with a sketch in place of a Gram matrix."""
+        gram = self.stream.current()
+        sketch = Sketch.of_gram(gram, size=size, n_components=self.n_components, scale=self.scale)
+        return self._with_stream(Buffered(sketch, size, of_labels=self.stream.of_labels))
+
+    def _with_stream(self, stream: Stream, **changes: Any) -> Self:
+        return replace(self, stream=stream, solver=type(stream.state).__name__.lower(), **changes)
 
     def solved(self) -> Solution:
         """Return the solution for the rows so far, solving for it if that has not been done."""
@@ -239,7 +267,7 @@ class Fitted:
 
     def alike(self, model: Any) -> dict[str, Any]:
         """Return what models must have in common to be merged."""
-        state = self.require_stream("merge").state
+        state = self.stream.state
         return {
             "the class": type(model).__name__,
             "n_components": self.n_components,
@@ -293,8 +321,7 @@ def _reread(rows: TrainingRows, head: Head, settings: Settings, journal: Journal
         # Of rows that are elsewhere, the number is not known earlier.
         settings.require_rows(rows.n_rows, rows.n_columns)
         solution = Solution.of(gram.moments, gram, settings.n_components, scale=settings.scale)
-    n_rows = rows.n_rows or 0
-    return Fitted(head, "multipass", settings.n_components, settings.scale, None, n_rows, solution)
+    return Fitted(head, "multipass", settings.n_components, settings.scale, None, gram.known(), solution)
 
 
 def _absorbed(rows: TrainingRows, head: Head, settings: Settings, before: Fitted | None = None) -> Fitted:
@@ -328,15 +355,14 @@ def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, A
 
     ``opened``, ``data`` and ``how`` are as of :func:`fit_rows`.
     """
-    before: Fitted | None = vars(model).get("_fitted")
-    if before is None and model.solver == "multipass":
+    left: Fitted | None = vars(model).get("_fitted")
+    if left is None and model.solver == "multipass":
         raise ValueError(
             "solver='multipass' reads the data several times: for partial_fit use solver='gram' or 'sketch'."
         )
-    if before is not None:
-        before.require_stream("partial_fit")
     model._validate_params()
     settings = Settings.of(model)
+    before = None if left is None else left.streamed(settings)
     with learning(model, how) as twin:
         head = None if before is None else before.head
         with opened(twin, *data, head, batch_size=model.batch_size, **how) as (rows, head):
@@ -344,7 +370,9 @@ def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, A
                 raise NoWeightError
             with located_errors(rows):
                 fitted = _absorbed(rows, head, settings, before)
-        twin._fitted = fitted
+        # Without a row more, an exact solution stays what it is.
+        if left is None or left.moments is None or fitted.n_rows > left.n_rows:
+            twin._fitted = fitted
     return model
 
 
@@ -355,7 +383,7 @@ def merge_models(model: Any, other: Any, kind: Any, *, later: bool | None) -> An
     """
     if not isinstance(other, kind):
         raise TypeError(f"Only another {kind.__name__} can be merged, not {type(other).__name__}.")
-    mine, theirs = model._require_fitted(), other._require_fitted()
+    mine, theirs = _of_one_kind(*((each._require_fitted(), Settings.of(each)) for each in (model, other)))
     here, there = mine.alike(model), theirs.alike(other)
     for name, value in here.items():
         if value != there[name]:
@@ -372,6 +400,17 @@ def merge_models(model: Any, other: Any, kind: Any, *, later: bool | None) -> An
     own, added = (fitted.head.extended(head, fitted.stream) for fitted in (mine, theirs))
     model._fitted = mine.after(own.merged(added, later=bool(later)), head)
     return model
+
+
+def _of_one_kind(*models: tuple[Fitted, Settings]) -> list[Any]:
+    """Return two models with their streams, a Gram matrix as a sketch if exact reads have left one of the two so."""
+    streamed = [left.streamed(settings) for left, settings in models]
+    sketches = [fitted.stream.state for fitted in streamed if fitted.solver == "sketch"]
+    by_reads = any(left.moments is not None for left, _ in models) or any(state.unresolved for state in sketches)
+    if len(sketches) == 1 and by_reads:
+        size = sketches[0].size
+        return [fitted if fitted.solver == "sketch" else fitted.as_sketch(size) for fitted in streamed]
+    return streamed
 
 
 @contextmanager
@@ -399,8 +438,12 @@ def warn_of_small_sketch(state: Gram | Sketch, solution: Solution) -> None:
     too_large = errors > _LARGEST_SUBSPACE_ERROR
     if isinstance(state, Sketch) and too_large.any():
         good = int(np.argmax(too_large))
+        why = f"sketch_size={state.size} is small for this data"
+        advice = "Use a larger sketch_size, or fewer components."
+        if state.unresolved:
+            why = "fit has left no more of its rows than the solution needs"
+            advice = "Fit with solver='gram' or 'sketch' where rows are to follow, or fit all rows again."
         warn_user(
-            f"sketch_size={state.size} is small for this data: only the first {good} of {len(errors)} components are "
-            "likely to be close to those of an exact fit (see subspace_error_). Use a larger sketch_size, or fewer "
-            "components."
+            f"{why}: only the first {good} of {len(errors)} components are likely to be close to those of an exact fit "
+            f"(see subspace_error_). {advice}"
         )

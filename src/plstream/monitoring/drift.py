@@ -502,11 +502,10 @@ class DriftTracker:
         return int(parameters.get("n_components") or parameters["max_components"])
 
     def _moments_of_model(self) -> Moments | None:
-        """Return the moments of the rows that the model has learnt before, None if it has no state of them."""
-        stream = self.model._fitted.stream if self.model.__sklearn_is_fitted__() else None
-        if stream is None:
+        """Return the moments of the rows that the model has learnt before, None if there are none."""
+        if not self.model.__sklearn_is_fitted__():
             return None
-        state = stream.current()
+        state = self.model._fitted.current()
         moments = Moments(state.shape[0], 0 if self._of_labels else state.shape[1], forgetting=state.forgetting)
         of_y = {"y_origin", "y_offset", "y_squares", "cross"} if self._of_labels else set()
         for name in vars(moments).keys() - of_y:

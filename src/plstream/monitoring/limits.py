@@ -149,11 +149,10 @@ def divisor_of(state: Moments) -> float:
 
 
 def score_variances(model: Any) -> tuple[Float64Array, float] | None:
-    """Return the variances of a model's scores, and of how many rows, or None if it has no streaming state."""
-    stream = model._fitted.stream if isinstance(model, PLSBase) else None
-    if stream is None:
+    """Return the variances of a model's scores, and of how many rows, or None if these are not known."""
+    if not isinstance(model, PLSBase):
         return None
-    state, solution = stream.current(), model._solution()
+    state, solution = model._fitted.current(), model._solution()
     return solution.factors.score_squares[: solution.n_components] / divisor_of(state), state.effective_rows
 
 
@@ -166,7 +165,8 @@ def residual_traces(solution: Solution, state: Gram | Sketch, *, cube: bool = Tr
         The model.
     state : Gram or Sketch
         The state it was solved from. Of the rows that a sketch has lost, only the variances of the columns are known:
-        these count as independent.
+        these count as independent, but not those of rows known by an exact solution alone, which have at least the
+        variances of its last component.
     cube : bool, default=True
         Whether to compute the third, which takes a product of square matrices for a Gram matrix.
     """
@@ -206,6 +206,7 @@ def _of_rows(state: Sketch, solution: Solution, factor: Float64Array, variances:
     right = (state.unit * factor)[:, None] * solution.x_rotations
     scores = np.concatenate([piece @ right for piece in state.pieces])
     n, second, third = state.n_held, 0.0, 0.0
+    least = state.unresolved * float(np.square(state.unit * factor)[factor > 0].mean())
     K, KD = np.zeros((n, n)), np.zeros((n, n))
     for start in range(0, len(factor), _COLUMNS_AT_A_TIME):
         part = slice(start, start + _COLUMNS_AT_A_TIME)
@@ -213,9 +214,11 @@ def _of_rows(state: Sketch, solution: Solution, factor: Float64Array, variances:
         rows -= scores @ solution.x_loadings[part].T
         squares = np.einsum("ij,ij->j", rows, rows)
         D = np.maximum(variances[part] - squares, 0.0)
+        # Rows before and after an exact fit vary in the same directions.
+        along = np.maximum(D, least)
         K += rows @ rows.T
-        KD += (rows * D) @ rows.T
-        second += float(D @ D + 2 * squares @ D)
-        third += float(D**2 @ D + 3 * squares @ D**2)
+        KD += (rows * along) @ rows.T
+        second += float(D @ along + 2 * squares @ along)
+        third += float(D @ along**2 + 3 * squares @ along**2)
     second += float(np.einsum("ij,ij->", K, K))
     return second, third + float(np.einsum("ij,ij->", K @ K + 3 * KD, K))

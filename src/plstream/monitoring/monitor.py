@@ -14,6 +14,7 @@ from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, Rows
 from ..estimators._base import PLSBase
 from ..estimators._solution import Solution
+from ..estimators.training import Settings
 from ..rows import by_blocks, is_collection
 from ..states import Gram, Sketch
 from .limits import Q_LIMITS, Traces, divisor_of, residual_traces, residuals_of, t2_limit
@@ -90,10 +91,10 @@ class Monitor:
     T2 is large for rows that are extreme within the model, and Q for rows that vary in directions outside of it, for
     example by a failed sensor or a new ingredient. A constant column that begins to vary counts in Q, unscaled.
 
-    What is normal is estimated from the state of a model made by ``partial_fit``, ``solver="gram"`` or ``"sketch"``: no
-    row is read again. After ``solver="multipass"`` there is no such state: call ``partial_fit`` with reference rows,
-    once or more. Reference rows that are not training samples are also better if the model was trained on few: see
-    ``docs/monitoring.md`` for what can be expected.
+    What is normal is estimated from the state of the model: no row is read again. After an exact ``fit``
+    (``solver="multipass"``) the limit of Q is a guess on the safe side; for one that is close call ``partial_fit`` with
+    reference rows, once or more. Reference rows that are not training samples are also better if the model was trained
+    on few: see ``docs/monitoring.md`` for what can be expected.
 
     Parameters
     ----------
@@ -166,8 +167,7 @@ class Monitor:
         # Near the variance of all features: squares of Q must not overflow.
         self._unit = self._solution.x_total / max(self._n_rows, 1.0) or 1.0
         self._reference: Gram | None = None
-        stream = model._fitted.stream
-        self._normal = None if stream is None else self._from_state(stream.current())
+        self._normal = self._from_state(model._fitted.streamed(Settings.of(model)).current())
 
     def __repr__(self) -> str:
         return f"Monitor({self.model!r}, level={self.level:g})"
@@ -332,8 +332,8 @@ class Monitor:
         if self._normal is None:
             if self._reference is None:
                 raise ValueError(
-                    "What is normal is not known, as the model has kept no streaming state or has seen too few rows: "
-                    "call partial_fit with reference rows."
+                    "What is normal is not known, as the model has seen too few rows: call partial_fit with reference "
+                    "rows."
                 )
             self._normal = self._from_reference(self._reference)
         return self._normal

@@ -19,8 +19,11 @@ from .._core.schema import Count, Each, Number, Numbers, Object, OrNone, solved_
 from .._core.tiles import dense_tiles
 from .._core.types import Float64Array
 from ..rows import Block, Part, TrainingRows
+from ..states.gram import Gram
 from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
 
+# Multiplications for a Gram matrix that take a few hundredths of the time of the smallest fit.
+_LITTLE_WORK = 1 << 19
 # Largest mean of a sparse column, in standard deviations, that is subtracted from the products and not from the data.
 _LARGEST_SPARSE_MEAN = 1e3
 
@@ -175,6 +178,14 @@ class MultipassGram:
         error = (self.moments.x_origin - self.moments.x_mean) + self.moments.x_offset
         shift = float(error @ v)
         return sums.action - self.moments.weight * shift * error, sums.square - self.moments.weight * shift**2
+
+    def known(self) -> Moments:
+        """Return what is known of the rows: the moments, and of few rows of few features the Gram matrix as well."""
+        rows = self._held
+        self.moments.forgetting = self.forgetting
+        if rows is None or not rows.shape[1] <= rows.shape[0] <= _LITTLE_WORK / rows.shape[1] ** 2:
+            return self.moments
+        return Gram.of(self.moments, rows)
 
     def _own_moments(self) -> Moments:
         """Return the moments to add to, from the journal if it has any."""

@@ -60,6 +60,14 @@ class Gram(Moments):
         # In column order, and one triangle only, for BLAS to add to it in place.
         self.upper = np.zeros((n_columns, n_columns), order="F")
 
+    @classmethod
+    def of(cls, moments: Moments, rows: Float64Array) -> Self:
+        """Return the state of rows, centred and times the roots of their weights, with known moments."""
+        state = cls(*moments.shape)
+        vars(state).update(vars(moments))
+        state._add_product(rows)
+        return state
+
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Gv and v'Gv."""
         action: Float64Array = blas.dsymv(1.0, self.upper, v)

@@ -21,6 +21,7 @@ order, R will move in the future as it has moved so far.
 
 from __future__ import annotations
 
+from copy import copy
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple, Self
@@ -32,7 +33,7 @@ from .._core.schema import Boolean, Choice, Count, Each, Number, Numbers, Object
 from .._core.signs import peak_signs
 from .._core.threads import single_threaded_blas
 from .._core.types import Float64Array, FloatArray
-from ..pls import Factors, solve_pls
+from ..pls import Factors, largest_sine, solve_pls
 from ..rows import Block
 from .gram import Gram
 from .moments import ROUNDING, Moments, centred_rows
@@ -122,6 +123,7 @@ class Residual(NamedTuple):
         "known_squares": Number(0),
         "errors": Numbers(3, "c"),
         "subspace_error": Numbers(None, least=0),
+        "unresolved": Number(0),
     },
     {
         "all rows have one type": lambda its: all(piece.dtype == its.dtype for piece in its.pieces),
@@ -173,6 +175,8 @@ class Sketch(Moments):
         Sums that tell the error of the action on each rotation, relative to ``known_weight``.
     subspace_error : ndarray of shape (c,)
         Estimated sine of the angle to the exact solution, for each number of components, until the next compression.
+    unresolved : float
+        About the largest sum of squares, in units, that rows known by their solution alone have in a direction off it.
 
     Examples
     --------
@@ -212,6 +216,73 @@ class Sketch(Moments):
         self.known_weight = self.known_rows = self.known_squares = 0.0
         self.errors = np.zeros((3, n_components))
         self.subspace_error = np.zeros(0)
+        self.unresolved = 0.0
+
+    @classmethod
+    def seeded(
+        cls, moments: Moments, factors: Factors, x_scale: Float64Array, *, size: int, n_components: int, scale: bool
+    ) -> Self:
+        r"""Return the state of rows of which the moments and an exact PLS solution are known, and nothing else.
+
+        :math:`X_c^T X_c R = P \operatorname{diag}(\tau)`, so the rows :math:`\sqrt{\tau_i} p_i` act on R as all of them
+        do, and what they lack is zero there.
+
+        Parameters
+        ----------
+        moments : Moments
+            Those of the rows.
+        factors : Factors
+            Their solution, for columns divided by ``x_scale``.
+        x_scale : ndarray of shape (n_columns,)
+            Divisors.
+        size, n_components, scale
+            As of the class: the solution to preserve may be another one.
+        """
+        state = cls._of_moments(moments, size, n_components, scale=scale)
+        c, ratio = factors.n_components, (state.unit / x_scale)[:, None]
+        varies = (state.x_squares > 0)[:, None]
+        rotations = np.where(varies, _rotations(factors) * ratio, 0.0)
+        lengths = np.sqrt(factors.score_squares[:c])
+        rows: FloatArray = np.where(varies, factors.x_loadings[:, :c] * lengths / ratio, 0.0).T
+        total = state._total(state.x_squares)
+        if total - _column_squares(rows).sum() > _NOTHING_LOST * total:
+            state._set_residual(rows, rows[:0], rotations)
+        state.pieces = (rows,)
+        state._settle_dtype()
+        state._remember(rotations)
+        if state.residuals:
+            # What a component explains falls from one to the next, and there is no better guess for those not found.
+            last = float(np.square(rows[-1:], dtype=np.float64).sum())
+            state.unresolved = min(last, state._total(state.lost)) if c else state._total(state.lost)
+            state._expect_errors(state.unresolved)
+        return state
+
+    @classmethod
+    def of_gram(cls, gram: Gram, *, size: int, n_components: int, scale: bool) -> Self:
+        """Return a sketch of the rows of a Gram matrix."""
+        state = cls._of_moments(gram, size, n_components, scale=scale)
+        G = np.triu(gram.upper) / state.unit / state.unit[:, None]
+        squares, vectors = linalg.eigh(G.T, overwrite_a=True, check_finite=False)
+        held = squares > Gram.rounding * squares.max(initial=0.0)
+        rows: FloatArray = (vectors[:, held] * np.sqrt(squares[held])).T[::-1]
+        rows[:, state.x_squares == 0] = 0.0
+        state.pieces = (rows,)
+        state._remember(_rotations(state._solve(state._cross_in_units())))
+        if len(rows) > 3 * size + 1:
+            state._compress()
+            state._expect_errors(float(squares[held][-size]))
+        return state
+
+    @classmethod
+    def _of_moments(cls, moments: Moments, size: int, n_components: int, *, scale: bool) -> Self:
+        """Return a state with the moments of another one, and the units for these."""
+        state = cls(*moments.shape, size=size, n_components=n_components, scale=scale)
+        for name in vars(Moments(0, 0)):
+            setattr(state, name, copy(getattr(moments, name)))
+        state.loudest = state.x_squares.copy()
+        state._settle_unit(widest=_FAR_OFF)
+        state.compressed = True
+        return state
 
     @property
     def rounding(self) -> float:
@@ -263,6 +334,7 @@ class Sketch(Moments):
         self._settle_unit(widest=_FAR_OFF)
         ratio = other.unit / self.unit
         self.residuals += other._residuals_in_units(ratio)
+        self.unresolved += other.unresolved * self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
         self._add_what_is_known(other, ratio)
         self.pieces += tuple(piece * ratio for piece in other.pieces)
         self._settle_dtype()
@@ -331,7 +403,7 @@ class Sketch(Moments):
             self._compress()
         elif not self.known_rows and self.n_held >= self.size:
             # The first compression needs a solution to compare with.
-            self._remember(self._solve(self._cross_in_units()))
+            self._remember(_rotations(self._solve(self._cross_in_units())))
 
     def _settle_unit(self, *, widest: float) -> None:
         """Let the unit follow the data if it is far off, or if columns differ by more than a factor in how far."""
@@ -347,7 +419,9 @@ class Sketch(Moments):
             self.residuals = self._residuals_in_units(ratio)
             self.rotations = self.rotations * inverse
             self.unit = target
-            self.known_squares *= self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
+            change = self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
+            self.known_squares *= change
+            self.unresolved *= change
 
     def _compress(self) -> None:
         """Replace the rows by ``size`` combinations of them, and the residuals by one."""
@@ -365,17 +439,21 @@ class Sketch(Moments):
         if self.residuals or dropped > _NOTHING_LOST * squares.sum():
             leading = kept[: len(variances)]
             _add_along(leading, variances, self.residuals, pieces[len(self.pieces) :])
-            lost = np.maximum(squares - _column_squares(kept), 0.0)
-            self.lost = lost * self.unit * self.unit
-            weights = linalg.qr(_rotations(solution), mode="economic", check_finite=False)[0].T
-            directions = np.concatenate([_unit_rows(leading), weights.astype(kept.dtype)])
-            free = 1.0 - _column_squares(directions)
-            self.residuals = (Residual(lost / np.maximum(free, _LEAST_FREE_SHARE), directions),)
+            self._set_residual(kept, leading, _rotations(solution))
         self.pieces = (kept,)
         self._settle_dtype()
         self._add_errors(before - self._act_as_held(self.rotations.T)[0])
-        self._remember(solution)
+        self._remember(_rotations(solution))
         self._estimate_error(cross, solution)
+
+    def _set_residual(self, rows: FloatArray, leading: FloatArray, R: Float64Array) -> None:
+        """Let a diagonal make up what rows lack of the columns' sums of squares, off R and the leading rows."""
+        lost = np.maximum(self._in_units(self.x_squares) - _column_squares(rows), 0.0)
+        self.lost = lost * self.unit * self.unit
+        weights = linalg.qr(R, mode="economic", check_finite=False)[0].T
+        directions = np.concatenate([_unit_rows(leading), weights.astype(rows.dtype)])
+        free = 1.0 - _column_squares(directions)
+        self.residuals = (Residual(lost / np.maximum(free, _LEAST_FREE_SHARE), directions),)
 
     def _combinations(self, R: Float64Array) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray]:
         """Return the rows, the combinations of them that are kept, and the squares of those that come first.
@@ -443,8 +521,8 @@ class Sketch(Moments):
             for residual in self.residuals
         )
 
-    def _remember(self, solution: Factors) -> None:
-        self.rotations = np.where(self.x_squares > 0, _rotations(solution).T, 0.0)
+    def _remember(self, R: Float64Array) -> None:
+        self.rotations = np.where(self.x_squares > 0, R.T, 0.0)
         self.known_weight, self.known_rows = self.weight, self.effective_rows
         self.known_squares = self._total(self.x_squares)
 
@@ -462,6 +540,34 @@ class Sketch(Moments):
             n_known = min(changes.shape[1], self.n_components)
             relative = np.square(changes[:, :n_known]).sum(axis=0) / total / walked
             self.errors[:, :n_known] += np.array([[1 / rows], [1.0], [1 / rows]]) * relative
+
+    def _expect_errors(self, variance: float) -> None:
+        r"""Expect errors of a loss that was not measured, as of the present solution and for later ones.
+
+        Sampling errors of the covariance with the y that is left, of squares :math:`y_i^2`, have the covariance of the
+        rows. They turn the i-th rotation, with scores of length one, off the present ones by these errors divided by
+        :math:`q_i \tau_i^{3/2}`. What was lost has the trace :math:`\theta`, the mean variance :math:`\rho` and the
+        largest :math:`\lambda`, and the diagonal that stands for it is off by :math:`\lambda - \rho` and the sampling
+        error of n rows. On what the rotations turn by that acts with about
+
+        .. math::
+            e_i^2 = \theta \left( (\lambda - \rho)^2 + \rho^2 \frac{4 m}{n} \right) \frac{y_i^2}{q_i^2 \tau_i^3} .
+        """
+        cross = self._cross_in_units()
+        solution = self._solve(cross)
+        c, tau = solution.n_components, solution.score_squares
+        loads = solution.y_loadings[:, :c]
+        squares = np.square(loads).sum(axis=0)
+        left = 1.0 - np.cumsum(loads**2 * tau[:c], axis=1) + loads**2 * tau[:c]
+        # Of the combination of responses that the component is for.
+        y_left = np.maximum((loads**2 * left).sum(axis=0) / squares, 0.0)
+        rows, total, lost = self.effective_rows, self._total(self.x_squares), self._total(self.lost)
+        n_columns = max(1, int(np.count_nonzero(self.x_squares)) - c)
+        mean = lost / n_columns
+        off = max(variance - mean, 0.0) ** 2 + 4 * mean**2 * n_columns / rows
+        expected = lost * off / total * y_left / (squares * tau[:c] ** 3)
+        self.errors[:, :c] += np.array([[1 / rows], [1.0], [1 / rows]]) * expected
+        self._estimate_error(cross, solution)
 
     def _errors_now(self) -> Float64Array:
         """Return the sums with the shares of weights and squares that they have now."""
@@ -499,7 +605,7 @@ class Sketch(Moments):
             noise *= errors / np.linalg.norm(noise, axis=0)
             turned = self._solve(cross, noise)
             for k in range(1, min(c, turned.n_components)):  # The first weights depend on the cross-covariance alone.
-                self.subspace_error[k] = _largest_sine(turned.x_weights[:, : k + 1], solution.x_weights[:, : k + 1])
+                self.subspace_error[k] = largest_sine(turned.x_weights[:, : k + 1], solution.x_weights[:, : k + 1])
             self.subspace_error[turned.n_components :] = 1.0
 
     def _settle_dtype(self) -> None:
@@ -646,11 +752,6 @@ def _add_along(
     present = squares > np.finfo(rows.dtype).eps * squares.max(initial=0.0)
     shares = np.divide(along, squares**2, out=np.zeros(len(rows)), where=present)
     rows *= np.sqrt(np.maximum(1 + shares, 0.0))[:, None].astype(rows.dtype)
-
-
-def _largest_sine(W: Float64Array, other: Float64Array) -> float:
-    """Return the sine of the largest angle between the spaces of two matrices with orthonormal columns."""
-    return min(1.0, float(np.linalg.norm(W - other @ (other.T @ W), ord=2)))
 
 
 class _ActionInUnits:
