@@ -80,7 +80,9 @@ class FoldErrors(ABC):
     def _mean(self, values: Float64Array) -> Float64Array:
         """Return the mean over the folds, each as its weight."""
         used = self.weight > 0
-        mean: Float64Array = np.tensordot(self.weight[used] / self.weight.sum(), values[used], 1)
+        shares = self.weight[used] / self.weight.sum()
+        # Not a product of BLAS: where errors repeat, so must their means, to the last bit.
+        mean: Float64Array = np.einsum("f,f...->...", shares, values[used])
         return mean
 
 
