@@ -1,6 +1,7 @@
 """Cells of the experiments against plain loops, and what they may not look at."""
 
 import dataclasses
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from plstream import CIPLS, SGDPLS, InfFS
+from plstream import CIPLS, ILFS, SGDPLS, InfFS, VIPSelector
 from plstream.experiments import paper
 from plstream.experiments.paper import experiments
 from plstream.experiments.paper.higher_order import largest_cosine, residuals
@@ -159,6 +160,14 @@ def test_selection_by_a_plain_loop():
         X, X_test = (scaler.transform(task.X[part])[:, kept] for part in (train, test))
         svm = LinearSVC(C=0.1, dual=False, random_state=1227).fit(X, task.y[train])
         assert cell["accuracy"] == svm.score(X_test, task.y[test])
+    for method, ranking in (
+        ("ilfs-a", ILFS(variant="A").fit(task.X[train], task.y[train]).ranking_),
+        ("cipls-paper-vip", VIPSelector(CIPLS(2, variant="paper")).fit(task.X[train], task.y[train]).ranking_),
+    ):
+        digest = hashlib.sha256(np.ascontiguousarray(ranking, dtype=np.int64).tobytes()).hexdigest()[:16]
+        assert {cell["ranking"] for cell in cells_of("selection", task, method)} == {digest}
+    random = [{cell["ranking"] for cell in cells_of("selection", task, "random", split=split)} for split in (0, 0, 1)]
+    assert random[0] == random[1] != random[2]
     (everything,) = cells_of("selection", task, "none")
     assert (everything["share"], everything["n_kept"]) == (1.0, 6)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.cross_decomposition import PLSSVD
 
-from plstream import CIPLS, IPLS, OLPLS
+from plstream import CIPLS, IPLS, OLPLS, SGDPLS
 from plstream.experiments.methods import METHODS, as_responses
 
 from .conftest import make_task, trial_of
@@ -62,6 +62,18 @@ def test_pls_svd_is_that_of_scikit_learn():
     expected = PLSSVD(3, scale=False).fit(X, Y).transform(X)
     found = scores(task, "pls-svd", 3)[:, 0]
     np.testing.assert_allclose(np.abs(found), np.abs(expected), rtol=1e-8, atol=1e-9)
+
+
+def test_released_rivals():
+    task = make_task(2)
+    train = task.splits[0][0]
+    X, y = task.X[train], task.y[train]
+    for name, model in (
+        ("sgdpls-released", SGDPLS(2, variant="released", n_epochs=2, random_state=0)),
+        ("ipls-released", IPLS(2, variant="released")),
+        ("olpls-released", OLPLS(2, variant="released", forgetting=0.2, eta=0.01, eta_loading=0.01)),
+    ):
+        np.testing.assert_array_equal(scores(task, name, 2)[:, 0], model.fit(X, y).transform(X))
 
 
 def test_what_overflows_has_fewer_components():

@@ -67,6 +67,9 @@ STYLES = {
     "sgdpls-steps": Style("#1d7168", "<", ":"),
     "ipls": Style("#a39b60", "s"),
     "olpls": Style("#614cff", "P"),
+    "sgdpls-released": Style("#1d7168", "v", ":"),
+    "ipls-released": Style("#a39b60", "h", ":"),
+    "olpls-released": Style("#614cff", "p", ":"),
     "incremental-lda": Style("#30698c", "X"),
     "cipls-paper": Style("#3aa2d5", "D", "--"),
     "cipls-released": Style("#0faaac", "h", ":"),
@@ -79,11 +82,14 @@ STYLES = {
 STYLES |= {
     "inffs": STYLES["ccipca"],
     "ilfs": STYLES["sgdpls"],
+    "ilfs-a": STYLES["sgdpls-released"],
     "inffs-u": STYLES["ipls"],
     "inffs-s": STYLES["olpls"],
     "pls-vip": STYLES["pls"],
+    "cipls-paper-vip": STYLES["cipls-paper"],
     "cipls-vip": STYLES["cipls"],
     "incremental-pls-vip": STYLES["incremental-pls"],
+    "random": STYLES["incremental-lda"],
     "none": Style(FAINT, "", ":"),
 }
 _CONTEXT = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .methods import METHODS
+from .methods import METHODS, RELEASED_RIVALS
 from .settings import Settings
 from .task import Task
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from .runner import Deadline
     from .tables import Table
 
-REDUCERS = tuple(name for name in METHODS if name != "sgdpls-steps")
+ALL_REDUCERS = tuple(name for name in METHODS if name != "sgdpls-steps")
 """Methods that reduce the dimension, without the one that is only timed."""
+REDUCERS = tuple(name for name in ALL_REDUCERS if name not in RELEASED_RIVALS)
 STREAMING_REDUCERS = tuple(name for name in REDUCERS if name != "pls-svd")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -106,6 +107,32 @@ _METHODS = (
     Method("sgdpls", "SGDPLS", SGDPLS, seeded=True, nested=False, bounded=True),
     Method("ipls", "IPLS", IPLS, from_settings={"n_pca_components": "ipls_directions"}, model_per_class=True),
     Method("olpls", "OLPLS", OLPLS, **_MODEL_PER_CLASS),
+    # It reads the rows 100 times.
+    Method(
+        "sgdpls-released",
+        "SGDPLS (released code)",
+        SGDPLS,
+        {"variant": "released"},
+        from_settings={"n_epochs": "steps"},
+        seeded=True,
+        nested=False,
+        incremental=False,
+    ),
+    Method(
+        "ipls-released",
+        "IPLS (released code)",
+        IPLS,
+        {"variant": "released"},
+        from_settings={"n_pca_components": "ipls_directions"},
+        model_per_class=True,
+    ),
+    Method(
+        "olpls-released",
+        "OLPLS (released code)",
+        OLPLS,
+        {"variant": "released", "forgetting": 0.2, "eta": 0.01, "eta_loading": 0.01},
+        **_MODEL_PER_CLASS,
+    ),
     Method(
         "incremental-lda", "Incremental LDA", IncrementalLDA, directions="scalings_", weights="scalings_", bounded=True
     ),
@@ -146,9 +173,13 @@ METHODS = {method.name: method for method in _METHODS}
 CIPLS_VARIANTS = ("cipls-paper", "cipls-released", "cipls")
 
 
+RELEASED_RIVALS = ("sgdpls-released", "ipls-released", "olpls-released")
+"""What CIPLS is compared with, as the authors' code computes it: what the paper's figures may come from."""
+
+
 def paper_name(method: str) -> str:
-    """Return the name of the method in the paper, which has one CIPLS."""
-    return "cipls" if method in CIPLS_VARIANTS else method
+    """Return the name of the method in the paper, which has one of each."""
+    return method.removesuffix("-released").removesuffix("-paper")
 
 
 class _OnePassVIP:
@@ -159,6 +190,15 @@ class _OnePassVIP:
 
     def fit(self, X: Array, y: Array) -> Any:
         return self._selector.partial_fit(X, y)
+
+
+class _Random:
+    """A ranking by chance, as a control: another one for every set of rows."""
+
+    def fit(self, X: Array, y: Array) -> _Random:
+        seed = zlib.crc32(np.float64(X.sum(dtype=np.float64)).tobytes())
+        self.ranking_ = 1 + np.random.default_rng(seed).permutation(X.shape[1])
+        return self
 
 
 @dataclass(frozen=True)
@@ -178,11 +218,15 @@ class Selector:
 SELECTORS = {
     "inffs": Selector("InfFS", lambda _: InfFS()),
     "ilfs": Selector("ILFS", lambda _: ILFS()),
+    # That of the article which the paper cites.
+    "ilfs-a": Selector("ILFS (variant A)", lambda _: ILFS(variant="A")),
     "inffs-u": Selector("InfFS_U", lambda _: InfFSU()),
     "inffs-s": Selector("InfFS_S", lambda _: InfFSS()),
     "pls-vip": Selector("PLS + VIP", lambda c: VIPSelector(IncrementalPLS(c, scale=False)), takes_responses=True),
+    "cipls-paper-vip": Selector("CIPLS (Algorithm 1) + VIP", lambda c: VIPSelector(CIPLS(c, variant="paper"))),
     "cipls-vip": Selector("CIPLS (normalized) + VIP", lambda c: VIPSelector(CIPLS(c))),
     "incremental-pls-vip": Selector("IncrementalPLS (one pass) + VIP", _OnePassVIP, takes_responses=True),
+    "random": Selector("random features", lambda _: _Random()),
     "none": Selector("all features", lambda _: None),
 }
 TITLES = {name: one.title for name, one in (METHODS | SELECTORS).items()}
@@ -205,12 +249,12 @@ class Projection:
         """Learn more rows; a method that is not incremental starts again."""
         if self.method.target == "none":
             self.model.partial_fit(X)
+        elif not self.method.incremental:
+            self.model.fit(X, y if self.method.target == "labels" else as_responses(y, self.classes))
         elif self.method.target == "labels":
             self.model.partial_fit(X, y, classes=self.classes)
-        elif self.method.incremental:
-            self.model.partial_fit(X, as_responses(y, self.classes))
         else:
-            self.model.fit(X, as_responses(y, self.classes))
+            self.model.partial_fit(X, as_responses(y, self.classes))
 
     def scores(self, X: Array) -> FloatArray:
         """Return the scores of rows."""

@@ -242,7 +242,7 @@ def page_of(results: Result, pictures: Iterable[Picture] = (), missing: str = ""
 def _lead(results: Result) -> list[str]:
     tasks = results["tasks"].values()
     names = {cell["method"] for task in tasks for found in task["experiments"].values() for cell in found["cells"]}
-    n_selectors = len(names & {*SELECTORS} - {"none"})
+    n_selectors = len(names & {*SELECTORS} - {"none", "random"})
     n_reducers = len(names - {*SELECTORS, "sgdpls-steps"})
     counts = [f"{n_reducers} method{'s' * (n_reducers > 1)} that reduce dimensions"] * bool(n_reducers)
     counts += [f"{n_selectors} that select features"] * bool(n_selectors)

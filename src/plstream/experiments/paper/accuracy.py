@@ -10,7 +10,7 @@ from ...plots.palette import FAINT, PAPER
 from .. import claims
 from ..classifiers import final_classifier
 from ..drawing import DotPlot, Picture, drawn_cells
-from ..experiment import REDUCERS, Experiment
+from ..experiment import ALL_REDUCERS, Experiment
 from ..inference import interval, paired_difference
 from ..methods import CIPLS_VARIANTS, TITLES, paper_name
 from ..protocol import Trial, choose_components, limit
@@ -200,7 +200,7 @@ EXPERIMENT = Experiment(
     title="Accuracy",
     about="Each method takes rows to at most ten scores, and a classifier learns the scores. How many scores is chosen "
     "on a part of the training rows; test rows are used once.",
-    methods=REDUCERS,
+    methods=ALL_REDUCERS,
     cells=cells,
     seconds=lambda costs, method: costs.choose(method) + costs.fit(method) + costs.classify(method),
     classifier=final_classifier,

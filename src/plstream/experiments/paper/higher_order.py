@@ -22,7 +22,7 @@ from ...plots.palette import GRID, INK, PAPER
 from .. import claims
 from ..classifiers import final_classifier
 from ..drawing import STYLES, DotPlot, Picture, drawn_cells
-from ..experiment import REDUCERS, Experiment, why_not
+from ..experiment import ALL_REDUCERS, Experiment, why_not
 from ..inference import paired_difference
 from ..methods import CIPLS_VARIANTS, METHODS, TITLES, Projection, in_blocks, paper_name
 from ..protocol import NotPossibleError, Trial, choose_components
@@ -256,7 +256,7 @@ EXPERIMENT = Experiment(
     title="Higher-order components",
     about="The classifier learns all scores but the first. As the others may be copies of it, it also learns them "
     "without what they share with the first: their regressions on its score, or their parts along its direction.",
-    methods=REDUCERS,
+    methods=ALL_REDUCERS,
     why_not=why_not_without_first,
     cells=cells,
     seconds=lambda costs, method: costs.choose(method) + costs.fit(method) + 4 * costs.classify(method),

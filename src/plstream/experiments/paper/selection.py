@@ -42,6 +42,10 @@ REPORTED: dict[str, dict[str, tuple[float, ...]]] = {
 """Table "Comparison of feature selection methods using different percentages of kept features", by SHARES."""
 
 
+# The paper has one CIPLS, and the ilFS of the article of 2017.
+_PAPER_NAMES = {"cipls-paper-vip": "cipls-vip", "ilfs-a": "ilfs"}
+
+
 def cells(trial: Trial) -> list[Cell]:
     """Rank the features by the training rows, and test the best shares of them; or all of them."""
     task, settings, start = trial.task, trial.settings, time.perf_counter()
@@ -75,7 +79,7 @@ def cells(trial: Trial) -> list[Cell]:
 
 def why_not(method: str, task: Task) -> str | None:
     """Return why a method cannot take part, or None if it can."""
-    return "it is for two classes" if method == "inffs-s" and task.n_classes != 2 else None
+    return "it is for two classes" if method in {"inffs-s", "ilfs-a"} and task.n_classes != 2 else None
 
 
 def seconds(costs: CostModel, method: str) -> float:
@@ -85,7 +89,9 @@ def seconds(costs: CostModel, method: str) -> float:
     svm = SVM_PASSES * n * m * n_models * SMALL_STEPS / costs.speed
     if method == "none":
         return svm
-    if method == "ilfs":
+    if method == "random":
+        return sum(costs.settings.shares) * svm
+    if method.startswith("ilfs"):
         rank = 100.0 * n * m
     elif method.startswith("inffs"):
         rank = n * m * m + 300.0 * m * m
@@ -108,7 +114,7 @@ def tables(found: TaskResults) -> list[Table]:
     def row(method: str, cells: list[Cell]) -> list[str]:
         # All features are all that there is, whichever share.
         by_share = [[cell["accuracy"] for cell in cells if cell["share"] in {share, 1.0}] for share in shares]
-        theirs = reported.get(method, (None,) * len(SHARES)) if reported else ()
+        theirs = reported.get(_PAPER_NAMES.get(method, method), (None,) * len(SHARES)) if reported else ()
         return [*map(mean_with_interval, by_share), *map(format_number, theirs)]
 
     header = [f"{100 * share:g} %" for share in shares]
