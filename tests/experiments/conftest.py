@@ -37,7 +37,9 @@ def trial_of(task, method, split=0, settings=SMALL, seed=0):
 def results(tmp_path_factory):
     """All experiments on two tasks, one of them as if it were in the paper."""
     patch = pytest.MonkeyPatch()
-    patch.setattr("plstream.experiments.paper.timing.GROWTH", {"n": (20, 40), "m": (8, 16), "c": (1, 2)})
+    patch.setattr(
+        "plstream.experiments.paper.timing.GROWTH", {"n": (20, 40), "m": (8, 16), "c": (1, 2), "L": (2, 4), "T": (1, 2)}
+    )
     patch.setattr("plstream.experiments.paper.timing._USUAL", {"n": 40, "m": 8, "c": 2})
     tasks = [make_task(2, kind="verification", paper="LFW"), make_task(4)]
     found = Results(tmp_path_factory.mktemp("results"), 0, SMALL)

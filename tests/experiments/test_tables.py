@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from plstream.experiments.inference import interval, paired_t_test
+from plstream.experiments.inference import exponent, interval, paired_t_test
 from plstream.experiments.methods import METHODS, SELECTORS, TITLES
 from plstream.experiments.outputs import tables_of
 from plstream.experiments.paper import accuracy, experiments, higher_order, selection, timing
-from plstream.experiments.tables import Table
+from plstream.experiments.tables import NOTHING, Table, format_number
 
 
 def table_of(results, name, number=0):
@@ -62,6 +62,21 @@ def test_figures_of_the_paper(results):
     assert row_of(table_of(results, "selection"), "inffs-s")[-4:] == ["91.80", "91.62", "91.62", "92.33"]
     growth = next(table for table in tables_of(results, "time") if "Growth" in table.title)
     assert row_of(growth, "ipls")[-1] == "O(nLm + c^2 m)"
+    cells = results["tasks"]["small2"]["experiments"]["time"]["growth"]
+    for varied, method, column in (("L", "ipls", 4), ("T", "sgdpls-steps", 5)):
+        # Of one method each.
+        assert {cell["method"] for cell in cells if cell["varied"] == varied} == {method}
+        mine = [cell for cell in cells if cell["varied"] == varied]
+        slope = exponent([cell["value"] for cell in mine], [cell["seconds"] for cell in mine])
+        assert row_of(growth, method)[column] == format_number(slope)
+    assert row_of(growth, "sgdpls-steps")[1:5] == [NOTHING] * 4
+    assert row_of(growth, "sgdpls-steps")[-1] == "O(Tcm)"
+    # Variants have the figures of the method that they are of.
+    assert row_of(table_of(results, "accuracy"), "ipls-released")[5][:5] == "90.30"
+    of_selection = table_of(results, "selection")
+    for variant, method in (("ilfs-a", "ilfs"), ("cipls-paper-vip", "cipls-vip")):
+        assert row_of(of_selection, variant)[-4:] == row_of(of_selection, method)[-4:]
+    assert row_of(of_selection, "random")
     assert {*accuracy.REPORTED, *higher_order.REPORTED, *timing.COMPLEXITY} <= {*METHODS}
     assert all({*rows} <= {*SELECTORS} for rows in selection.REPORTED.values())
 

@@ -1,4 +1,4 @@
-"""Time to learn one more row, and how it grows with rows, features and components.
+"""Time to learn one more row, and how it grows with rows, features, components, and what else a method has.
 
 On one thread, whose own time is counted, not that of whatever else the machine does; with methods in turn, as even so
 others may slow it down. A row is learnt when the directions that include it are available: some methods do most of
@@ -10,7 +10,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,12 +43,21 @@ REPORTED = (
     "fastest, and faster than IPLS and SGDPLS."
 )
 # One of these varies at a time, and the others are as usual.
-GROWTH = {"n": (250, 500, 1000, 2000), "m": (512, 1024, 2048, 4096, 8192), "c": (2, 4, 8, 16)}
+GROWTH = {
+    "n": (250, 500, 1000, 2000),
+    "m": (512, 1024, 2048, 4096, 8192),
+    "c": (2, 4, 8, 16),
+    "L": (5, 10, 20, 40),
+    "T": (1, 10, 100),
+}
+_SIZES = {"n": "rows n", "m": "features m", "c": "components c", "L": "PCA components L", "T": "steps T"}
+# Principal components and steps are of one method each, which has them as this setting.
+_OF_ONE_METHOD = {"L": ("ipls", "ipls_directions"), "T": ("sgdpls-steps", "steps")}
 _USUAL = {"n": 500, "m": 2048, "c": 4}
 _REPEATS = 3
 # For methods that have fewer components than classes.
 _CLASSES = 20
-_NOT_GROWN = ("incremental-lda", "sgdpls-steps")
+_NOT_GROWN = ("incremental-lda",)
 
 
 def run(parts: Sequence[Part], results: Results, deadline: Deadline) -> None:
@@ -75,7 +85,7 @@ def run(parts: Sequence[Part], results: Results, deadline: Deadline) -> None:
             if grown is None or grown is place:
                 known = {cell["method"] for cell in place["growth"]}
                 methods = [method for method in part.methods if method not in {*_NOT_GROWN, *known}]
-                n_cells = len(methods) * sum(map(len, GROWTH.values()))
+                n_cells = sum(len(_grown(varied, methods)) * len(values) for varied, values in GROWTH.items())
                 sizes = growth(methods, settings, seed)
                 place["growth"] += track(sizes, "time, by size", n_cells, lambda _: 1, "cells")
                 grown = place
@@ -129,12 +139,21 @@ def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Ce
         for value in values:
             size = {**_USUAL, varied: value}
             rows, y = random.standard_normal((size["n"], size["m"])), np.arange(size["n"]) % _CLASSES
-            for name in methods:
+            for name in _grown(varied, methods):
                 method = METHODS[name]
+                changed: dict[str, Any] = {_OF_ONE_METHOD[varied][1]: value} if varied in _OF_ONE_METHOD else {}
+                of_size = replace(settings, **changed)
                 labels = y if method.bounded else y % 2
                 with suppress(NotFiniteError):
-                    times = [_to_learn(method, rows, labels, size["c"], seed, settings) for _ in range(_REPEATS)]
+                    times = [_to_learn(method, rows, labels, size["c"], seed, of_size) for _ in range(_REPEATS)]
                     yield {"method": name, "varied": varied, "value": value, "seconds": min(times)}
+
+
+def _grown(varied: str, methods: Sequence[str]) -> list[str]:
+    """Return the methods that have a size. What T steps take is seen from T alone: they are those of SGDPLS."""
+    if varied in _OF_ONE_METHOD:
+        return [name for name in methods if name == _OF_ONE_METHOD[varied][0]]
+    return [name for name in methods if name != "sgdpls-steps"]
 
 
 def _to_learn(method: Method, X: Array, y: Array, c: int, seed: int, settings: Settings) -> float:
@@ -173,12 +192,12 @@ def tables(found: TaskResults) -> list[Table]:
 
 
 def _growth_table(found: TaskResults) -> Table:
-    header = ["Method", "rows n", "features m", "components c", "Paper"]
+    header = ["Method", *_SIZES.values(), "Paper"]
     table = Table("Growth of the time to learn", header, task=found.name)
-    lines = {varied: _growth_lines(found, varied) for varied in _VARIED}
+    lines = {varied: _growth_lines(found, varied) for varied in _SIZES}
     for method in dict.fromkeys(cell["method"] for cell in found.found["growth"]):
-        slopes = [exponent(*lines[varied].get(method, ([], []))) for varied in _VARIED]
-        complexity = COMPLEXITY.get(paper_name(method), NOTHING)
+        slopes = [exponent(*lines[varied].get(method, ([], []))) for varied in _SIZES]
+        complexity = COMPLEXITY.get(paper_name(method.removesuffix("-steps")), NOTHING)
         table.rows.append([TITLES[method], *map(format_number, slopes), complexity])
     table.notes.append(
         "Exponents: 1 is proportional, 0 does not depend on it. L is the number of principal components, T that of "
@@ -224,12 +243,12 @@ def figures(found: TaskResults) -> list[Picture]:
     return [drawn, _growth_figure(found)] if found.found.get("growth") else [drawn]
 
 
-_VARIED = {"n": "Rows, n", "m": "Features, m", "c": "Components, c"}
+_DRAWN = {"n": "Rows, n", "m": "Features, m", "c": "Components, c"}
 
 
 def _growth_figure(found: TaskResults) -> Picture:
     cells = found.found["growth"]
-    by_size = {varied: lines for varied in _VARIED if (lines := _growth_lines(found, varied))}
+    by_size = {varied: lines for varied in _DRAWN if (lines := _growth_lines(found, varied))}
     figure, panels = stacked(len(by_size), 2.25)
     for axes, (varied, lines) in zip(panels, by_size.items(), strict=True):
         for method, (x, y) in lines.items():
@@ -241,10 +260,10 @@ def _growth_figure(found: TaskResults) -> Picture:
         axes.minorticks_off()
         _time_axis(axes, "y")
         axes.tick_params(axis="y", labelsize=8.5)
-        axes.set_xlabel(_VARIED[varied])
+        axes.set_xlabel(_DRAWN[varied])
         axes.set_title("Time to learn all rows")
         label_lines(axes, lines, {method: f" {exponent(x, y):.2f}" for method, (x, y) in lines.items() if len(x) > 1})
-    n_methods = len({cell["method"] for cell in cells})
+    n_methods = len({cell["method"] for cell in cells if cell["varied"] in _DRAWN})
     description = (
         f"Time to learn random rows by {n_methods} methods, over the numbers of rows, features and components."
     )
@@ -322,7 +341,7 @@ EXPERIMENT = Experiment(
     run=run,
     seconds=seconds,
     # Of how times grow.
-    overhead=6.0,
+    overhead=8.0,
     tables=tables,
     figures=figures,
     claims=(Claim("CIPLS learns a row as fast as CCIPCA, and faster than IPLS and SGDPLS.", REPORTED, _is_fast),),
