@@ -138,6 +138,12 @@ class Reader(ABC):
         if status != self.status:
             raise DataError(f"{self.path} has changed since it was opened: open it again, and repeat the fit.")
 
+    def require_not_cut(self) -> None:
+        """Raise DataError if a file has changed: to read on in a mapped one that was cut off would end the process."""
+        # A folder is not mapped, and takes longer to look at.
+        if not isinstance(self.status, str):
+            self.require_unchanged()
+
     def _finite_pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
         read = False
         for X, y in self.pieces(features, targets, start, step):
@@ -150,9 +156,7 @@ class Reader(ABC):
             yield X, y
             # It is not needed while the next one is made.
             del X, y, values
-            if not isinstance(self.status, str):
-                # To read on in a mapped file that has been cut off would end the process.
-                self.require_unchanged()
+            self.require_not_cut()
         if self.n_rows is not None and (start < self.n_rows or (read and start > self.n_rows)):
             raise DataError(f"{self.where} is damaged: it says that it has {self.n_rows:,} rows, and has {start:,}.")
 

@@ -368,6 +368,8 @@ class Source:
         for X, y in blocks:
             yield X, self._as_shaped(y)
             del X, y
+            # The next block may be of rows that are mapped already.
+            reader.require_not_cut()
 
     def _as_shaped(self, y: Array | None) -> Array | None:
         return y if y is None or self.target_is_vector or y.ndim == 2 else y.reshape(-1, 1)
