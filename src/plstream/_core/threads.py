@@ -43,28 +43,31 @@ class _SingleThreadedBlas:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
+        # The thread that has it may take it again: where an interrupt prevented its release, the next fit goes on.
+        self._lock = threading.RLock()
+        self._users: set[object] = set()
         self._before: list[int] = []
 
     @contextmanager
     def __call__(self) -> Iterator[int]:
         """Limit BLAS and yield the number of threads it had."""
-        with self._lock:
-            if self._users == 0:
-                self._before = [library.get_num_threads() for library in _libraries()]
-                self._limit([1] * len(self._before))
-            self._users += 1
+        user = object()
         try:
+            with self._lock:
+                if not self._users:
+                    self._before = [library.get_num_threads() for library in _libraries()]
+                    self._limit([1] * len(self._before))
+                self._users.add(user)
             yield max(self._before, default=1)
         finally:
+            # Wherever an interrupt came, the limit does not outlast its users.
             with self._lock:
-                self._users -= 1
-                if self._users == 0:
+                self._users.discard(user)
+                if not self._users:
                     self._limit(self._before)
 
     def _limit(self, threads: list[int]) -> None:
-        for library, n_threads in zip(_libraries(), threads, strict=True):
+        for library, n_threads in zip(_libraries(), threads, strict=False):
             library.set_num_threads(n_threads)
 
 
