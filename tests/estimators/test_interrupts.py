@@ -19,6 +19,7 @@ from plstream import (
     VIPSelector,
     open_source,
 )
+from plstream._core import threads
 from plstream.files import fit_source
 from plstream.monitoring import DriftTracker, Monitor
 
@@ -27,8 +28,16 @@ from ..files.models import assert_identical, data
 # The second interrupt may come where a generator is closed, and there Python can only say so.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 SOURCES = str(plstream.__path__[0])
+# What belongs to the process, and would be lost to all later tests. Python looks for signals at calls and jumps, and so
+# not between the instructions that take a lock or count its users.
+OF_THE_PROCESS = str(threads.__file__)
 # Most instructions are of the work itself, and the last ones replace what was there.
 LAST, OTHERS = 16, 8
+
+
+def is_ours(frame, *more):
+    name = frame.f_code.co_filename
+    return name.startswith((SOURCES, *more)) and name != OF_THE_PROCESS
 
 
 def interrupted(call, at, again):
@@ -40,7 +49,7 @@ def interrupted(call, at, again):
 
     def trace(frame, event, _argument):
         nonlocal n_instructions, n_calls
-        if not frame.f_code.co_filename.startswith(SOURCES):
+        if not is_ours(frame):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "opcode":
@@ -52,8 +61,7 @@ def interrupted(call, at, again):
 
     def profile(frame, event, _argument):
         nonlocal n_calls
-        is_ours = frame.f_code.co_filename.startswith((SOURCES, contextlib.__file__))
-        if n_calls is not None and is_ours and event in {"call", "c_call"}:
+        if n_calls is not None and is_ours(frame, contextlib.__file__) and event in {"call", "c_call"}:
             n_calls += 1
             if n_calls == again:
                 raise KeyboardInterrupt
