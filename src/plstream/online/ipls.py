@@ -404,8 +404,8 @@ class IPLS(OnlineMethod):
     So its principal components are the last row, and its components other than the first have little to do with PLS.
     ``variant="released"`` computes the same: with w = (n - 1 - l)/n a vector v becomes (1 - w) v + w (u.v/norm(v)) u,
     the first one begins as the first row, which is not centred, the i-th one as what is left of row i, and the weights
-    of PLS come from X'y, S X'y, S^2 X'y and so on by one turn of Gram and Schmidt. Results depend on the units of X. Its
-    numbers do not grow with the number of rows, but lengths of vectors are those of squared rows, and overflow with
+    of PLS come from X'y, S X'y, S^2 X'y and so on by one turn of Gram and Schmidt. Results depend on the units of X.
+    Its numbers do not grow with the number of rows, but lengths of vectors are those of squared rows, and overflow with
     rows of about 1e77 or more; then an error names the component. Where that code returns rounding errors or fails,
     because there are no more directions, columns are zero.
 

@@ -423,15 +423,15 @@ class OLPLS(OnlineMethod):
     part left for it.
 
     ``variant="released"`` computes what that code does. All components begin with the first row: w = yx/norm(yx) and
-    0.6 times the loadings that fit the row, of which half is taken out before the next component. With every later row s
-    becomes lambda s + (1 - lambda) yx, w is multiplied by 1 + eta ((s.s)/(w.w) - (s.w)^2/(w.w)^2 - mu), with mu =
+    0.6 times the loadings that fit the row, of which half is taken out before the next component. With every later row
+    s becomes lambda s + (1 - lambda) yx, w is multiplied by 1 + eta ((s.s)/(w.w) - (s.w)^2/(w.w)^2 - mu), with mu =
     (s.w)^2/(w.w) (1 - 1/norm(w)) for a constraint on its length, and p and c take steps of least mean squares,
-    eta_loading t (x - tp) and eta_loading t (y - tc). So all scores are multiples of one, the product of a row with the first one,
-    whatever y is. Loadings overflow if eta_loading t^2 stays above 2, and lengths if eta (s.w)^2/(w.w) does; then an
-    error names the component. With the parameters of that code and two classes, two components of 128 standardised
-    features overflowed after 300 rows and four after 100, and none of 16 features did. (That code starts again after a
-    first call with one row, and divides by zero if the first row or its y is zero; here the chunks do not matter, and
-    components begin with the first row that is not zero.)
+    eta_loading t (x - tp) and eta_loading t (y - tc). So all scores are multiples of one, the product of a row with the
+    first one, whatever y is. Loadings overflow if eta_loading t^2 stays above 2, and lengths if eta (s.w)^2/(w.w) does;
+    then an error names the component. With the parameters of that code and two classes, two components of 128
+    standardised features overflowed after 300 rows and four after 100, and none of 16 features did. (That code starts
+    again after a first call with one row, and divides by zero if the first row or its y is zero; here the chunks do not
+    matter, and components begin with the first row that is not zero.)
 
     References
     ----------
