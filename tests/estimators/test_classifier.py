@@ -378,8 +378,6 @@ def test_classes_that_cannot_be_added():
         model.add_class(1)
     with pytest.raises(ValueError, match="Labels are integers, and 'two' is not"):
         model.add_class("two")
-    with pytest.raises(ValueError, match="add_class needs a streaming state"):
-        IncrementalPLSClassifier().fit(X, y).add_class(2)
     with pytest.raises(NotFittedError):
         IncrementalPLSClassifier().add_class(2)
     assert list(model.classes_) == [0, 1]
@@ -437,7 +435,6 @@ def test_merge_of_unlike_models_is_refused():
         "n_components": IncrementalPLSClassifier(3).partial_fit(X, y),
         "type of labels": IncrementalPLSClassifier(2).partial_fit(X, y.astype(str)),
         "n_features_in_": IncrementalPLSClassifier(2).partial_fit(X[:, 1:], y),
-        "streaming state": IncrementalPLSClassifier(2).fit(X, y),
     }.items():
         with pytest.raises(ValueError, match=word):
             model.merge(other)

@@ -476,17 +476,13 @@ def test_labels_that_are_new():
     assert ["zebra", "3", "0.0%", "–"] in rows_of(page)  # noqa: RUF001
 
 
-def test_limits_come_from_the_data_if_the_model_has_none():
+def test_limits_come_from_the_model_after_any_fit():
     X, y = make_data()
     model = IncrementalPLS(2).fit(X, y)
     page = model_report(model, X, y)
-    assert caution(page, "Unusual rows.")[0] == "open"
-    assert "from these very rows" in text_of(page)
-    assert "as many rows" in page.lead[1]
-    once = open_source(iter([(X, y)]))
-    verdict, text = caution(model_report(model, once), "Unusual rows.")
-    assert verdict == "open"
-    assert "only once" in text
+    assert caution(page, "Unusual rows.")[0] == "yes"
+    assert "from these very rows" not in text_of(page)
+    assert caution(model_report(model, open_source(iter([(X, y)]))), "Unusual rows.")[0] == "yes"
 
 
 @pytest.mark.parametrize("solver", ["multipass", "gram"])

@@ -28,13 +28,7 @@ SELECTORS = [
 ]
 
 
-def excused(selector):
-    if isinstance(selector, VIPSelector) and selector.estimator is None:
-        return {"check_fit_score_takes_y": "calls partial_fit after a fit by reading again, which keeps no stream"}
-    return {}
-
-
-@parametrize_with_checks(SELECTORS, expected_failed_checks=excused)
+@parametrize_with_checks(SELECTORS)
 @pytest.mark.filterwarnings("ignore:X and y have only:UserWarning")
 @pytest.mark.filterwarnings("ignore:The rows so far have only:UserWarning")
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")

@@ -321,7 +321,10 @@ def _reread(rows: TrainingRows, head: Head, settings: Settings, journal: Journal
         # Of rows that are elsewhere, the number is not known earlier.
         settings.require_rows(rows.n_rows, rows.n_columns)
         solution = Solution.of(gram.moments, gram, settings.n_components, scale=settings.scale)
-    return Fitted(head, "multipass", settings.n_components, settings.scale, None, gram.known(), solution)
+    known = gram.known()
+    # With those that are too old to count.
+    known.n_rows = rows.n_rows or known.n_rows
+    return Fitted(head, "multipass", settings.n_components, settings.scale, None, known, solution)
 
 
 def _absorbed(rows: TrainingRows, head: Head, settings: Settings, before: Fitted | None = None) -> Fitted:
