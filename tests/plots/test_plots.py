@@ -208,11 +208,14 @@ def test_scores_and_their_ellipse(data, model):
     assert display.figure_.axes[1].get_ylabel() == "fat"
 
 
-def test_without_a_streaming_state_the_ellipse_is_of_the_rows_drawn(data):
+def test_the_ellipse_is_of_the_training_rows_after_an_exact_fit_and_else_of_the_rows_drawn(data):
     X, y = data
     exact = IncrementalPLS(4).fit(X, y)
-    display = ScoresDisplay.from_estimator(exact, X + 1)
+    outline = np.array(by_gid(ScoresDisplay.from_estimator(exact, X + 1).ax_, "ellipse").get_xydata())
+    t2 = np.sum(outline**2 / exact.transform(X)[:, :2].var(axis=0, ddof=1), axis=1)
+    np.testing.assert_allclose(t2, t2_limit(0.95, 2, 80), rtol=1e-6)
     scores = exact.transform(X + 1)[:, :2]
+    display = ScoresDisplay(scores).plot()
     outline = np.array(by_gid(display.ax_, "ellipse").get_xydata()) - scores.mean(axis=0)
     t2 = np.einsum("ij,ij->i", outline @ np.linalg.inv(np.cov(scores.T)), outline)
     np.testing.assert_allclose(t2, t2_limit(0.95, 2, 80), rtol=1e-6)

@@ -123,7 +123,7 @@ class ScoresDisplay(Display):
         Parameters
         ----------
         model : IncrementalPLS or another with ``transform``
-            The model. The ellipse is that of its training rows if it keeps a streaming state, or else that of the rows
+            The model. The ellipse is that of its training rows if it knows enough of them, or else that of the rows
             drawn.
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.

@@ -261,8 +261,6 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
     def partial_fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Update the model with more rows. A call that fails leaves the selector as it was.
 
-        After ``fit`` it continues only if the model keeps a streaming state.
-
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
