@@ -6,7 +6,7 @@ LOWEST := .venv-lowest
 # The order is random, and pytest prints its seed; -rs says why tests are skipped.
 PYTEST := --numprocesses=2 -rs $(if $(SEED),--randomly-seed=$(SEED))
 
-.PHONY: help run example test test-slow test-lowest lint audit fuzz kill bench docs clean
+.PHONY: help run example test test-slow test-lowest lint audit package fuzz kill bench docs clean
 help:
 	@echo "make run          run the experiments of the CIPLS paper again: tables, figures and a page in reproduced/"
 	@echo "make example      fit a file larger than the memory allowed, and see that the result is exact"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-lowest  run the tests with the lowest supported releases (Python 3.11 or 3.12)"
 	@echo "make lint         check style and types"
 	@echo "make audit        look up the installed packages in the database of known vulnerabilities"
+	@echo "make package      build the wheel and the source distribution in dist/, and try the wheel without extras"
 	@echo "make fuzz         read 20,000 model files, 20,000 data files and 3,000 checkpoints with random changes, some of counts and sizes that still agree, and try new random examples"
 	@echo "make kill         kill 400 fits at random moments, and see that they end with the same model"
 	@echo "make bench        time, memory and accuracy beside scikit-learn, ikpls and NumPy"
@@ -65,6 +66,9 @@ lint: $(VENV)/dev
 
 audit: $(VENV)/dev
 	$(BIN)/python .ci/audit.py
+
+package: $(VENV)/dev
+	$(BIN)/python .ci/package.py
 
 fuzz: $(VENV)/dev
 	$(BIN)/python -m tests.files.fuzz 20000 $(or $(SEED),0)

@@ -104,4 +104,4 @@ def test_without_plotly(refused, monkeypatch):
     html.scripts.cache_clear()
     for name in ("plotly", "plotly.offline"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert "pip install plstream[report]" in refused("report", "model.plstream")
+    assert "pip install 'plstream[report]'" in refused("report", "model.plstream")

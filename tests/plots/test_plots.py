@@ -488,4 +488,4 @@ def test_without_matplotlib():
         "except ImportError as error: print(error)"
     )
     result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
-    assert result.stdout.strip() == "A plot needs the package matplotlib: pip install plstream[plot]."
+    assert result.stdout.strip() == "A plot needs the package matplotlib: pip install 'plstream[plot]'."

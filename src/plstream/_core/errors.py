@@ -74,7 +74,7 @@ def import_optional(module: str, what: str, extra: str = "io") -> Any:
         return import_module(module)
     except ImportError:
         package = module.split(".", maxsplit=1)[0].replace("PIL", "pillow")
-        raise ImportError(f"{redacted(what)} needs the package {package}: pip install plstream[{extra}].") from None
+        raise ImportError(f"{redacted(what)} needs the package {package}: pip install 'plstream[{extra}]'.") from None
 
 
 def usable_dtype(dtype: np.dtype[Any], where: str, *, text: bool = False) -> np.dtype[Any]:

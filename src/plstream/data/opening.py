@@ -90,7 +90,7 @@ def open_source(
 
     Notes
     -----
-    Nothing is ever unpickled. Parquet, Arrow, HDF5 and Zarr need ``pip install plstream[io]``.
+    Nothing is ever unpickled. Parquet, Arrow, HDF5 and Zarr need ``pip install 'plstream[io]'``.
 
     In Parquet, Arrow and NDJSON files a single column of lists of equal length holds all features; other columns can
     then only be targets.

@@ -55,7 +55,7 @@ def export_onnx(
 
     Notes
     -----
-    It needs the package onnx, which comes with ``pip install 'plstream[vision]'``. The version of the library, the
+    It needs the package onnx, which comes with ``pip install 'plstream[onnx]'``. The version of the library, the
     class and the names of the features are in the metadata of the file. A model in a file of its own (:func:`save`) can
     go on learning; this one cannot.
 
@@ -74,7 +74,7 @@ def export_onnx(
     try:
         import onnx
     except ImportError:
-        raise ImportError("export_onnx needs the package onnx: pip install 'plstream[vision]'.") from None
+        raise ImportError("export_onnx needs the package onnx: pip install 'plstream[onnx]'.") from None
     number_type = np.dtype(dtype)
     if number_type not in {np.dtype(np.float32), np.dtype(np.float64)}:
         raise ValueError(f"dtype must be float32 or float64, not {number_type}.")

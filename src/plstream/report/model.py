@@ -65,7 +65,7 @@ def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None 
     Raises
     ------
     ImportError
-        When it becomes HTML, if Plotly is not installed: ``pip install plstream[report]``.
+        When it becomes HTML, if Plotly is not installed: ``pip install 'plstream[report]'``.
 
     Examples
     --------
