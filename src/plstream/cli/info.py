@@ -97,8 +97,8 @@ def _of_data(
     delimiter: str | None,
 ) -> dict[str, Any]:
     from .._core.memory import format_bytes
-    from ..data import text_columns
     from ..data.columns import listed
+    from ..data.opening import text_columns
     from .progress import shown
 
     text: list[str] = []

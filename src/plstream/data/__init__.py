@@ -1,8 +1,7 @@
 """Data from anywhere, opened as a source of blocks of rows."""
 
 from .._core.errors import DataError
-from .opening import open_source, text_columns
-from .reader import XY
+from .opening import open_source
 from .source import Source
 
-__all__ = ["XY", "DataError", "Source", "open_source", "text_columns"]
+__all__ = ["DataError", "Source", "open_source"]

@@ -18,7 +18,9 @@ from .._core.tiles import SMALL_BYTES
 from .._core.types import Array, Rows
 from .._core.validation import NoWeightError, located_errors, validate_rows
 from ..data import Source
-from ..distributed import Collection, LoadedBlock, OnWorkers, collection_of, is_collection, lazily
+from ..distributed import OnWorkers
+from ..distributed.collections import Collection, collection_of, is_collection, lazily
+from ..distributed.graph import LoadedBlock
 from .blocks import Block, Part, TrainingRows
 
 __all__ = ["CollectionRows", "apply_lazily", "is_collection"]

@@ -16,7 +16,8 @@ from .._core.tiles import SMALL_BYTES
 from .._core.types import Array, Float64Array, Rows
 from .._core.validation import require_numbers, validate_rows
 from .._core.warnings import warn_user
-from ..data import XY, Source
+from ..data import Source
+from ..data.reader import XY
 from ..data.reading import NoRoomError, TemporaryCopy
 from .arrays import ArrayRows
 from .blocks import Block, Part, TrainingRows
