@@ -126,6 +126,7 @@ def solve_pls(
     *,
     x_squares: float,
     y_squares: float,
+    x_factor: Float64Array | float = 1.0,
     quiet: bool = False,
 ) -> Factors:
     """Return the PLS factors of data with the given cross-covariance and Gram action.
@@ -135,11 +136,13 @@ def solve_pls(
     cross : ndarray of shape (m, q)
         Xc'Yc. Not modified.
     gram : GramAction
-        The action of Xc'Xc.
+        The action of Xc'Xc, of columns that are not multiplied by ``x_factor`` yet.
     n_components : int
         Components to look for. With fewer in the data there is one warning, and the columns past the rank are zero.
     x_squares, y_squares : float
         Total sums of squares, to tell a small number from a rounding error.
+    x_factor : ndarray of shape (m,) or float, default=1.0
+        Factors of the columns of X, which are in ``cross`` and ``x_squares`` already.
     quiet : bool, default=False
         Whether to say nothing of components that the data does not have.
     """
@@ -160,7 +163,8 @@ def solve_pls(
         w *= peak_signs(w) / _norm(w)
         # Once more, for unlike the others w is not free of the earlier directions but for rounding errors.
         r = _project_out(R[:i], P[:i], _project_out(R[:i], P[:i], w))
-        action, tau = gram.apply(r)
+        action, tau = gram.apply(x_factor * r)
+        action = x_factor * action
         length = _norm(r)
         if not tau > gram.variance_resolution * x_squares * length**2:
             break
@@ -179,7 +183,7 @@ def solve_pls(
             f"X and y have only {found} component(s) in common, fewer than the n_components={n_components} asked for: "
             f"{why}the rest are zero."
         )
-    weights, loadings, rotations, y_loadings = (np.ascontiguousarray(rows.T) for rows in (W, P, R, Q))
+    weights, loadings, rotations, y_loadings = map(np.ascontiguousarray, (W.T, P.T, R.T, Q.T))
     return Factors(weights, loadings, rotations, y_loadings, squares, found)
 
 

@@ -81,9 +81,9 @@ def test_results_do_not_depend_on_addresses(dtype, m):
     X.flags.writeable = False
     shift, v, weight, classes = rng.normal(size=m), rng.normal(size=m), rng.uniform(size=11), np.arange(11) % 3
     for function, arguments in (
-        (kernels._add_moments, (X, shift, rng.normal(size=(11, 4)), np.zeros(m), np.zeros((4, m)))),
-        (kernels._add_class_moments, (X, shift, classes, weight, np.zeros(m), np.zeros((3, m)))),
-        (kernels._add_gram_action, (X, shift, v, weight, np.zeros(11), np.zeros(m))),
+        (kernels.add_moments, (X, shift, rng.normal(size=(11, 4)), np.zeros(m), np.zeros((4, m)))),
+        (kernels.add_class_moments, (X, shift, classes, weight, np.zeros(m), np.zeros((3, m)))),
+        (kernels.add_gram_action, (X, shift, v, weight, np.zeros(11), np.zeros(m))),
     ):
         assert len(results_by_place(function, arguments)) == 1
 

@@ -65,7 +65,7 @@ def expected_accuracies(solution: Solution, training: Gram | Sketch, held_out: G
     # Of a sketch, the difference may have become negative.
     values = np.maximum(values, least_within(solution) / training.weight)
     spread = vectors * np.sqrt(values)
-    means += (rotations.T @ training._differences(held_out)[0])[:, None]
+    means += (rotations.T @ training.differences(held_out)[0])[:, None]
     accuracies = np.empty(c)
     for i in range(1, c + 1):
         decision = by_lda(solution, i, solution.y_mean)

@@ -12,7 +12,7 @@ from .._core.schema import Number, Numbers, Object, stored
 from .._core.types import Float64Array
 from ..solvers import Factors, LossyGramAction, Scaling, importance, solve_scaled
 from ..states import Moments
-from ..states.moments import require_resolution
+from ..states.ranges import require_resolution
 
 
 class Solved:

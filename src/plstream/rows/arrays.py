@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -10,6 +11,8 @@ from scipy import sparse
 from .._core.tiles import SMALL_BYTES, SMALLEST_BLOCK_BYTES, default_block_rows, require_finite, row_bytes
 from .._core.types import Array, Float64Array, Rows
 from .blocks import Block, TrainingRows
+
+_AS_FLOAT64: Callable[[Array], Float64Array] = partial(np.asarray, dtype=np.float64)
 
 
 class ArrayRows(TrainingRows):
@@ -27,10 +30,12 @@ class ArrayRows(TrainingRows):
     n_classes : int, default=0
         Number of classes, if Y is one column of labels by number.
     class_weight : array of shape (n_classes,), optional
-        Weights of the classes, that of a row being the product of both.
+        Positive weights of the classes, that of a row being the product of both.
     batch_size : int, optional
         Rows in a block. By default a 32nd part of all, but no less than 4 and no more than 32 MiB; 4 MiB if rows are
         left out, and all rows of small dense arrays.
+    numbers : callable, optional
+        Turns some rows of Y into float64. By default Y holds numbers.
 
     Examples
     --------
@@ -50,27 +55,29 @@ class ArrayRows(TrainingRows):
         batch_size: int | None = None,
         n_classes: int = 0,
         class_weight: Float64Array | None = None,
+        numbers: Callable[[Array], Float64Array] = _AS_FLOAT64,
     ) -> None:
         self.X: Rows = X.tocsr() if sparse.issparse(X) else X
         self.Y = Y
         self.weight = weight
         self.n_classes = n_classes
         self.class_weight = class_weight
+        self.numbers = numbers
         self.n_rows = int(X.shape[0] if weight is None else np.count_nonzero(weight))
         self.n_columns = int(X.shape[1])
         self.n_targets = n_classes or int(Y.shape[1])
         dense = isinstance(self.X, np.ndarray)
         self.compiled = dense and 8 * self.X.size > SMALL_BYTES
         self.in_memory = dense and not self.compiled
-        self.batch_size = batch_size or self._default_batch_size()
-
-    def _default_batch_size(self) -> int:
-        if self.in_memory:
-            return int(self.X.shape[0])
-        if self.weight is not None and not self.weight.all():
+        if batch_size is not None:
+            self.batch_size = batch_size
+        elif self.in_memory:
+            self.batch_size = int(X.shape[0])
+        elif weight is not None and self.n_rows < X.shape[0]:
             # Leaving rows out makes copies of the blocks, several of which are under way at a time.
-            return max(1, SMALLEST_BLOCK_BYTES // row_bytes(self.X))
-        return default_block_rows(self.X)
+            self.batch_size = max(1, SMALLEST_BLOCK_BYTES // row_bytes(self.X))
+        else:
+            self.batch_size = default_block_rows(self.X)
 
     def require_finite(self) -> None:
         """Raise ValueError that says where the first number is that is not finite, if there is one."""
@@ -82,10 +89,10 @@ class ArrayRows(TrainingRows):
         for first in range(start, self.X.shape[0], self.batch_size):
             rows = slice(first, first + self.batch_size)
             weight = None if self.weight is None else self.weight[rows]
-            block = Block(self.X[rows], self._numbers(rows), weight, self.compiled, self.n_classes)
-            present = block.weighted(self.class_weight).present()
-            if present.n_rows:
-                yield present
-
-    def _numbers(self, rows: slice) -> Float64Array:
-        return np.asarray(self.Y[rows], dtype=np.float64)
+            block = Block(self.X[rows], self.numbers(self.Y[rows]), weight, self.compiled, self.n_classes)
+            if self.class_weight is not None:
+                block = block.weighted(self.class_weight)
+            if weight is not None:
+                block = block.present()
+            if block.n_rows:
+                yield block

@@ -51,10 +51,8 @@ class Block(NamedTuple):
         rows = np.flatnonzero(self.weight > 0)
         return self._replace(X=self.X[rows], Y=self.Y[rows], weight=self.weight[rows])
 
-    def weighted(self, class_weight: Float64Array | None) -> Block:
+    def weighted(self, class_weight: Float64Array) -> Block:
         """Return the block with weights times those of the classes."""
-        if class_weight is None:
-            return self
         weight = class_weight[self.classes]
         return self._replace(weight=weight if self.weight is None else self.weight * weight)
 
@@ -108,7 +106,7 @@ class TrainingRows(ABC):
 
     @abstractmethod
     def blocks(self, start: int = 0) -> Iterator[Block]:
-        """Read the rows once, in blocks, from the beginning of one of them on."""
+        """Read the rows once, in blocks without rows of weight zero, from the beginning of one of them on."""
 
     def parts(
         self, work: Callable[[Block], Part], forgetting: float, label: str, start: int = 0
@@ -126,13 +124,14 @@ class TrainingRows(ABC):
         """Raise ValueError that says where the first number is that is not finite, if blocks do not know."""
 
     def aged_blocks(self, forgetting: float, start: int = 0) -> Iterator[tuple[Block, int]]:
-        """Yield the blocks that have rows, and the number of rows read for each."""
+        """Yield the blocks that have rows, and the number of rows read for each; weights as of :meth:`parts`."""
         assert self.n_rows is not None
         n_later, n_read = self.n_rows - start, 0
         for block in self.blocks(start):
             n_later -= block.n_rows
             n_read += block.n_rows
-            present = block.aged(forgetting, n_later)
+            # Rows of weight zero are left out by now, but for those that become too old to weigh.
+            present = block.aged(forgetting, n_later) if forgetting < 1.0 else block
             if present.n_rows:
                 yield present, n_read
                 n_read = 0

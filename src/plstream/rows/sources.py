@@ -94,7 +94,7 @@ class SourceRows(TrainingRows):
         n_rows = start
         for X, y in chain([] if first is None else [first], self._blocks):
             block = Block(X, self._numbers(y, len(X), n_rows), None, self.compiled, self.n_classes)
-            yield block.weighted(self.class_weight)
+            yield block if self.class_weight is None else block.weighted(self.class_weight)
             n_rows += len(X)
         if not n_rows:
             self._require_block(None)
@@ -135,9 +135,8 @@ class _MappedRows(ArrayRows):
         is_copy: bool = False,
         **labels: Any,
     ) -> None:
-        super().__init__(X, Y, batch_size=batch_size, **labels)
+        super().__init__(X, Y, batch_size=batch_size, numbers=numbers, **labels)
         self.source = source
-        self.numbers = numbers
         self.is_copy = is_copy
 
     def parts(
@@ -152,9 +151,6 @@ class _MappedRows(ArrayRows):
             return work(block)
 
         return super().parts(checked_work, forgetting, label, start)
-
-    def _numbers(self, rows: slice) -> Float64Array:
-        return self.numbers(self.Y[rows])
 
     def require_finite(self) -> None:
         """Say which file it is."""

@@ -20,7 +20,7 @@ import numpy as np
 from .._core.types import Float64Array
 from ..pls import Factors, GramAction
 from ..states.moments import Moments
-from .scaling import Scaling, Units
+from .scaling import Scaling
 
 
 def held_out_errors(
@@ -46,21 +46,20 @@ def held_out_errors(
     errors : ndarray of shape (c, q)
         In the units of the responses. Past the components that there are, the last error is repeated.
     """
-    units = Units.of(training, scaling)
     c = factors.n_components
-    rotations = factors.x_rotations[:, :c] * units.x_factor[:, None]
-    loads = factors.y_loadings[:, :c].T * (units.x / units.y)
+    rotations = factors.x_rotations[:, :c] * scaling.x_factor[:, None]
+    loads = factors.y_loadings[:, :c].T * (scaling.x_unit / scaling.y_unit)
     actions = np.empty_like(rotations)
     for i in range(c):
         actions[:, i] = gram.apply(rotations[:, i])[0]
     products = rotations.T @ actions
     # What the score of a component has in common with the responses, less what earlier components account for.
-    common = rotations.T @ held_out.cross * units.y_factor - np.tril(products, -1) @ loads
+    common = rotations.T @ held_out.cross * scaling.y_factor - np.tril(products, -1) @ loads
     changes = loads * (np.diag(products)[:, None] * loads - 2 * common)
-    squares = held_out.y_squares * units.y_factor * units.y_factor + _running_sums(changes)
-    dx, dy, _ = training._differences(held_out)
-    offsets = dy * units.y_factor - _running_sums((rotations.T @ dx)[:, None] * loads)
-    found = np.sqrt(np.maximum(squares, 0.0) / held_out.weight + offsets**2) / units.y_factor
+    squares = held_out.y_squares * scaling.y_factor * scaling.y_factor + _running_sums(changes)
+    dx, dy, _ = training.differences(held_out)
+    offsets = dy * scaling.y_factor - _running_sums((rotations.T @ dx)[:, None] * loads)
+    found = np.sqrt(np.maximum(squares, 0.0) / held_out.weight + offsets**2) / scaling.y_factor
     errors: Float64Array = found[np.arange(1, factors.x_weights.shape[1] + 1).clip(max=c)]
     return errors
 

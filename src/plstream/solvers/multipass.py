@@ -7,19 +7,21 @@ it is copied once, centred, and the products are BLAS's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
+from .._core.compiled import readable
 from .._core.progress import track
 from .._core.schema import Count, Each, Number, Numbers, Object, OrNone, solved_numbers, stored
 from .._core.tiles import dense_tiles
 from .._core.types import Float64Array
-from ..rows import Block, Part, TrainingRows
+from ..rows import Block, TrainingRows
 from ..states.gram import Gram
+from ..states.kernels import add_gram_action
 from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
 
 # Multiplications for a Gram matrix that take a few hundredths of the time of the smallest fit.
@@ -83,7 +85,7 @@ class Journal:
         Reads that are complete.
     n_rows : int
         Rows done of the read under way.
-    tell : callable
+    tell : callable or None
         Called after every block with the number of its rows, when all of the above includes it.
     """
 
@@ -91,13 +93,28 @@ class Journal:
     actions: list[Sums] = field(default_factory=list)
     n_reads: int = 0
     n_rows: int = 0
-    tell: Callable[[int], None] = lambda _: None
+    tell: Callable[[int], None] | None = None
+
+    def continued_moments(self, moments: Moments) -> Moments:
+        """Return the moments to add the first read to: those of the journal, or empty ones, which it keeps."""
+        self.moments = self.moments or moments
+        if self.moments.shape != moments.shape:
+            raise JournalError("The journal is one of other data.")
+        return self.moments
+
+    def continued_sums(self, sums: Sums, n_reads: int) -> Sums:
+        """Return the sums to add the next read to: those of the journal, or empty ones, which it keeps."""
+        if len(self.actions) < n_reads:
+            self.actions.append(replace(sums, v=sums.v.copy()))
+        if not np.array_equal(self.actions[n_reads - 1].v, sums.v):
+            raise JournalError("The journal is one of other data, or of a machine or libraries that round otherwise.")
+        return self.actions[n_reads - 1]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "tell"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, actions=list(state["actions"]), tell=lambda _: None)
+        vars(self).update(state, actions=list(state["actions"]), tell=None)
 
 
 class JournalError(RuntimeError):
@@ -158,26 +175,28 @@ class MultipassGram:
         self._held: Float64Array | None = None
         self._journal = journal
         if rows.in_memory:
-            self.n_reads = self.planned_reads = 1
-            blocks = track(rows.aged_blocks(forgetting), self._label, rows.n_rows, lambda block: block[1])
+            self.n_reads = 1
+            blocks = track(rows.aged_blocks(forgetting), "read 1 of 1", rows.n_rows, lambda block: block[1])
             self.moments, self._held = centred_rows(_as_one([block for block, _ in blocks]))
         else:
-            self.moments = self._own_moments()
-            for part in self._read(moments_of):
-                self.moments.merge(part)
+            self.moments = Moments(rows.n_columns, rows.n_targets)
+            if journal is not None:
+                self.moments = journal.continued_moments(self.moments)
+            self._add_read(self.moments, moments_of)
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Sv and v'Sv from one read of the data."""
         if self._held is not None:
             scores = self._held @ v
             return scores @ self._held, float(scores @ scores)
-        sums = self._own_sums(v)
-        for part in self._read(_BlockAction(self.moments, v)):
-            sums.merge(part)
+        moments, sums = self.moments, Sums(v, np.zeros(len(v)))
+        if self._journal is not None:
+            sums = self._journal.continued_sums(sums, self.n_reads)
+        self._add_read(sums, _BlockAction(moments, v))
         # The rows were centred on a mean that is rounded to one number. Far from zero, that is off by a little.
-        error = (self.moments.x_origin - self.moments.x_mean) + self.moments.x_offset
+        error = (moments.x_origin - moments.x_mean) + moments.x_offset
         shift = float(error @ v)
-        return sums.action - self.moments.weight * shift * error, sums.square - self.moments.weight * shift**2
+        return sums.action - moments.weight * shift * error, sums.square - moments.weight * shift**2
 
     def known(self) -> Moments:
         """Return what is known of the rows: the moments, and of few rows of few features the Gram matrix as well."""
@@ -187,45 +206,19 @@ class MultipassGram:
             return self.moments
         return Gram.of(self.moments, rows)
 
-    def _own_moments(self) -> Moments:
-        """Return the moments to add to, from the journal if it has any."""
-        shape = self.rows.n_columns, self.rows.n_targets
-        if self._journal is None:
-            return Moments(*shape)
-        if self._journal.moments is None:
-            self._journal.moments = Moments(*shape)
-        if self._journal.moments.shape != shape:
-            raise JournalError("The journal is one of other data.")
-        return self._journal.moments
-
-    def _own_sums(self, v: Float64Array) -> Sums:
-        """Return the sums of the next read to add to, from the journal if it has any."""
-        if self._journal is None:
-            return Sums(v, np.zeros(len(v)))
-        actions = self._journal.actions
-        if len(actions) < self.n_reads:
-            actions.append(Sums(v.copy(), np.zeros(len(v))))
-        sums = actions[self.n_reads - 1]
-        if not np.array_equal(sums.v, v):
-            raise JournalError("The journal is one of other data, or of a machine or libraries that round otherwise.")
-        return sums
-
-    def _read(self, work: Callable[[Block], Part]) -> Iterator[Part]:
-        """Yield what ``work`` makes of the blocks of one read, of those that are not in the journal yet."""
+    def _add_read(self, total: Moments | Sums, work: Callable[[Block], Any]) -> None:
+        """Add to a total what ``work`` makes of the blocks of one read, of those that are not in the journal yet."""
+        journal = Journal(n_reads=self.n_reads) if self._journal is None else self._journal
         self.n_reads += 1
-        journal = Journal(n_reads=self.n_reads - 1) if self._journal is None else self._journal
         if self.n_reads <= journal.n_reads:
             return
-        for part, n_rows in self.rows.parts(work, self.forgetting, self._label, journal.n_rows):
-            yield part
-            # The part has been added by now.
+        label = f"read {self.n_reads}" + (f" of {self.planned_reads}" if self.planned_reads else "")
+        for part, n_rows in self.rows.parts(work, self.forgetting, label, journal.n_rows):
+            total.merge(part)
             journal.n_rows += n_rows
-            journal.tell(n_rows)
+            if journal.tell is not None:
+                journal.tell(n_rows)
         journal.n_reads, journal.n_rows = self.n_reads, 0
-
-    @property
-    def _label(self) -> str:
-        return f"read {self.n_reads}" + (f" of {self.planned_reads}" if self.planned_reads else "")
 
 
 def _as_one(blocks: list[Block]) -> Block:
@@ -244,7 +237,10 @@ class _BlockAction:
     def __init__(self, moments: Moments, v: Float64Array) -> None:
         self.mean = moments.x_mean
         self.v = v
-        self.sparse_as_is = _largest_relative_mean(moments) <= _LARGEST_SPARSE_MEAN
+        deviation = np.sqrt(moments.x_squares / max(moments.weight, 1e-300))
+        # Constant columns do not count.
+        far = (np.abs(self.mean) > _LARGEST_SPARSE_MEAN * deviation) & (deviation > 0)
+        self.sparse_as_is = not far.any()
 
     def __call__(self, block: Block) -> Sums:
         if sparse.issparse(block.X) and self.sparse_as_is:
@@ -252,9 +248,8 @@ class _BlockAction:
         weight = np.ones(block.n_rows) if block.weight is None else block.weight
         scores, action = np.empty(block.n_rows), np.zeros(len(self.v))
         if block.compiled:
-            from ..states.kernels import add_gram_action
-
-            add_gram_action(block.X, self.mean, self.v, weight, scores, action)
+            for rows, X in readable(block.X):
+                add_gram_action(X, self.mean, self.v, weight[rows], scores[rows], action)
         else:
             for rows, tile in dense_tiles(block.X, self.mean):
                 np.dot(tile, self.v, out=scores[rows])
@@ -267,10 +262,3 @@ class _BlockAction:
         weighted = scores if block.weight is None else scores * block.weight
         action = block.X.T @ weighted - self.mean * weighted.sum()
         return Sums(self.v, action, float(np.dot(weighted, scores)))
-
-
-def _largest_relative_mean(moments: Moments) -> float:
-    """Return the largest mean of a column, in its standard deviations; constant columns do not count."""
-    varying = moments.x_squares > 0
-    deviation = np.sqrt(moments.x_squares[varying] / max(moments.weight, 1e-300))
-    return float((np.abs(moments.x_mean[varying]) / deviation).max(initial=0.0))

@@ -16,7 +16,8 @@ from .._core.schema import Count, Number, Numbers, Object, Tuple, stored
 from .._core.types import Float64Array, FloatArray, Rows
 from ..rows import Block
 from .gram import Gram
-from .moments import Moments, require_range, require_size
+from .moments import Moments
+from .ranges import require_range, require_size
 from .sketch import MOST_ROWS, Sketch
 
 State = TypeVar("State", bound=Moments)

@@ -4,7 +4,7 @@ NumPy makes a pass over memory for every operation, and the exact solvers do so 
 they wait for. These loops take a few rows at a time and form all that is needed while these are in the nearest cache:
 up to twice as fast as BLAS on tiles, centred explicitly, and as exact for float32 as for float64. Rows in a group are
 written out one by one, for so LLVM makes vector instructions of the loop over columns. Numba compiles the functions on
-first use, and caches them on disk.
+first use, and caches them on disk. They take X as ``readable`` yields it.
 """
 
 from __future__ import annotations
@@ -12,44 +12,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.compiled import compiled, readable
-from .._core.types import Array, Float64Array, FloatArray
+from .._core.compiled import compiled
+from .._core.types import Float64Array, FloatArray
 
 
-def add_moments(X: Array, shift: Float64Array, left: Float64Array, squares: Float64Array, sums: Float64Array) -> None:
+@compiled
+def add_moments(
+    X: FloatArray, shift: Float64Array, left: Float64Array, squares: Float64Array, sums: Float64Array
+) -> None:
     """Add to ``squares`` the sums of w (x - shift)^2, and to ``sums`` left'(X - shift).
 
     ``left`` has an even number of columns, of which the first is w.
     """
-    for rows, part in readable(X):
-        _add_moments(part, shift, left[rows], squares, sums)
-
-
-def add_class_moments(
-    X: Array,
-    shift: Float64Array,
-    classes: NDArray[np.intp],
-    weight: Float64Array,
-    squares: Float64Array,
-    sums: Float64Array,
-) -> None:
-    """Add to ``squares`` the sums of weight (x - shift)^2, and to each row of ``sums`` those of its class."""
-    for rows, part in readable(X):
-        _add_class_moments(part, shift, classes[rows], weight[rows], squares, sums)
-
-
-def add_gram_action(
-    X: Array, mean: Float64Array, v: Float64Array, weight: Float64Array, scores: Float64Array, action: Float64Array
-) -> None:
-    """Set ``scores`` to t = (X - mean) v and add to ``action`` (X - mean)'(weight * t)."""
-    for rows, part in readable(X):
-        _add_gram_action(part, mean, v, weight[rows], scores[rows], action)
-
-
-@compiled
-def _add_moments(
-    X: FloatArray, shift: Float64Array, left: Float64Array, squares: Float64Array, sums: Float64Array
-) -> None:
     n, m = X.shape
     n_columns = left.shape[1]
     whole = n - n % 4
@@ -76,7 +50,7 @@ def _add_moments(
 
 
 @compiled
-def _add_class_moments(
+def add_class_moments(
     X: FloatArray,
     shift: Float64Array,
     classes: NDArray[np.intp],
@@ -84,6 +58,7 @@ def _add_class_moments(
     squares: Float64Array,
     sums: Float64Array,
 ) -> None:
+    """Add to ``squares`` the sums of weight (x - shift)^2, and to each row of ``sums`` those of its class."""
     n, m = X.shape
     for i in range(n):
         w, total = weight[i], sums[classes[i]]
@@ -94,7 +69,7 @@ def _add_class_moments(
 
 
 @compiled
-def _add_gram_action(
+def add_gram_action(
     X: FloatArray,
     mean: Float64Array,
     v: Float64Array,
@@ -102,6 +77,7 @@ def _add_gram_action(
     scores: Float64Array,
     action: Float64Array,
 ) -> None:
+    """Set ``scores`` to t = (X - mean) v and add to ``action`` (X - mean)'(weight * t)."""
     n, m = X.shape
     whole = n - n % 8
     for i in range(0, whole, 8):

@@ -17,16 +17,18 @@ in float64, whatever the data.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import blas
 
+from .._core.compiled import readable
 from .._core.schema import Count, Number, Numbers, stored
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, Rows
 from ..rows import Block
+from .kernels import add_class_moments, add_moments
 
 # A sparse column's sum of squares about the mean is taken from that about zero if it is at least this share of it.
 _SAFE_SHARE = 1e-3
@@ -35,11 +37,7 @@ _DENSE_ENTRIES = 1 << 20
 
 # Relative rounding error of a product with rows.
 ROUNDING = 10 * float(np.finfo(np.float64).eps)
-# Squares smaller than this have fewer digits than other numbers, or none.
-_LEAST_SQUARE = float(np.finfo(np.float64).tiny)
-
-_TOO_SMALL = "X, y or the weights are too small, weighted squares underflow float64: multiply them by a constant first."
-_TOO_LARGE = "X, y or the weights are too large, weighted squares overflow float64: divide them by a constant first."
+TOO_LARGE = "X, y or the weights are too large, weighted squares overflow float64: divide them by a constant first."
 
 
 @stored(
@@ -150,7 +148,7 @@ class Moments:
             summary, rows = self._summarise(block.aged(self.forgetting))
             summary.n_rows = block.n_rows
             # Nothing here changes before the block is known to be good.
-            self._require_room(summary)
+            self.differences(summary)
             self.forget(block.n_rows)
             self._add(summary, rows)
         return self
@@ -163,18 +161,44 @@ class Moments:
 
     def merge(self, other: Moments) -> Self:
         """Add the rows that another state has absorbed; the other one is left as it is."""
-        self._require_room(other)
+        dx, dy, f = self.differences(other)
         total = self.weight + other.weight
         if total > 0:
-            dx, dy, f = self._differences(other)
-            self._add_cross(other.cross, f * dx, dy)
+            share = other.weight / total
+            if other.cross.flags.c_contiguous:
+                self.cross += other.cross + np.outer(f * dx, dy)
+            else:
+                # Sums of classes lie in memory one after the other. They may be many, so no more is made of them than
+                # is kept.
+                self.cross = np.asfortranarray(self.cross)
+                self.cross += other.cross
+                self.cross = blas.dger(1.0, f * dx, dy, a=self.cross, overwrite_a=True)
             self.x_squares += other.x_squares + f * dx**2
             self.y_squares += other.y_squares + f * dy**2
-            self._move_means(other, dx, dy, other.weight / total)
-            self.typical_weight += (other.typical_weight - self.typical_weight) * (other.weight / total)
+            # From the mean of the larger part, which is the closer one.
+            start, step = (self, share) if share <= 0.5 else (other, share - 1)
+            self.x_origin, self.x_offset = _two_sum(start.x_origin, start.x_offset + step * dx)
+            self.y_origin, self.y_offset = _two_sum(start.y_origin, start.y_offset + step * dy)
+            self.typical_weight += (other.typical_weight - self.typical_weight) * share
             self.weight = total
         self.n_rows += other.n_rows
         return self
+
+    def differences(self, other: Moments) -> tuple[Float64Array, Float64Array, float]:
+        """Return the differences of the means and the weight f that they have in the sums of squares.
+
+        Raise ValueError if the sums of squares of both states together overflow, by which products are bounded.
+        """
+        total = self.weight + other.weight
+        f = self.weight * (other.weight / total) if total > 0 else 0.0
+        dx = (other.x_origin - self.x_origin) + (other.x_offset - self.x_offset)
+        dy = (other.y_origin - self.y_origin) + (other.y_offset - self.y_offset)
+        with np.errstate(over="ignore"):
+            x_squares = self.x_squares + other.x_squares + f * dx**2
+            y_squares = self.y_squares + other.y_squares + f * dy**2
+        if not (np.isfinite(x_squares).all() and np.isfinite(y_squares).all()):
+            raise ValueError(TOO_LARGE)
+        return dx, dy, f
 
     def add_class(self, at: int) -> Self:
         """Insert a response for a new class at a position among the others; its sums are zero."""
@@ -182,16 +206,6 @@ class Moments:
             setattr(self, name, np.insert(getattr(self, name), at, 0.0))
         self.cross = np.insert(self.cross.T, at, 0.0, axis=0).T
         return self
-
-    def _add_cross(self, cross: Float64Array, x: Float64Array, y: Float64Array) -> None:
-        """Add a cross-covariance and the product x y'."""
-        if cross.flags.c_contiguous:
-            self.cross += cross + np.outer(x, y)
-            return
-        # Sums of classes lie in memory one after the other. They may be many, so no more is made of them than is kept.
-        self.cross = np.asfortranarray(self.cross)
-        self.cross += cross
-        self.cross = blas.dger(1.0, x, y, a=self.cross, overwrite_a=True)
 
     def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
         """Return the moments of a block, and what of its rows there is to add besides."""
@@ -209,99 +223,71 @@ class Moments:
         self.x_squares *= factor
         self.y_squares *= factor
 
-    def _differences(self, other: Moments) -> tuple[Float64Array, Float64Array, float]:
-        """Return the differences of the means and the weight f that they have in the sums of squares."""
-        total = self.weight + other.weight
-        f = self.weight * (other.weight / total) if total > 0 else 0.0
-        dx = (other.x_origin - self.x_origin) + (other.x_offset - self.x_offset)
-        dy = (other.y_origin - self.y_origin) + (other.y_offset - self.y_offset)
-        return dx, dy, f
-
     def _between_means(self, other: Moments) -> Float64Array:
         """Return the row that stands for the difference between the means of two states."""
-        dx, _, f = self._differences(other)
+        dx, _, f = self.differences(other)
         row: Float64Array = np.sqrt(f) * dx
         return row
-
-    def _move_means(self, other: Moments, dx: Float64Array, dy: Float64Array, share: float) -> None:
-        # From the larger part, whose mean is the closer one.
-        x, y = (self.x_origin, self.x_offset + share * dx), (self.y_origin, self.y_offset + share * dy)
-        if share > 0.5:
-            x = other.x_origin, other.x_offset - (1 - share) * dx
-            y = other.y_origin, other.y_offset - (1 - share) * dy
-        self.x_origin, self.x_offset = _two_sum(*x)
-        self.y_origin, self.y_offset = _two_sum(*y)
-
-    def _require_room(self, other: Moments) -> None:
-        """Raise ValueError if the sum of both states overflows: products are bounded by the sums of squares."""
-        dx, dy, f = self._differences(other)
-        with np.errstate(over="ignore"):
-            x_squares = self.x_squares + other.x_squares + f * dx**2
-            y_squares = self.y_squares + other.y_squares + f * dy**2
-        if not (np.isfinite(x_squares).all() and np.isfinite(y_squares).all()):
-            raise ValueError(_TOO_LARGE)
 
 
 def moments_of(block: Block) -> Moments:
     """Return the moments of one block; raise ValueError if they are not finite."""
-    if block.compiled:
-        return _finite_moments(block, _add_by_compiled_loops)
-    if sparse.issparse(block.X):
-        return _finite_moments(block, _add_sparse)
-    return centred_rows(block)[0]
+    set_x = _set_x_by_loops if block.compiled else _set_x_of_sparse if sparse.issparse(block.X) else _set_x
+    return _summary(block, set_x)[0]
 
 
 def centred_rows(block: Block) -> tuple[Moments, Float64Array]:
     """Return the moments of one block, and its rows, dense, centred, and times the roots of their weights."""
-    rows = np.empty((0, 0))
-
-    def centre(state: Moments, block: Block, y: Rows) -> None:
-        nonlocal rows
-        X = block.X.toarray() if sparse.issparse(block.X) else block.X
-        state.x_origin, state.x_offset, rows = _centre(X, block.weight, state.weight)
-        if block.weight is not None:
-            root = np.sqrt(block.weight)[:, None]
-            rows *= root
-            y = _times(y, root)
-        state.x_squares = np.einsum("ij,ij->j", rows, rows)
-        state.cross = _cross(rows, y)
-
-    return _finite_moments(block, centre), rows
+    return _summary(block, _set_x)
 
 
-def _finite_moments(block: Block, add_x: Callable[[Moments, Block, Rows], None]) -> Moments:
-    """Return the moments of a block, those of X as ``add_x`` sets them; raise ValueError if they are not finite."""
+def _summary(block: Block, set_x: Callable[[Moments, Block, Rows], Float64Array | None]) -> tuple[Moments, Any]:
+    """Return the moments of a block, those of X as ``set_x`` sets them, and what else it returns."""
     state = Moments(block.X.shape[1], block.n_targets)
     state.n_rows = block.n_rows
     weight = np.ones(block.n_rows) if block.weight is None else block.weight
     state.weight = float(weight.sum())
     with np.errstate(over="ignore", invalid="ignore"):
         state.typical_weight = float(weight @ (weight / state.weight))
-        add_x(state, block, _add_y(state, block, weight))
+        if block.n_classes:
+            y: Rows = _set_classes(state, block, weight)
+        else:
+            state.y_origin, state.y_offset, y = _centre(block.Y, block.weight, state.weight)
+            state.y_squares = np.einsum("ij,ij->j", y if block.weight is None else y * weight[:, None], y)
+        rows = set_x(state, block, y)
     if block.n_classes:
         # If all rows are of one class, its sum is that of all rows, which are centred: nothing but rounding errors.
         state.cross[:, state.y_squares == 0] = 0.0
     if not (np.isfinite(state.x_squares).all() and np.isfinite(state.y_squares).all()):
         require_finite("X", block.X)
         require_finite("y", block.Y)
-        raise ValueError(_TOO_LARGE)
-    return state
+        raise ValueError(TOO_LARGE)
+    return state, rows
 
 
-def _add_y(state: Moments, block: Block, weight: Float64Array) -> Rows:
-    """Set the moments of Y and return its rows, centred; or those of ones and zeros, not centred, if it is of labels.
+def _set_classes(state: Moments, block: Block, weight: Float64Array) -> Rows:
+    """Set the moments of Y and return its ones and zeros, sparse.
 
-    Then they are sparse. X is centred, so that is all the same to the cross-covariance.
+    They are not centred. X is, so that is all the same to the cross-covariance.
     """
-    if not block.n_classes:
-        state.y_origin, state.y_offset, y = _centre(block.Y, block.weight, state.weight)
-        state.y_squares = _weighted_squares(y, block.weight)
-        return y
     weights = np.bincount(block.classes, weight, block.n_classes)
     state.y_offset = weights / weights.sum()
     state.y_squares = weights * (1.0 - state.y_offset)
     shape = block.n_rows, block.n_classes
     return sparse.csr_array((np.ones(block.n_rows), block.classes, np.arange(block.n_rows + 1)), shape=shape)
+
+
+def _set_x(state: Moments, block: Block, y: Rows) -> Float64Array:
+    """Set the moments of X, and return its rows, dense, centred, and times the roots of their weights."""
+    X = block.X.toarray() if sparse.issparse(block.X) else block.X
+    state.x_origin, state.x_offset, rows = _centre(X, block.weight, state.weight)
+    if block.weight is not None:
+        root = np.sqrt(block.weight)[:, None]
+        rows *= root
+        y = _times(y, root)
+    state.x_squares = np.einsum("ij,ij->j", rows, rows)
+    state.cross = _cross(rows, y)
+    return rows
 
 
 def _times(y: Rows, factor: Float64Array) -> Rows:
@@ -315,96 +301,36 @@ def _cross(rows: Float64Array, y: Rows) -> Float64Array:
     return cross
 
 
-def require_range(
-    state: Moments, block: Block, weight: float, waiting_peaks: tuple[float, float]
-) -> tuple[float, float]:
-    """Return the largest numbers in a block and in rows that wait; raise ValueError unless the state has room for both.
-
-    ``weight`` is that of all these rows, and ``waiting_peaks`` are the largest |x| and |y| of those that wait.
-    """
-    peaks = _peak("X", block.X, waiting_peaks[0]), _peak("y", block.Y, waiting_peaks[1])
-    for peak, mean, squares in zip(
-        peaks, (state.x_mean, state.y_mean), (state.x_squares, state.y_squares), strict=True
-    ):
-        reach = 2.0 * max(peak, np.abs(mean).max(initial=0.0))
-        with np.errstate(over="ignore"):
-            bound = (state.weight + weight) * np.square(reach) + squares.max(initial=0.0)
-        if not np.isfinite(bound):
-            raise ValueError(_TOO_LARGE)
-    return peaks
-
-
-def require_size(state: Moments, weight: float, peaks: tuple[float, float]) -> None:
-    """Raise ValueError if squares of rows to come vanish, and there are no others so far; zeros are just zeros.
-
-    ``weight`` is that of these rows, and ``peaks`` are their largest |x| and |y|.
-    """
-    for peak, mean, squares in zip(
-        peaks, (state.x_mean, state.y_mean), (state.x_squares, state.y_squares), strict=True
-    ):
-        reach = np.square(max(peak, np.abs(mean).max(initial=0.0)))
-        if peak > 0 and (state.weight + weight) * reach + squares.max(initial=0.0) < _LEAST_SQUARE:
-            raise ValueError(_TOO_SMALL)
-
-
-def require_resolution(moments: Moments) -> None:
-    """Raise ValueError if X or y is so small that its squares have lost digits. Means and references do not vanish."""
-    for origin, offset, squares in (
-        (moments.x_origin, moments.x_offset, moments.x_squares),
-        (moments.y_origin, moments.y_offset, moments.y_squares),
-    ):
-        reach = float(max(np.abs(origin).max(initial=0.0), np.abs(offset).max(initial=0.0)))
-        largest = max(moments.weight * reach * reach, float(squares.max(initial=0.0)))
-        if reach > 0 and largest < _LEAST_SQUARE * moments.effective_rows:
-            raise ValueError(_TOO_SMALL)
-
-
-def _peak(name: str, rows: Rows, at_least: float) -> float:
-    """Return the largest absolute value; raise ValueError if there is one that is not finite."""
-    stored: Array = rows.data if sparse.issparse(rows) else rows
-    if stored.size == 0:
-        return at_least
-    low, high = float(stored.min()), float(stored.max())
-    if not (np.isfinite(low) and np.isfinite(high)):
-        require_finite(name, rows)
-    return max(-low, high, at_least)
-
-
-def _add_by_compiled_loops(state: Moments, block: Block, y: Rows) -> None:
+def _set_x_by_loops(state: Moments, block: Block, y: Rows) -> None:
     """Set the moments of X from one read of it."""
-    from .kernels import add_class_moments, add_moments
-
     shift = _reference(block.X, block.weight)
     squares = np.zeros(len(shift))
     if block.n_classes:
         weight = np.ones(block.n_rows) if block.weight is None else block.weight
         sums = np.zeros((block.n_classes, len(shift)))
-        add_class_moments(block.X, shift, block.classes, weight, squares, sums)
+        for rows, X in readable(block.X):
+            add_class_moments(X, shift, block.classes[rows], weight[rows], squares, sums)
         offset = sums.sum(axis=0) / state.weight
         sums -= np.outer(state.y_offset * state.weight, offset)
         state.cross = sums.T
     else:
-        left = _left_factor(y, block.weight)
+        # [1, y] with rows times the weights, and with a column of zeros more if the number of columns is odd.
+        q = y.shape[1]
+        left = np.zeros((block.n_rows, (q + 2) // 2 * 2))
+        left[:, 0] = 1.0
+        left[:, 1 : 1 + q] = y
+        if block.weight is not None:
+            left *= block.weight[:, None]
         sums = np.zeros((left.shape[1], len(shift)))
-        add_moments(block.X, shift, left, squares, sums)
+        for rows, X in readable(block.X):
+            add_moments(X, shift, left[rows], squares, sums)
         offset = sums[0] / state.weight
-        state.cross = sums[1 : 1 + y.shape[1]].T.copy()
+        state.cross = sums[1 : 1 + q].T.copy()
     state.x_origin, state.x_offset = shift, offset
     state.x_squares = np.maximum(squares - state.weight * offset**2, 0.0)
 
 
-def _left_factor(y: Float64Array, weight: Float64Array | None) -> Float64Array:
-    """Return [1, y] with rows times the weights, and with a column of zeros more if the number of columns is odd."""
-    n, q = y.shape
-    left = np.zeros((n, (q + 2) // 2 * 2))
-    left[:, 0] = 1.0
-    left[:, 1 : 1 + q] = y
-    if weight is not None:
-        left *= weight[:, None]
-    return left
-
-
-def _add_sparse(state: Moments, block: Block, y: Rows) -> None:
+def _set_x_of_sparse(state: Moments, block: Block, y: Rows) -> None:
     """Set the moments of sparse X from sums about zero, which do not touch what is not stored."""
     X = block.X.astype(np.float64)
     weight = np.ones(block.n_rows) if block.weight is None else block.weight
@@ -425,7 +351,7 @@ def _add_sparse(state: Moments, block: Block, y: Rows) -> None:
         chosen = columns[start : start + step]
         dense = by_column[:, chosen].toarray()
         state.x_origin[chosen], state.x_offset[chosen], x = _centre(dense, weight, state.weight)
-        state.x_squares[chosen] = _weighted_squares(x, weight)
+        state.x_squares[chosen] = np.einsum("ij,ij->j", x * weight[:, None], x)
         state.cross[chosen] = _cross(x, weighted)
 
 
@@ -463,9 +389,3 @@ def _centre(rows: Array, weight: Float64Array | None, total: float) -> tuple[Flo
     offset = np.dot(np.ones(len(rows)) if weight is None else weight, shifted) / total
     shifted -= offset
     return reference, offset, shifted
-
-
-def _weighted_squares(rows: Float64Array, weight: Float64Array | None) -> Float64Array:
-    left = rows if weight is None else rows * weight[:, None]
-    squares: Float64Array = np.einsum("ij,ij->j", left, rows)
-    return squares

@@ -325,7 +325,6 @@ class Sketch(Moments):
         """Add the rows that another state has absorbed; the other one is left as it is."""
         if not isinstance(other, Sketch):
             raise TypeError(f"Only another Sketch can be merged, not {type(other).__name__}.")
-        self._require_room(other)
         between = self._between_means(other)
         super().merge(other)
         self.lost += other.lost
