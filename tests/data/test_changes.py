@@ -109,14 +109,14 @@ def test_between_reads(name, change, written, monkeypatch):
 
 def test_during_the_last_read(written, monkeypatch):
     source, folder, other = written("npy")
-    calls, act = count(1), multipass._BlockAction.__call__
+    calls, act = count(1), multipass._block_action
 
-    def acted(action, block):
+    def acted(*arguments, **options):
         if next(calls) == N_ROWS // 100:
             overwrite(folder, other)
-        return act(action, block)
+        return act(*arguments, **options)
 
-    monkeypatch.setattr(multipass._BlockAction, "__call__", acted)
+    monkeypatch.setattr(multipass, "_block_action", acted)
     with pytest.raises(DataError, match="has changed since it was opened"):
         IncrementalPLS(1).fit(source)
 

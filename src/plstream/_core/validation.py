@@ -20,6 +20,7 @@ from .schema import most_components
 from .types import Array, Float64Array, Rows
 
 _NAMES = "feature_names_in_"
+_PLAIN = frozenset({np.ndarray, np.memmap})
 Thing = TypeVar("Thing")
 
 
@@ -121,12 +122,12 @@ def as_numpy(array: Any, name: str) -> Any:
 def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
     """Check the shape, the feature names and the kind of X; numbers are neither copied, converted nor looked at."""
     model: Any = estimator
-    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f" and X.size and not hasattr(model, _NAMES):
+    if type(X) in _PLAIN and X.ndim == 2 and X.dtype.kind == "f" and X.size and not hasattr(model, _NAMES):
         # All that scikit-learn's checks of such an array come to. They take as long as PLS of a small one.
         if reset:
             model.n_features_in_ = X.shape[1]
         if X.shape[1] == model.n_features_in_:
-            return X
+            return np.asarray(X)
     X = as_numpy(X, "X")
     rows: Rows = validate_data(
         estimator, X, reset=reset, accept_sparse=("csr", "csc"), dtype="numeric", ensure_all_finite=False
@@ -161,10 +162,10 @@ def validate_training_rows(
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: pass the responses as y."
         )
-    rows, target = validate_rows(estimator, X, reset=reset), as_numpy(y, "y")
-    if not (type(target) is np.ndarray and target.dtype.kind == "f" and target.size):
+    rows, target = validate_rows(estimator, X, reset=reset), y
+    if not (type(y) is np.ndarray and y.dtype.kind == "f" and y.size):
         checks = {"ensure_2d": False, "allow_nd": True, "dtype": None, "ensure_all_finite": False, "input_name": "y"}
-        target = require_numbers(check_array(target, **checks), instead)
+        target = require_numbers(check_array(as_numpy(y, "y"), **checks), instead)
     if target.ndim not in {1, 2}:
         raise ValueError(f"y must have one or two dimensions, not {target.ndim}.")
     if rows.shape[0] != len(target):

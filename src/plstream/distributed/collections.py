@@ -15,7 +15,7 @@ from .._core.errors import import_optional
 from .._core.types import Array
 from .._core.warnings import warn_user
 from ..data import DataError, Source
-from .graph import LoadedBlock, are_delayed, graph_of, is_frame, is_of_dask
+from .graph import LoadedBlock, are_delayed, graph_of, is_frame
 from .reduce import RemoteBlocks
 from .workers import Workers
 
@@ -104,7 +104,7 @@ def is_collection(X: Any) -> bool:
 
     Dask is not imported for it.
     """
-    return isinstance(X, OnWorkers) or is_of_dask(X) or are_delayed(X)
+    return isinstance(X, OnWorkers) or hasattr(type(X), "__dask_graph__") or are_delayed(X)
 
 
 def collection_of(X: Any, y: Any, **columns: Any) -> Collection:

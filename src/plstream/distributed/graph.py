@@ -25,12 +25,7 @@ Graph: TypeAlias = dict[Key, Any]
 
 def are_delayed(blocks: Any) -> bool:
     """Return whether these are delayed blocks in a list."""
-    return isinstance(blocks, list | tuple) and bool(blocks) and all(map(is_of_dask, blocks))
-
-
-def is_of_dask(X: Any) -> bool:
-    """Return whether X has Dask's protocol for collections."""
-    return hasattr(type(X), "__dask_graph__")
+    return isinstance(blocks, list | tuple) and bool(blocks) and all(hasattr(type(b), "__dask_graph__") for b in blocks)
 
 
 def is_frame(X: Any) -> bool:

@@ -70,6 +70,11 @@ class RegressionHead:
         """What models must have in common to be merged."""
         return {"the number of targets": self.n_targets, "the number of dimensions of y": 1 if self.is_vector else 2}
 
+    def require_targets(self, n_targets: int) -> None:
+        """Raise ValueError unless y has the number of columns that it had in the first call."""
+        if n_targets != self.n_targets:
+            raise ValueError(f"y has {n_targets} target(s), but the model has {self.n_targets}.")
+
     def united(self, other: RegressionHead) -> RegressionHead:
         """Return the head of both."""
         return self
@@ -165,32 +170,23 @@ def open_values(
     if isinstance(X, Source):
         require_target(X, type(model).__name__, y, sample_weight)
         validate_source(model, X, reset=first)
-        head = _same_targets(head, X.n_targets, is_vector=X.target_is_vector)
+        head = head or RegressionHead(X.n_targets, X.target_is_vector)
+        head.require_targets(X.n_targets)
         with reread(X, numbers, batch_size) if again else SourceRows(X, numbers) as rows:
             yield rows, head
     elif is_collection(X):
         with CollectionRows(X, y, sample_weight, **columns) as remote:
             validate_source(model, remote, reset=first)
-            head = _same_targets(head, remote.n_targets, is_vector=remote.target_is_vector)
+            head = head or RegressionHead(remote.n_targets, remote.target_is_vector)
+            head.require_targets(remote.n_targets)
             remote.open_block = partial(open_values, head=head, batch_size=batch_size, instead=instead)
             yield remote, head
     else:
         checked, target, weight = validate_training_rows(model, X, y, sample_weight, reset=first, instead=instead)
         Y = target.reshape(-1, 1) if target.ndim == 1 else target
-        head = _same_targets(head, Y.shape[1], is_vector=target.ndim == 1)
+        head = head or RegressionHead(Y.shape[1], target.ndim == 1)
+        head.require_targets(Y.shape[1])
         yield ArrayRows(checked, Y, weight, batch_size=batch_size), head
-
-
-def _same_targets(head: RegressionHead | None, n_targets: int, *, is_vector: bool) -> RegressionHead:
-    head = head or RegressionHead(n_targets, is_vector)
-    require_targets(n_targets, head)
-    return head
-
-
-def require_targets(n_targets: int, head: RegressionHead) -> None:
-    """Raise ValueError unless y has the number of columns that it had in the first call."""
-    if n_targets != head.n_targets:
-        raise ValueError(f"y has {n_targets} target(s), but the model has {head.n_targets}.")
 
 
 @contextmanager

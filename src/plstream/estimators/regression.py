@@ -17,7 +17,7 @@ from .._core.validation import as_numpy
 from ..rows import by_blocks
 from ..solvers import Journal
 from ._base import PLSBase
-from ._heads import RegressionHead, open_values, require_targets
+from ._heads import RegressionHead, open_values
 from ._solution import NotKept
 from .training import Fitted, Settings, fit_rows, learn_rows, merge_models
 
@@ -74,7 +74,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         solution = self._solution()
         Y = check_array(as_numpy(y, "y"), ensure_2d=False, dtype=np.float64, input_name="y")
         Y = Y.reshape(-1, 1) if Y.ndim == 1 else Y
-        require_targets(Y.shape[1], self._fitted.head)
+        self._fitted.head.require_targets(Y.shape[1])
         scores: Float64Array = ((Y - solution.y_mean) / solution.y_scale) @ solution.y_rotations
         return scores
 

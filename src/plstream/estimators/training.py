@@ -59,11 +59,7 @@ class Settings:
     @property
     def in_one_read(self) -> bool:
         """Whether ``fit`` reads the data only once."""
-        return self.solver in {"gram", "sketch"} or self._of_folds
-
-    @property
-    def _of_folds(self) -> bool:
-        return self.parameter == "max_components"
+        return self.solver in {"gram", "sketch"} or self.parameter == "max_components"
 
     def streaming_solver(self, n_columns: int) -> str:
         """Return the solver for rows that are read once."""
@@ -146,8 +142,8 @@ class Settings:
         if n_rows == 0:
             raise NoWeightError
         bound = n_columns if n_rows is None else min(n_rows, n_columns)
-        # Errors of more components than there are repeat the last one.
-        if self.n_components > bound and not self._of_folds:
+        # In cross-validation, errors of more components than there are repeat the last one.
+        if self.n_components > bound and self.parameter == "n_components":
             features = f"n_features={n_columns}"
             # The first words are scikit-learn's, for code that looks for them.
             raise ValueError(
@@ -304,8 +300,10 @@ def fit_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any
             settings.require_rows(rows.n_rows, rows.n_columns)
             with located_errors(rows):
                 fitted = _reread(rows, head, settings, journal) if again else _absorbed(rows, head, settings)
-            settings.require_rows(fitted.n_rows, rows.n_columns)
-        fitted.solved()
+            if not again:
+                # Of a stream, the number of rows is not known earlier.
+                settings.require_rows(fitted.n_rows, rows.n_columns)
+                fitted.solved()
         twin._fitted = fitted
     return model
 

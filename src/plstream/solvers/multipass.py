@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -192,9 +193,12 @@ class MultipassGram:
         moments, sums = self.moments, Sums(v, np.zeros(len(v)))
         if self._journal is not None:
             sums = self._journal.continued_sums(sums, self.n_reads)
-        self._add_read(sums, _BlockAction(moments, v))
+        mean, deviation = moments.x_mean, np.sqrt(moments.x_squares / max(moments.weight, 1e-300))
+        # Constant columns do not count.
+        is_far = (np.abs(mean) > _LARGEST_SPARSE_MEAN * deviation) & (deviation > 0)
+        self._add_read(sums, partial(_block_action, mean, v, sparse_as_is=not is_far.any()))
         # The rows were centred on a mean that is rounded to one number. Far from zero, that is off by a little.
-        error = (moments.x_origin - moments.x_mean) + moments.x_offset
+        error = (moments.x_origin - mean) + moments.x_offset
         shift = float(error @ v)
         return sums.action - moments.weight * shift * error, sums.square - moments.weight * shift**2
 
@@ -231,34 +235,19 @@ def _as_one(blocks: list[Block]) -> Block:
     )
 
 
-class _BlockAction:
-    """The part that a block has in Sv and v'Sv."""
-
-    def __init__(self, moments: Moments, v: Float64Array) -> None:
-        self.mean = moments.x_mean
-        self.v = v
-        deviation = np.sqrt(moments.x_squares / max(moments.weight, 1e-300))
-        # Constant columns do not count.
-        far = (np.abs(self.mean) > _LARGEST_SPARSE_MEAN * deviation) & (deviation > 0)
-        self.sparse_as_is = not far.any()
-
-    def __call__(self, block: Block) -> Sums:
-        if sparse.issparse(block.X) and self.sparse_as_is:
-            return self._of_sparse(block)
-        weight = np.ones(block.n_rows) if block.weight is None else block.weight
-        scores, action = np.empty(block.n_rows), np.zeros(len(self.v))
-        if block.compiled:
-            for rows, X in readable(block.X):
-                add_gram_action(X, self.mean, self.v, weight[rows], scores[rows], action)
-        else:
-            for rows, tile in dense_tiles(block.X, self.mean):
-                np.dot(tile, self.v, out=scores[rows])
-                action += np.dot(scores[rows] * weight[rows], tile)
-        return Sums(self.v, action, float(np.dot(scores * weight, scores)))
-
-    def _of_sparse(self, block: Block) -> Sums:
-        """Centre the products and not the rows, which then stay sparse."""
-        scores = block.X @ self.v - self.mean @ self.v
+def _block_action(mean: Float64Array, v: Float64Array, block: Block, *, sparse_as_is: bool) -> Sums:
+    """Return the part that a block has in Sv and v'Sv; a sparse one as it is has its products centred, not its rows."""
+    if sparse.issparse(block.X) and sparse_as_is:
+        scores = block.X @ v - mean @ v
         weighted = scores if block.weight is None else scores * block.weight
-        action = block.X.T @ weighted - self.mean * weighted.sum()
-        return Sums(self.v, action, float(np.dot(weighted, scores)))
+        return Sums(v, block.X.T @ weighted - mean * weighted.sum(), float(np.dot(weighted, scores)))
+    weight = np.ones(block.n_rows) if block.weight is None else block.weight
+    scores, action = np.empty(block.n_rows), np.zeros(len(v))
+    if block.compiled:
+        for rows, X in readable(block.X):
+            add_gram_action(X, mean, v, weight[rows], scores[rows], action)
+    else:
+        for rows, tile in dense_tiles(block.X, mean):
+            np.dot(tile, v, out=scores[rows])
+            action += np.dot(scores[rows] * weight[rows], tile)
+    return Sums(v, action, float(np.dot(scores * weight, scores)))
