@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._core.progress import show_progress
     from .data import open_source
-    from .estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
+    from .estimators import (
+        IncrementalPLS,
+        IncrementalPLSClassifier,
+        IncrementalPLSClassifierCV,
+        IncrementalPLSCV,
+        StreamingPipeline,
+    )
     from .files import load, save
     from .online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
     from .selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector, vip_scores
@@ -30,6 +36,7 @@ __all__ = [
     "InfFS",
     "InfFSS",
     "InfFSU",
+    "StreamingPipeline",
     "VIPSelector",
     "load",
     "open_source",
@@ -54,6 +61,7 @@ _HOME = {
     "InfFSU": "selection",
     "OLPLS": "online",
     "SGDPLS": "online",
+    "StreamingPipeline": "estimators",
     "VIPSelector": "selection",
     "load": "files",
     "open_source": "data",

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
@@ -31,6 +32,7 @@ def changed_at_once(*things: Thing) -> Iterator[tuple[Thing, ...]]:
     However it fails, and however often it is interrupted, the objects are as before or as after it: no attribute of
     theirs is set in between, and nothing has to be undone. A random generator that is a parameter is copied for the
     twin, and has the state of the copy in the end. Other attributes are shared: the work must replace, not modify them.
+    The twin of a pipeline has twins of its steps, which share nothing: steps of other libraries modify what they have.
 
     Examples
     --------
@@ -44,22 +46,53 @@ def changed_at_once(*things: Thing) -> Iterator[tuple[Thing, ...]]:
     >>> model.n_components
     3
     """
-    twins, changes = [], []
+    twins: dict[int, tuple[Any, Any]] = {}
     for thing in things:
-        twin = object.__new__(type(thing))
-        twin.__dict__ = vars(thing).copy()
-        if isinstance(vars(thing).get("random_state"), np.random.RandomState):
-            twin.__dict__["random_state"] = deepcopy(vars(thing)["random_state"])
-        twins.append(twin)
-    yield tuple(twins)
-    for thing, twin in zip(things, twins, strict=True):
+        _add_twin(twins, thing)
+    yield tuple(twins[id(thing)][1] for thing in things)
+    for thing, twin in [*twins.values()]:
+        if isinstance(thing, Pipeline):
+            # A pipeline may have replaced a step by one that is fitted.
+            for (_, step), (_, fitted) in zip(thing.steps, twin.steps, strict=True):
+                if id(step) in twins:
+                    twins[id(step)] = step, fitted
+    changes = []
+    for thing, twin in twins.values():
         random, drawn = vars(thing).get("random_state"), vars(twin).get("random_state")
         if isinstance(random, np.random.RandomState) and isinstance(drawn, np.random.RandomState):
             twin.__dict__["random_state"] = random
             changes.append(partial(random.set_state, drawn.get_state(legacy=False)))
+        if isinstance(thing, Pipeline):
+            twin.__dict__["steps"] = thing.steps
         changes.append(partial(setattr, thing, "__dict__", twin.__dict__))
     # Signals are handled between instructions of Python, and this is one.
     any(map(call, changes))
+
+
+def _add_twin(twins: dict[int, tuple[Any, Any]], thing: Any, *, is_step: bool = False) -> Any:
+    """Add an object with its twin, and those of its steps; return the twin."""
+    if id(thing) in twins:
+        return twins[id(thing)][1]
+    twin = object.__new__(type(thing))
+    twin.__dict__ = vars(thing).copy()
+    if is_step and not isinstance(thing, Pipeline):
+        learnt = {name: value for name, value in vars(thing).items() if name not in thing.get_params(deep=False)}
+        twin.__dict__.update(deepcopy(learnt))
+    if isinstance(vars(thing).get("random_state"), np.random.RandomState):
+        twin.__dict__["random_state"] = deepcopy(vars(thing)["random_state"])
+    twins[id(thing)] = thing, twin
+    if isinstance(thing, Pipeline):
+        # The last of them may be large, and is changed in the end: if it fails without a trace, it may share.
+        last = len(thing.steps) - 1
+        twin.steps = [
+            (name, _add_twin(twins, step, is_step=k < last or not _is_ours(step)) if hasattr(step, "fit") else step)
+            for k, (name, step) in enumerate(thing.steps)
+        ]
+    return twin
+
+
+def _is_ours(thing: Any) -> bool:
+    return type(thing).__module__.startswith("plstream.")
 
 
 def require_components(n_components: int, n_features: int, parameter: str = "n_components") -> None:

@@ -2,6 +2,13 @@
 
 from .classifier import IncrementalPLSClassifier
 from .cross_validation import IncrementalPLSClassifierCV, IncrementalPLSCV
+from .pipeline import StreamingPipeline
 from .regression import IncrementalPLS
 
-__all__ = ["IncrementalPLS", "IncrementalPLSCV", "IncrementalPLSClassifier", "IncrementalPLSClassifierCV"]
+__all__ = [
+    "IncrementalPLS",
+    "IncrementalPLSCV",
+    "IncrementalPLSClassifier",
+    "IncrementalPLSClassifierCV",
+    "StreamingPipeline",
+]

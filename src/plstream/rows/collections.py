@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples
 
+from .._core.errors import import_optional
 from .._core.labels import as_labels
 from .._core.progress import listening
 from .._core.tiles import SMALL_BYTES
@@ -29,6 +30,7 @@ _NO_ROWS = "X has no rows, or none with a positive weight: pass at least one."
 _SMALLER = "use smaller chunks or fewer threads a worker"
 
 Stream = TypeVar("Stream", bound="MergedStream")
+Total = TypeVar("Total")
 
 
 class MergedStream(Protocol):
@@ -166,14 +168,27 @@ def apply_lazily(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Ar
     known: Any = estimator
     m = known.n_features_in_
     if hasattr(X, "_meta_nonempty"):
-        rows = validate_rows(estimator, X._meta_nonempty, reset=False)
+        dtype = validate_rows(estimator, X._meta_nonempty, reset=False).dtype
     else:
         width = m if isinstance(X, list | tuple) else X.shape[-1]
         validate_rows(_Features.of(m, None), np.zeros((1, int(width))), reset=False)
-        rows = np.zeros((1, m), getattr(X, "dtype", np.float64))
+        dtype = getattr(X, "dtype", np.dtype(np.float64))
+    # Neither zero nor constant, which some functions warn of.
+    rows = np.linspace(1.0, 2.0, m)[None].astype(dtype)
     names = getattr(known, "feature_names_in_", None)
     sample = function(rows)
     return lazily(X, _Applied(_Features.of(m, names), function, sample[:0]).rows, sample)
+
+
+def fold_in_order(X: Any, start: Total, add: Callable[[Total, Any], Total]) -> Total:
+    """Return what blocks of a Dask collection come to, added one after the other, where they are."""
+    delayed = import_optional("dask", "A Dask collection", "distributed").delayed
+    blocks = X if isinstance(X, list | tuple) else np.ravel(np.array(X.to_delayed(), dtype=object))
+    total = delayed(start)
+    for block in blocks:
+        total = delayed(add)(total, block)
+    found: Total = total.compute()
+    return found
 
 
 class _Features(BaseEstimator):

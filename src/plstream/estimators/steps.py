@@ -1,0 +1,158 @@
+"""The steps before a model in a pipeline: what each learns from rows, and the function of rows they are together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array, get_tags
+from sklearn.utils.validation import _get_feature_names, validate_data
+
+from .._core.types import Array
+
+# Classes whose transform of a row depends on no other row: what they learn is the number of columns. Those of
+# chemotools, and of scikit-learn that do not say so themselves (by the tag requires_fit).
+_ROW_BY_ROW = {
+    "chemotools": frozenset(
+        {
+            "BandScaler",
+            "ConstantBaselineCorrection",
+            "CubicSplineCorrection",
+            "IndexSelector",
+            "IntensityConversion",
+            "LinearCorrection",
+            "MeanFilter",
+            "MedianFilter",
+            "MinMaxScaler",
+            "ModifiedSincFilter",
+            "NonNegative",
+            "NormScaler",
+            "NorrisWilliams",
+            "PointScaler",
+            "PolynomialCorrection",
+            "RangeCut",
+            "RobustNormalVariate",
+            "RubberbandCorrection",
+            "SavitzkyGolay",
+            "SavitzkyGolayFilter",
+            "StandardNormalVariate",
+            "SubtractReference",
+            "WhittakerSmooth",
+            "XAxisInterpolator",
+        }
+    ),
+    "sklearn": frozenset({"PolynomialFeatures"}),
+}
+# Of chemotools: what they learn depends on the rows by their mean alone, so a fit to the mean is a fit to the rows.
+_BY_MEAN = frozenset({"MultiplicativeScatterCorrection", "ExtendedMultiplicativeScatterCorrection"})
+
+
+class Learns(Enum):
+    """What a step learns from rows, and so how it can be fitted to rows in blocks."""
+
+    NOTHING = "nothing: it looks at one row at a time, or is frozen"
+    IN_PARTS = "by partial_fit"
+    MEAN = "the mean of the rows"
+    AS_A_WHOLE = "by fit alone"
+
+    @classmethod
+    def of(cls, step: Any) -> Learns:
+        """Return what a step learns."""
+        library, name = type(step).__module__.partition(".")[0], type(step).__name__
+        if isinstance(step, FrozenEstimator) or name in _ROW_BY_ROW.get(library, ()):
+            return cls.NOTHING
+        if library == "chemotools" and name in _BY_MEAN:
+            if step.reference is not None:
+                return cls.NOTHING
+            return cls.MEAN if step.method == "mean" else cls.AS_A_WHOLE
+        if hasattr(step, "partial_fit"):
+            return cls.IN_PARTS
+        return cls.AS_A_WHOLE if get_tags(step).requires_fit else cls.NOTHING
+
+
+def is_fitted(step: Any) -> bool:
+    """Return whether a step has learnt how many columns there are, or is frozen."""
+    return isinstance(step, FrozenEstimator) or hasattr(step, "n_features_in_")
+
+
+def learn(step: Any, rows: Any, y: Any, n_before: int) -> None:
+    """Let a step learn from some rows, after so many others."""
+    match Learns.of(step):
+        case Learns.IN_PARTS:
+            step.partial_fit(rows, y)
+        case Learns.MEAN:
+            _learn_mean(step, rows, n_before)
+        case _:
+            step.fit(rows, y)
+
+
+def _learn_mean(step: Any, rows: Any, n_before: int) -> None:
+    """Fit a step to the mean of all rows so far, which is the reference that it has."""
+    names = _get_feature_names(rows)
+    values = check_array(rows, dtype=np.float64)
+    mean = values.mean(axis=0)
+    if n_before:
+        validate_data(step, rows, reset=False, skip_check_array=True)
+        mean = step.reference_ + (mean - step.reference_) * (len(values) / (n_before + len(values)))
+    step.fit(mean[None])
+    if names is not None:
+        step.feature_names_in_ = names
+
+
+def ramp(n_columns: int, dtype: Any = np.float64) -> Array:
+    """Return a row that is neither zero nor constant, to find out what steps make of rows."""
+    row = np.linspace(1.0, 2.0, n_columns)[None]
+    return row.astype(dtype if np.dtype(dtype).kind == "f" else np.float64)
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """Fitted steps as a function of arrays. What the steps learn later does not change it.
+
+    Attributes
+    ----------
+    steps : tuple
+        Copies of the steps, which know no names of columns and return arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import Normalizer, StandardScaler
+    >>> from plstream.estimators.steps import Treatment
+    >>> X = np.array([[3.0, 4.0], [0.0, 2.0]])
+    >>> Treatment.of([Normalizer().fit(X), StandardScaler(with_std=False).fit(X)])(X).round(1)
+    array([[-0.9, -2.2],
+           [-1.5, -2. ]])
+    """
+
+    steps: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, steps: Sequence[Any]) -> Treatment:
+        """Return steps as they are now."""
+        return cls(tuple(map(_nameless, steps)))
+
+    def __call__(self, rows: Any) -> Array:
+        """Return rows as all steps, one after the other, transform them."""
+        for step in self.steps:
+            rows = step.transform(rows)
+        return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
+
+
+def _nameless(step: Any) -> Any:
+    """Return a copy of a step that takes arrays without a warning, and returns such."""
+    twin = copy(step)
+    for name in ("feature_names_in_", "_sklearn_output_config"):
+        vars(twin).pop(name, None)
+    if isinstance(step, FrozenEstimator):
+        twin.estimator = _nameless(step.estimator)
+    elif isinstance(step, Pipeline):
+        twin.steps = [(name, _nameless(inner) if hasattr(inner, "fit") else inner) for name, inner in step.steps]
+    return twin
