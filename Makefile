@@ -92,7 +92,7 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/dask_memory.py
 
-docs: $(VENV)/base
+docs: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --group docs
 	$(BIN)/sphinx-build -W -q docs build/docs
 	@echo "The pages are in build/docs/index.html"

@@ -20,12 +20,29 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",
+    "sphinx_gallery.gen_gallery",
 ]
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    # Processes that it starts cannot import it from here: `make example` runs it.
+    "filename_pattern": r"/(?!out_of_core)\w+\.py",
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    # Links from names in examples to the reference, and from the reference to examples.
+    "doc_module": ("plstream",),
+    "reference_url": {"plstream": None},
+    "backreferences_dir": "gallery/backreferences",
+    "within_subsection_order": "FileNameSortKey",
+    "plot_gallery": "True",
+    "abort_on_example_error": True,
+}
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 2
 numpydoc_show_class_members = False
 templates_path = ["_templates"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "gallery/backreferences"]
 html_theme = "furo"
 html_title = f"plstream {version}"
 html_static_path = ["_static"]

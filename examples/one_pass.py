@@ -1,72 +1,61 @@
-"""Learn whether two digits are the same from a stream of pairs that is never stored, in one pass.
+"""
+One pass over thousands of features
+===================================
 
-Every pair of handwritten digits (from scikit-learn's bundled set) is described by 4,096 random features, too many for a
-square matrix of all of them. ``IncrementalPLS`` takes the pairs as they come and keeps a sketch. For once the stream is
-also kept, to see how close the result is to an exact fit that reads all pairs again and again.
-
-Run as ``python examples/one_pass.py [--pairs 6000]``.
+Are two handwritten digits the same? Every pair is described by 4,096 random features, too many for a square matrix of
+all of them, and the stream of pairs is read once. :class:`~plstream.IncrementalPLS` keeps a sketch that preserves the
+PLS solution, and estimates how far it is from an exact fit. For comparison the stream is also kept here.
 """
 
-from __future__ import annotations
-
-import argparse
 import time
 
+import matplotlib.pyplot as plt
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from plstream import IncrementalPLS
 
-N_FEATURES = 4096
-N_COMPONENTS = 4
-CHUNK = 250
+images, digits = load_digits(return_X_y=True)
+projection = np.random.default_rng(0).normal(size=(images.shape[1], 4096)) / 128
+features = np.maximum(images @ projection, 0).astype(np.float32)
 
 
-class Pairs:
-    """A stream of pairs of digits: differences of features, and +1 for the same digit or -1."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
-        images, self.digits = load_digits(return_X_y=True)
-        weights = np.random.default_rng(0).normal(size=(images.shape[1], N_FEATURES)) / 128
-        self.features = np.maximum(images @ weights, 0).astype(np.float32)
-
-    def take(self, n: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Return the next n pairs, half of them of one digit."""
-        left = self.rng.integers(len(self.digits), size=n)
-        right = self.rng.integers(len(self.digits), size=n)
-        for i in np.flatnonzero(self.rng.random(n) < 0.5):
-            right[i] = self.rng.choice(np.flatnonzero(self.digits == self.digits[left[i]]))
-        same = self.digits[left] == self.digits[right]
-        return np.abs(self.features[left] - self.features[right]), np.where(same, 1.0, -1.0)
+def pairs(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return n pairs, half of them of the same digit: absolute differences of features, and +1 or -1."""
+    left, right = rng.integers(len(digits), size=(2, n))
+    for i in np.flatnonzero(rng.random(n) < 0.5):
+        right[i] = rng.choice(np.flatnonzero(digits == digits[left[i]]))
+    return np.abs(features[left] - features[right]), np.where(digits[left] == digits[right], 1.0, -1.0)
 
 
-def main() -> None:
-    """Stream, compare and tell."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=6000, help="length of the stream (default: %(default)s)")
-    n_chunks = max(2, parser.parse_args().pairs // CHUNK)
-    stream, kept = Pairs(seed=1), []
-    model = IncrementalPLS(N_COMPONENTS, scale=False)
-    print(f"The sketch takes at most {model.memory_usage(N_FEATURES) / 1e6:.0f} MB, however long the stream is.")
-    seconds = 0.0
-    for _ in range(n_chunks):
-        X, y = stream.take(CHUNK)
-        start = time.perf_counter()
-        model.partial_fit(X, y)
-        seconds += time.perf_counter() - start
-        kept.append((X, y))
-    print(f"{model.n_samples_seen_:,} pairs, {1e6 * seconds / model.n_samples_seen_:.0f} microseconds each.")
-    print(f"Share of the variance held: {model.retained_variance_:.2f}")
-    print(f"Angle to the exact solution, its sine estimated: {model.subspace_error_[-1]:.3f}")
-    exact = IncrementalPLS(N_COMPONENTS, scale=False).fit(*map(np.concatenate, zip(*kept, strict=True)))
-    cosines = np.linalg.svd(model.x_weights_.T @ exact.x_weights_, compute_uv=False)
-    print(f"  and measured: {np.sqrt(max(0.0, 1 - cosines.min() ** 2)):.3f}")
-    X, y = Pairs(seed=2).take(2000)
-    for name, one in (("one pass", model), ("exact", exact)):
-        print(f"Correct on new pairs, {name}: {np.mean(np.sign(one.predict(X)) == y):.1%}")
+# %%
+# The memory of the sketch is known beforehand, and does not depend on the length of the stream.
+model = IncrementalPLS(n_components=4, scale=False)
+print(f"at most {model.memory_usage(4096) / 1e6:.0f} MB")
 
+rng = np.random.default_rng(1)
+kept, estimates, seconds = [], [], 0.0
+for _ in range(24):
+    X, y = pairs(250, rng)
+    kept.append((X, y))
+    start = time.perf_counter()
+    model.partial_fit(X, y)
+    seconds += time.perf_counter() - start
+    estimates.append((model.n_samples_seen_, model.subspace_error_[-1]))
+print(f"{model.n_samples_seen_:,} pairs, {1e6 * seconds / model.n_samples_seen_:.0f} microseconds each")
 
-if __name__ == "__main__":
-    main()
+# %%
+# The estimated sine of the angle to the exact solution, and the true one:
+exact = IncrementalPLS(n_components=4, scale=False).fit(*map(np.concatenate, zip(*kept, strict=True)))
+cosines = np.linalg.svd(model.x_weights_.T @ exact.x_weights_, compute_uv=False)
+print(f"estimated {model.subspace_error_[-1]:.3f}, measured {np.sqrt(max(0.0, 1 - cosines.min() ** 2)):.3f}")
+
+new, new_y = pairs(2000, np.random.default_rng(2))
+for name, fitted in (("one pass", model), ("exact", exact)):
+    print(f"accuracy on new pairs, {name}: {np.mean(np.sign(fitted.predict(new)) == new_y):.1%}")
+
+# %%
+figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+ax.plot(*zip(*estimates, strict=True), "o-")
+ax.set(xlabel="pairs seen", ylabel="estimated sine", title="Distance of the sketch from an exact fit")
+plt.show()

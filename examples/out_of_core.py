@@ -1,10 +1,12 @@
-"""Fit PLS to a file larger than the memory allowed, and show that the result is exact.
+"""
+Fit a file larger than memory
+=============================
 
 A file of correlated columns is generated (1 GiB by default). A process of its own is then allowed 64 MiB more memory
-than it takes to start, and fits ``IncrementalPLS`` to the file. scikit-learn's ``PLSRegression`` is tried under the
-same limit, and the two are compared on a part of the rows that both can hold.
+than it takes to start, and fits :class:`~plstream.IncrementalPLS` to the file. scikit-learn's ``PLSRegression`` is
+tried under the same limit, and the two are compared on a part of the rows that both can hold.
 
-Run as ``python examples/out_of_core.py [--mebibytes 1024]``.
+Run as ``python examples/out_of_core.py [--mebibytes 1024]``, or ``make example``.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ MIB = 1 << 20
 
 def main() -> None:
     """Generate, fit, compare and tell."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--mebibytes", type=int, default=1024, help="size of the file (default: %(default)s)")
     n_rows = max(2000, parser.parse_args().mebibytes * MIB // (8 * N_COLUMNS))
     with tempfile.TemporaryDirectory() as name, show_progress():

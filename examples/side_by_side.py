@@ -1,33 +1,42 @@
-"""See the methods of the CIPLS paper learn from one stream, row by row, and how well their scores tell digits apart.
+"""
+The methods of the CIPLS paper on one stream
+============================================
 
-Pairs of handwritten digits (from scikit-learn's bundled set) arrive in 20 blocks: differences of 1,000 random features,
-and whether the digits are the same. After some blocks, a linear classifier is trained on the scores of the rows so far.
-
-Run as ``python examples/side_by_side.py [--pairs 4000]``.
+Pairs of handwritten digits arrive in 20 blocks: absolute differences of 1,000 random features, and whether the digits
+are the same. After some of the blocks a linear classifier is trained on the scores of the rows so far, and tested on
+new pairs.
 """
 
-from __future__ import annotations
-
-import argparse
 import warnings
-from collections.abc import Iterator
 
+import matplotlib.pyplot as plt
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
 from sklearn.datasets import load_digits
 from sklearn.svm import LinearSVC
 
 from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA, IncrementalPLS
 
-N_FEATURES = 1000
-N_BLOCKS = 20
-SHOWN = (1, 2, 5, 10, 20)
+images, digits = load_digits(return_X_y=True)
+features = np.maximum(images @ (np.random.default_rng(0).normal(size=(images.shape[1], 1000)) / 128), 0)
 
-METHODS: dict[str, TransformerMixin] = {
+
+def pairs(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return n pairs, half of them of the same digit: absolute differences of features, and 1 or 0."""
+    rng = np.random.default_rng(seed)
+    left, right = rng.integers(len(digits), size=(2, n))
+    for i in np.flatnonzero(rng.random(n) < 0.5):
+        right[i] = rng.choice(np.flatnonzero(digits == digits[left[i]]))
+    return np.abs(features[left] - features[right]), (digits[left] == digits[right]).astype(int)
+
+
+X, y = pairs(4000, seed=1)
+new, new_y = pairs(2000, seed=2)
+
+# %%
+methods = {
     "CIPLS": CIPLS(4),
-    "CIPLS, as in the paper": CIPLS(4, variant="paper"),
-    "CIPLS, as released": CIPLS(4, variant="released"),
+    "CIPLS, Algorithm 1": CIPLS(4, variant="paper"),
+    "CIPLS, released code": CIPLS(4, variant="released"),
     "IPLS": IPLS(4),
     "OLPLS": OLPLS(4),
     "SGDPLS": SGDPLS(1, random_state=0),
@@ -35,48 +44,26 @@ METHODS: dict[str, TransformerMixin] = {
     "IncrementalLDA": IncrementalLDA(shrinkage=0.1),
     "IncrementalPLS": IncrementalPLS(4, scale=False),
 }
-
-
-def make_pairs(n: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return n pairs, half of them of one digit: differences of features, and 1 for the same digit or 0."""
-    rng = np.random.default_rng(seed)
-    images, digits = load_digits(return_X_y=True)
-    weights = np.random.default_rng(0).normal(size=(images.shape[1], N_FEATURES)) / 128
-    features = np.maximum(images @ weights, 0)
-    left, right = rng.integers(len(digits), size=(2, n))
-    for i in np.flatnonzero(rng.random(n) < 0.5):
-        right[i] = rng.choice(np.flatnonzero(digits == digits[left[i]]))
-    return np.abs(features[left] - features[right]), (digits[left] == digits[right]).astype(int)
-
-
-def accuracies(model: TransformerMixin, pairs: int) -> Iterator[float]:
-    """Feed a method block by block, and yield the share of new pairs that its scores get right after some of them."""
-    X, y = make_pairs(pairs, seed=1)
-    new_X, new_y = make_pairs(2000, seed=2)
-    step = len(X) // N_BLOCKS
-    for block in range(1, N_BLOCKS + 1):
-        rows = slice((block - 1) * step, block * step)
+# Before many rows have come, not all components exist.
+warnings.filterwarnings("ignore", message=".*component")
+blocks = np.array([1, 2, 5, 10, 20])
+accuracy = {}
+for name, model in methods.items():
+    accuracy[name] = []
+    for block in range(1, 21):
+        rows = slice((block - 1) * 200, block * 200)
         model.partial_fit(X[rows], y[rows])
-        if block in SHOWN:
-            seen = slice(0, block * step)
-            scores = model.transform(X[seen])
+        if block in blocks:
+            scores, test_scores = model.transform(X[: rows.stop]), model.transform(new)
             spread = scores.std(axis=0) + np.finfo(float).tiny
-            classifier = LinearSVC(dual=False).fit(scores / spread, y[seen])
-            yield classifier.score(model.transform(new_X) / spread, new_y)
+            classifier = LinearSVC(dual=False).fit(scores / spread, y[: rows.stop])
+            accuracy[name].append(classifier.score(test_scores / spread, new_y))
+    print(f"{name:22}", *(f"{value:7.1%}" for value in accuracy[name]))
 
-
-def main() -> None:
-    """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=4000, help="length of the stream (default: %(default)s)")
-    pairs = max(400, parser.parse_args().pairs)
-    # The first rows do not have all components yet.
-    warnings.filterwarnings("ignore", message=".*component")
-    print(f"Correct on new pairs, after so many of {pairs:,} pairs:\n")
-    print(" " * 24 + "".join(f"{block * pairs // N_BLOCKS:>9,}" for block in SHOWN))
-    for name, model in METHODS.items():
-        print(f"{name:24}" + "".join(f"{accuracy:>9.1%}" for accuracy in accuracies(model, pairs)), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+# %%
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+for name, values in accuracy.items():
+    ax.plot(200 * blocks, values, "o-", label=name)
+ax.set(xlabel="pairs seen", ylabel="accuracy on new pairs")
+ax.legend(frameon=False, fontsize="small", bbox_to_anchor=(1.01, 1))
+plt.show()

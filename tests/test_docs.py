@@ -16,7 +16,6 @@ import pytest
 from plstream import IncrementalPLS, save
 
 DOCS = Path(__file__).parents[1] / "docs"
-EXAMPLES = DOCS.parent / "examples"
 # A comment before a block says why it cannot run here.
 BLOCK = re.compile(r"(<!-- not run: .+? -->\n+)?```python\n(.*?)```", re.DOTALL)
 
@@ -194,8 +193,3 @@ def test_every_page_is_in_the_contents():
     assert [page.stem for page in DOCS.glob("*.md") if not re.search(rf"^{page.stem}$", contents, re.MULTILINE)] == [
         "index"
     ]
-
-
-def test_every_example_is_shown():
-    shown = re.findall(r"literalinclude} ../examples/(\S+)", (DOCS / "examples.md").read_text(encoding="utf-8"))
-    assert sorted(shown) == sorted(path.name for path in EXAMPLES.glob("*.py"))
