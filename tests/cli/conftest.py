@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from plstream import IncrementalPLS, open_source, save
 from plstream.cli import main
 
 
@@ -46,6 +47,13 @@ def folder(tmp_path, monkeypatch, arrays):
         lines.append(",".join([*map(repr, row), repr(value), label]))
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
     return tmp_path
+
+
+@pytest.fixture
+def model(folder):
+    model = IncrementalPLS(2).fit(open_source("data.csv", target="y", exclude="kind"))
+    save(model, folder / "model.plstream")
+    return model
 
 
 class FakeInput:

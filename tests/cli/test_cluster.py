@@ -36,7 +36,7 @@ def test_a_cluster_of_processes(done):
     there = done(
         "fit", "data.csv", "--target", "y", "--exclude", "kind", "-c", "3", "--cluster", "local:1", "-o", "it.plstream"
     )
-    assert "IncrementalPLS, 3 component(s) of 5 feature(s), 300 row(s)" in there
+    assert "IncrementalPLS, 3 components of 5 features, 300 rows" in there
     np.testing.assert_allclose(load("it.plstream").coef_, load("here.plstream").coef_, rtol=1e-9)
     assert list(load("it.plstream").feature_names_in_) == list("abcde")
 

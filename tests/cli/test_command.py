@@ -17,7 +17,10 @@ from plstream import IncrementalPLS, load, open_source, save
 from plstream.cli import errors, main
 from plstream.files.checkpoints import CheckpointFolder
 
-COMMANDS = ["fit", "transform", "predict", "select", "evaluate", "info", "export", "features", "reproduce"]
+COMMANDS = [
+    *("fit", "update", "merge", "predict", "transform", "evaluate", "monitor", "report", "select", "info", "export"),
+    *("features", "reproduce"),
+]
 README = Path(__file__).parents[2] / "README.md"
 
 
@@ -46,6 +49,8 @@ def test_help_of_all(done):
     text = done("--help")
     assert all(f"  {command} " in text for command in COMMANDS)
     assert "Exit codes" in text
+    # Of no command is the sentence cut off.
+    assert "..." not in text.split("Commands:")[1]
     assert done() == text
     assert done("--version") == f"plstream {plstream.__version__}\n"
 
@@ -77,7 +82,7 @@ def test_without_the_extra():
     code = "import sys; sys.modules['typer'] = None; from plstream.cli import main; sys.exit(main([]))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "The command plstream needs a few packages more: pip install 'plstream[cli]'.\n"
+    assert result.stderr == "The command plstream requires extra packages: pip install 'plstream[cli]'.\n"
 
 
 @pytest.mark.parametrize("arguments", [["nothing"], ["--nothing"], ["fit", "a", "b"], ["fit", "a", "--target"]])
@@ -291,7 +296,7 @@ def test_a_pipe_that_never_ends(folder, run, monkeypatch):
         return found is not None and found.n_rows == n_rows
 
     code, out, error = follow(header + "".join(rows[:100]), signal.SIGINT, *options, until=lambda: learnt(100))
-    assert error == "plstream: interrupted; the same command goes on from the checkpoint in checkpoint, with --force.\n"
+    assert error == "plstream: interrupted; the same command resumes from the checkpoint in checkpoint, with --force.\n"
     assert code == 0
     assert out.startswith("model.plstream: ")
     assert load("model.plstream").n_samples_seen_ == 100

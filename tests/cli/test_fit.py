@@ -69,7 +69,7 @@ def test_models_of_the_library_byte_for_byte(folder, done, method, one_pass):
 def test_exact_by_default(done):
     out = done("fit", "data.csv", "--target", "y", "--exclude", "kind", "-c", 3)
     assert out == (
-        "model.plstream: IncrementalPLS, 3 component(s) of 5 feature(s), 300 row(s), multipass, explains 99.8% of y\n"
+        "model.plstream: IncrementalPLS, 3 components of 5 features, 300 rows, multipass, explains 99.8% of y\n"
     )
     assert list(load("model.plstream").feature_names_in_) == list("abcde")
 
@@ -131,7 +131,7 @@ def test_labels_from_the_beginning_to_the_end(folder, done, arrays):
     """A classifier of text, from files and from a pipe, and what the other commands make of it."""
     options = ["--target", "kind", "--exclude", "y", "--method", "incremental-pls-classifier", "-c", 3]
     out = done("fit", "data.csv", *options)
-    assert out.startswith("model.plstream: IncrementalPLSClassifier, 3 component(s) of 5 feature(s), 300 row(s), multi")
+    assert out.startswith("model.plstream: IncrementalPLSClassifier, 3 components of 5 features, 300 rows, multi")
     assert ", 2 classes, explains" in out
     expected = IncrementalPLSClassifier(3).fit(arrays.X, arrays.labels)
     predicted = done("predict", "model.plstream", "data.csv").split()
@@ -259,7 +259,7 @@ def test_smaller_blocks_change_nothing_but_rounding(run):
         (["X.npy", "-t", "y.npy", "--method", "cipls", "--scale"], "--scale is not for --method cipls"),
         (["X.npy", "-t", "y.npy", "--classes", "a,b"], "--classes is not for --method incremental-pls"),
         (["X.npy", "-t", "y.npy", "--sketch-size", "50"], "pass --one-pass as well"),
-        (["X.npy", "-t", "y.npy", "-c", "0"], "greater|range"),
+        (["X.npy", "-t", "y.npy", "-c", "0"], "neither a number of 1 or more nor auto"),
         (["X.npy", "-t", "y.npy", "-c", "9"], "Got 9 instead"),
         (["X.npy", "-t", "y.npy", "--method", "pcr"], "pcr"),
         (["X.npy", "-t", "y.npy", "--forgetting", "2"], "forgetting"),
@@ -337,7 +337,7 @@ def test_a_fit_that_is_interrupted_goes_on_from_its_checkpoint(folder, run, monk
         context.setattr(IncrementalPLS, "partial_fit", interrupted)
         result = run(*command)
         assert result.code == 1
-        assert result.err == "plstream: interrupted; the same command goes on from the checkpoint in checkpoint.\n"
+        assert result.err == "plstream: interrupted; the same command resumes from the checkpoint in checkpoint.\n"
         assert len(calls) == 3
         assert not (folder / "model.plstream").exists()
         assert run(*command).code == 0

@@ -16,13 +16,6 @@ from plstream.monitoring import DriftTracker, Monitor
 
 
 @pytest.fixture
-def model(folder):
-    model = IncrementalPLS(2).fit(open_source("data.csv", target="y", exclude="kind"))
-    save(model, folder / "model.plstream")
-    return model
-
-
-@pytest.fixture
 def classifier(folder):
     model = CIPLS(2).fit(open_source("data.csv", target="kind", exclude="y"))
     save(model, folder / "labels.plstream")
@@ -116,7 +109,7 @@ def test_wrong_applications(refused, folder, arrays):
     np.save("narrow.npy", arrays.X[:, :3])
     assert "must end in .npy, .csv, .parquet" in refused("predict", "model.plstream", "data.csv", "-o", "out.txt")
     assert "is not a model file" in refused("predict", "data.csv", "data.csv")
-    assert "No such file" in refused("predict", "none.plstream", "data.csv")
+    assert "There is no file none.plstream" in refused("predict", "none.plstream", "data.csv")
     assert "3 features" in refused("predict", "model.plstream", "narrow.npy").split("warning")[-1]
     (folder / "part.csv").write_text("a,b\n1,2\n")
     assert "There is no column 'c'" in refused("predict", "model.plstream", "part.csv")
@@ -263,11 +256,17 @@ def test_export(done, refused, folder):
 
 
 def test_info_of_data_with_text(done, folder):
-    assert "text:      kind: to be left out by --exclude\n" in done("info", "data.csv", "-t", "y")
-    assert "text" not in done("info", "data.csv", "-t", "kind")
-    assert "text" not in done("info", "data.csv", "--exclude", "kind")
-    (folder / "odd.csv").write_text('a,"b, ""c"""\n1,red\n2,blue\n')
-    assert 'text:      b, "c": to be left out' in done("info", "odd.csv")
+    out = done("info", "data.csv", "-t", "y")
+    assert "text:       kind\n" in out
+    assert "no numbers: pass --exclude kind\n" in out
+    assert "--exclude" not in done("info", "data.csv", "-t", "kind")
+    assert "--exclude" not in done("info", "data.csv", "--exclude", "kind")
+    (folder / "odd.csv").write_text('a,"b, ""c""",day\n1,red,2024-01-02\n2,blue,2024-01-03 10:30\n')
+    out = done("info", "odd.csv")
+    assert "date:       day\n" in out
+    assert """pass --exclude '"b, ""c\""",day'\n""" in out
+    # As it says.
+    assert "features:  1 of float64\n" in done("info", "odd.csv", "--exclude", '"b, ""c""",day')
 
 
 def test_monitors_and_trackers_are_used_as_their_models(folder, done, arrays):
@@ -281,6 +280,6 @@ def test_monitors_and_trackers_are_used_as_their_models(folder, done, arrays):
         assert done("evaluate", f"{name}.plstream", "X.npy", "-t", "y.npy") == done(
             "evaluate", "model.plstream", "X.npy", "-t", "y.npy"
         )
-        assert "IncrementalPLS, 2 component(s) of 5 feature(s), 300 row(s)" in done("info", f"{name}.plstream")
-    assert "0.99, with 300 reference row(s)" in done("info", "monitor.plstream")
-    assert "0, with 0 alarm(s)" in done("info", "tracker.plstream")
+        assert "IncrementalPLS, 2 components of 5 features, 300 rows" in done("info", f"{name}.plstream")
+    assert "0.99, with 300 reference rows" in done("info", "monitor.plstream")
+    assert "0, with 0 alarms" in done("info", "tracker.plstream")

@@ -52,7 +52,7 @@ def test_causes_that_quote_a_part(run, monkeypatch):
         cause.add_note(f"while {SECRET} was sent")
         raise TimeoutError("No answer.") from cause
 
-    monkeypatch.setattr("plstream.cli.fit.open_data", fail)
+    monkeypatch.setattr("plstream.data.open_source", fail)
     result = run("fit", f"https://user:{SECRET}@host/x.csv", "--target", "y", "--debug")
     assert result.code == 2
     assert "invalid port '***'" in result.err

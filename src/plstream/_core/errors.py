@@ -42,6 +42,18 @@ def shortened(text: str | bytes) -> str:
     return repr(beginning(text.decode(errors="replace") if isinstance(text, bytes) else text))
 
 
+def counted(n: int, thing: str, things: str | None = None) -> str:
+    """Return a number of things, in words that agree.
+
+    Examples
+    --------
+    >>> from plstream._core.errors import counted
+    >>> counted(1, "row"), counted(2000, "row"), counted(2, "class", "classes")
+    ('1 row', '2,000 rows', '2 classes')
+    """
+    return f"{n:,} {thing if n == 1 else things or f'{thing}s'}"
+
+
 @contextmanager
 def wrap_library_errors(where: str, problem: str = "is damaged or cut off") -> Iterator[None]:
     """Raise DataError for whatever a library raises inside: what bytes lead to which error, only the library knows."""

@@ -6,6 +6,7 @@ draws a bar, :func:`listening` hands every step to a function of one's own.
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -15,6 +16,9 @@ from dataclasses import dataclass
 from typing import TextIO, TypeVar
 
 Item = TypeVar("Item")
+
+# What a program may listen to: each read of the data, with its rows and seconds.
+logger = logging.getLogger("plstream")
 
 
 @dataclass(frozen=True)
@@ -68,23 +72,26 @@ def track(
 ) -> Generator[Item, None, None]:
     """Yield the items, telling the listener after each how many units (``size`` of each) are done."""
     tell = counting(label, total, unit)
-    if tell is None:
+    if tell is None and not logger.isEnabledFor(logging.INFO):
         yield from items
         return
-    iterator = iter(items)
+    iterator, start, done = iter(items), time.monotonic(), 0
     try:
         while True:
             token = _waiting.set(tell)
             try:
                 item = next(iterator)
             except StopIteration:
+                logger.info("%s: %s %s in %.2f s", label, f"{done:,}", unit, time.monotonic() - start)
                 return
             finally:
                 _waiting.reset(token)
             yield item
             more = size(item)
+            done += more
             del item
-            tell(more)
+            if tell is not None:
+                tell(more)
     finally:
         if isinstance(iterator, Generator):
             iterator.close()

@@ -1,4 +1,4 @@
-"""The command ``plstream``: one file a command, and nothing heavy loaded before it is needed."""
+"""The command ``plstream``: one file per command, and nothing heavy loaded before it is needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ImportError as error:
         if error.name != "typer":
             raise
-        sys.stderr.write("The command plstream needs a few packages more: pip install 'plstream[cli]'.\n")
+        sys.stderr.write("The command plstream requires extra packages: pip install 'plstream[cli]'.\n")
         return 2
     if arguments is not None:
         return run(list(arguments))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from inspect import getdoc
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -18,6 +21,8 @@ import plstream
 
 from .._core.urls import redacted
 from . import errors
+from .config import defaults_from
+from .options import expanded
 
 # Without it, completion is only for the shell that happens to run, and fails where there is none.
 os.environ.setdefault("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
@@ -26,9 +31,26 @@ _INTERRUPTED = 130
 
 app = typer.Typer(name="plstream", rich_markup_mode=None, pretty_exceptions_enable=False)
 # Each is the function of that name in the module of that name.
-_COMMANDS = "fit", "transform", "predict", "select", "evaluate", "report", "info", "export", "features", "reproduce"
+_COMMANDS = (
+    "fit",
+    "update",
+    "merge",
+    "predict",
+    "transform",
+    "evaluate",
+    "monitor",
+    "report",
+    "select",
+    "info",
+    "export",
+    "features",
+    "reproduce",
+)
 for _name in _COMMANDS:
-    app.command()(getattr(import_module(f".{_name}", __package__), _name))
+    _command = expanded(getattr(import_module(f".{_name}", __package__), _name))
+    # As a whole: the list of commands cuts off what it takes from docstrings by itself.
+    _short = (getdoc(_command) or "").split("\n\n")[0].replace("\n", " ")
+    app.command(short_help=_short, epilog="--config FILE, --verbose and --debug: see plstream --help.")(_command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -37,9 +59,14 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Exit codes: 0 done, 1 the work failed, 2 the call or the data is wrong.")
+@app.callback(epilog="Exit codes: 0 done, 1 the work failed, 2 the call or the data is wrong, 3 monitor found alarms.")
 def _all(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
+    # These three are taken out before the arguments are parsed, and are here for the help.
+    config: str | None = typer.Option(
+        None, "--config", metavar="FILE", help="Options in a TOML file. Also after a command."
+    ),
+    verbose: bool = typer.Option(False, "--verbose", help="Show what is done as it is done. Also after a command."),
     debug: bool = typer.Option(False, "--debug", help="Show where an error comes from. Also after a command."),
 ) -> None:
     """Partial least squares of files and streams of any size.
@@ -56,17 +83,20 @@ def _all(
 
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code; errors are one line on standard error."""
-    debug = "--debug" in arguments
-    # It may stand anywhere, also after a command.
-    arguments = [argument for argument in arguments if argument != "--debug"]
+    # They may be anywhere, also after a command.
+    debug, verbose = "--debug" in arguments, "--verbose" in arguments
+    arguments = [argument for argument in arguments if argument not in {"--debug", "--verbose"}]
     if sys.stdout is None and os.name != "nt":
         # Nor may the next file that is opened take its place. On Windows, programs without a console have none.
         errors.tell("plstream: Standard output is closed: leave it open, or send it to a file with > FILE.")
         return errors.WRONG
     try:
-        with _plain_warnings(), errors.terminated_as_interrupted():
-            code = typer.main.get_command(app).main(
-                arguments or ["--help"], prog_name="plstream", standalone_mode=False
+        with _plain_warnings(), _logged(verbose), errors.terminated_as_interrupted():
+            command: Any = typer.main.get_command(app)
+            config, arguments = _without_config(arguments)
+            defaults = None if config is None else defaults_from(config, command.commands)
+            code = command.main(
+                arguments or ["--help"], prog_name="plstream", standalone_mode=False, default_map=defaults
             )
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -88,6 +118,46 @@ def run(arguments: list[str]) -> int:
         errors.tell("plstream: interrupted, and nothing was written.")
         return errors.FAILED
     return code if isinstance(code, int) else 0
+
+
+def _without_config(arguments: list[str]) -> tuple[Path | None, list[str]]:
+    """Return the file that --config names, if any, and the other arguments."""
+    config, others, rest = None, [], iter(arguments)
+    for argument in rest:
+        name, equals, value = argument.partition("=")
+        if name != "--config":
+            others.append(argument)
+            continue
+        file = value if equals else next(rest, "")
+        if not file or config is not None:
+            raise ValueError("--config names one TOML file, such as --config fit.toml.")
+        config = Path(file)
+    return config, others
+
+
+@contextmanager
+def _logged(verbose: bool) -> Iterator[None]:
+    """Write what the library logs to standard error, if asked for."""
+    if not verbose:
+        yield
+        return
+    logger, handler = logging.getLogger("plstream"), _Lines()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+class _Lines(logging.Handler):
+    """Log messages, each a line on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        errors.tell(self.format(record))
 
 
 @cache

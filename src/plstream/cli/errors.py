@@ -20,6 +20,7 @@ from .._core.urls import redacted
 
 FAILED = 1
 WRONG = 2
+ALARMED = 3
 # As of a process that the signal has ended.
 TERMINATED = 128 + signal.SIGTERM
 # Seconds in which a command is to have ended by itself: a compiled loop, or a product of large matrices, does not
@@ -38,8 +39,8 @@ _WRONG_ERRORS = (
     ValueError,
 )
 _WRONG_NUMBERS = {None, errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS}
-# A parameter in a message of the library, such as "pass format=.".
-_PARAMETER = re.compile(r"\b([a-z_]+)=(?=[\s.,:]|$)")
+# A parameter in a message of the library, such as "pass format=." and "format='x' is not one of ...".
+_PARAMETER = re.compile(r"\b([a-z_]+)=(?:(?=[\s.,:]|$)|(?P<value>(?=['\"])))")
 # Phrases of messages that are for programs.
 _PROGRAMMING = {
     " in the first call of partial_fit": "",
@@ -60,7 +61,12 @@ def tell(line: str) -> None:
 
 def as_options(message: str, options: Mapping[str, str]) -> str:
     """Return a message of the library in one line, with options of the command line in place of parameters."""
-    plain = _PARAMETER.sub(lambda match: options.get(match[1], match[0]), message)
+
+    def option(match: re.Match[str]) -> str:
+        name = options.get(match[1])
+        return match[0] if name is None else f"{name} " if match["value"] is not None else name
+
+    plain = _PARAMETER.sub(option, message)
     for words, others in _PROGRAMMING.items():
         plain = plain.replace(words, others)
     return " ".join("".join(character if character.isprintable() else " " for character in plain).split())

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from .options import Columns, Data, DataFormat, Delimiter, Exclude, Header, Model, Target, load_model, open_data
+from .options import AsJson, Data, Model, Reading, Target, load_model
 
 
 def evaluate(
     model: Model,
     data: Data,
     target: Target = None,
-    columns: Columns = None,
-    exclude: Exclude = None,
-    data_format: DataFormat = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
+    as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
-    """Compare predictions with what is true: R2 and RMSE of each target, or the accuracy of labels.
+    """Compare predictions with the true target: R2 and RMSE of each response, or the accuracy of labels.
 
     \b
     plstream evaluate model.plstream test.csv --target moisture
-    plstream evaluate model.plstream test.npy --target labels.npy
+    plstream evaluate model.plstream test.npy --target labels.npy --json
     """
     from .._core.metrics import Metrics, metrics_for
-    from .output import in_blocks, print_table
+    from .output import in_blocks, print_json, print_table, require_inputs
     from .progress import shown
 
     if not target:
         raise ValueError("Say what is true with --target: a column, or a file.")
+    require_inputs(model, data)
     loaded = load_model(model)
-    source = open_data(data, target, columns, exclude, data_format, header, delimiter, loaded)
+    source = reading.open(data, target, loaded)
     metrics: Metrics | None = None
     if not hasattr(loaded, "predict"):
         raise ValueError(f"{type(loaded).__name__} has no predictions, only scores: use plstream transform.")
@@ -38,4 +37,8 @@ def evaluate(
             metrics = metrics_for(loaded, y) if metrics is None else metrics
             metrics.add(y, predicted)
     assert metrics is not None
-    print_table(metrics.table(source.target_names or [str(k) for k in range(source.n_targets)]))
+    table = metrics.table(source.target_names or [str(k) for k in range(source.n_targets)])
+    if as_json:
+        print_json({"model": str(model), "data": source.name, "targets": table})
+    else:
+        print_table(table)

@@ -40,8 +40,9 @@ def export(
     plstream export model.plstream -o model.onnx
     """
     from ..files import export_onnx
-    from .output import require_free
+    from .output import require_free, require_inputs
 
+    require_inputs(model)
     require_free(output, force=force)
     if output.exists() and output.samefile(model):
         raise ValueError(f"{output} is the model itself: choose another file to write.")

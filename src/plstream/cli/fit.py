@@ -3,59 +3,104 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .options import (
-    Columns,
-    Components,
+    AsJson,
+    ComponentsOrAuto,
     Data,
-    DataFormat,
-    Delimiter,
-    Exclude,
+    DryRun,
     Force,
-    Header,
     Memory,
     Method,
+    Reading,
     Target,
     as_bytes,
     as_classes,
-    open_data,
+    as_components,
 )
 
 if TYPE_CHECKING:
     from ..data import Source
 
 
-def fit(
-    data: Data,
-    target: Target = None,
-    components: Components = None,
-    method: Annotated[Method, typer.Option("--method", help="What to fit.")] = Method.incremental_pls,
-    one_pass: Annotated[
-        bool, typer.Option("--one-pass", help="Read the data once, also if it can be read again.")
-    ] = False,
-    memory: Memory = None,
+class Rule(StrEnum):
+    """How the number of components is chosen."""
+
+    min = "min"
+    one_se = "one-se"
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Options of ``-c auto``."""
+
+    max_components: Annotated[
+        int | None,
+        typer.Option(
+            "--max-components", min=1, help="Components that -c auto tries, at most. Default: 10.", show_default=False
+        ),
+    ] = None
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            "--folds", min=2, help="Folds of the cross-validation of -c auto. Default: 5.", show_default=False
+        ),
+    ] = None
+    rule: Annotated[
+        Rule | None,
+        typer.Option(
+            "--rule",
+            help="Take the number with the least error, or the fewest within a standard error of it. Default: min.",
+            show_default=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where checkpoints go, and how often."""
+
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="DIR",
+            help="Folder for checkpoints: after a kill the same command resumes from there.",
+        ),
+    ] = None
+    every_rows: Annotated[
+        int | None, typer.Option("--every-rows", min=1, help="Rows from one checkpoint to the next.")
+    ] = None
+    every_seconds: Annotated[
+        float,
+        typer.Option("--every-seconds", min=0, help="Seconds from one checkpoint to the next, if that is sooner."),
+    ] = 30.0
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of methods. Those that are None have their defaults."""
+
     scale: Annotated[
         bool | None,
         typer.Option(
             "--scale/--no-scale", help="Divide columns by their deviations. Default: yes.", show_default=False
         ),
-    ] = None,
+    ] = None
     forgetting: Annotated[
         float | None,
         typer.Option("--forgetting", help="Factor by which a row weighs less for each row after it, such as 0.999."),
-    ] = None,
+    ] = None
     sketch_size: Annotated[
         int | None,
         typer.Option("--sketch-size", min=2, help="Rows that stand for all in one pass. Default: by itself."),
-    ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option("--classes", metavar="A,B", help="All labels that will come, for labels on standard input."),
-    ] = None,
+    ] = None
     seed: Annotated[
         int | None,
         typer.Option(
@@ -65,23 +110,25 @@ def fit(
             help="Of the random numbers that sgdpls begins with. Default: 0.",
             show_default=False,
         ),
-    ] = None,
-    columns: Columns = None,
-    exclude: Exclude = None,
-    data_format: DataFormat = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
+    ] = None
+
+
+def fit(
+    data: Data,
+    target: Target = None,
+    components: ComponentsOrAuto = None,
+    method: Annotated[Method, typer.Option("--method", help="What to fit.")] = Method.incremental_pls,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")] = Path(
         "model.plstream"
     ),
     force: Force = False,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            "--checkpoint",
-            metavar="DIR",
-            help="Folder for checkpoints: after a kill the same command goes on from there.",
-        ),
+    one_pass: Annotated[
+        bool, typer.Option("--one-pass", help="Read the data once, also if it can be read again.")
+    ] = False,
+    memory: Memory = None,
+    classes: Annotated[
+        str | None,
+        typer.Option("--classes", metavar="A,B", help="All labels that will come, for labels on standard input."),
     ] = None,
     cluster: Annotated[
         str | None,
@@ -91,22 +138,23 @@ def fit(
             help="Read the files on Dask's workers: local, local:N for N processes, or tcp://HOST:PORT of a scheduler.",
         ),
     ] = None,
-    every_rows: Annotated[
-        int | None, typer.Option("--every-rows", min=1, help="Rows from one checkpoint to the next.")
-    ] = None,
-    every_seconds: Annotated[
-        float,
-        typer.Option("--every-seconds", min=0, help="Seconds from one checkpoint to the next, if that is sooner."),
-    ] = 30.0,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    *,
+    validation: Validation,
+    parameters: Parameters,
+    checkpoints: Checkpoints,
+    reading: Reading,
 ) -> None:
     """Fit a model to data of any size and write it to a file.
 
-    incremental-pls, of numbers, and incremental-pls-classifier, of labels, are exact: they read the data once for each
-    component and once more. With --one-pass, and of what can be read only once, they are exact up to 2,048 features,
-    and close to it with more. All other methods learn in one pass.
+    incremental-pls, for numbers, and incremental-pls-classifier, for labels, are exact: they read the data once per
+    component and once more. With --one-pass, with -c auto, and for data that can be read only once, they are exact up
+    to 2,048 features, and close to exact with more. All other methods learn in one pass.
 
     \b
     plstream fit spectra.csv --target moisture -c 5 -o moisture.plstream
+    plstream fit spectra.csv --target moisture -c auto --rule one-se
     plstream fit features.npy --target labels.npy --method incremental-pls-classifier -c 10
     plstream fit 'day*.parquet' --target y --exclude id,date --one-pass --memory 512MB
     plstream fit big.npy --target y.npy -c 10 --checkpoint big.checkpoint
@@ -114,83 +162,127 @@ def fit(
     cat log.ndjson | plstream fit - --format ndjson --target y -c 3
     """
     from ..files import save
-    from .methods import new_model, plan_memory, reads_again, require_options
-    from .progress import summary
+    from .methods import plan_memory, reads_again, require_options
+    from .output import print_json, require_inputs
+    from .progress import facts, summary
 
+    n_components, is_auto = as_components(components), components == "auto"
     labels, allowed = as_classes(classes), as_bytes(memory)
-    require_options(method, scale=scale, forgetting=forgetting, sketch_size=sketch_size, classes=labels, seed=seed)
+    require_options(method, classes=labels, **asdict(parameters))
+    for name, value in asdict(validation).items():
+        if value is not None and not is_auto:
+            raise ValueError(f"--{name.replace('_', '-')} is for cross-validation: pass -c auto as well.")
     if not target and method is not Method.ccipca:
         raise ValueError("Say what is to be learnt with --target: a column by name or number, or a file.")
-    _require_place(output, checkpoint, every_rows, force=force)
-    source = open_data(data, target, columns, exclude, data_format, header, delimiter)
-    in_one_pass = one_pass or not source.rereadable or not reads_again(method)
-    if sketch_size is not None and not in_one_pass:
+    _require_sense(output, checkpoints)
+    require_inputs(data)
+    _require_place(output, checkpoints, force=force)
+    source = reading.open(data, target)
+    in_one_pass = one_pass or is_auto or not source.rereadable or not reads_again(method)
+    if parameters.sketch_size is not None and not in_one_pass:
         raise ValueError("--sketch-size is for fits in one pass: pass --one-pass as well.")
-    model = new_model(
-        method,
-        seed=seed,
-        n_components=components,
-        scale=scale,
-        forgetting=forgetting,
-        sketch_size=sketch_size,
-        solver=None if sketch_size is None else "sketch",
-    )
+    model = _new_model(method, source, parameters, validation if is_auto else None, n_components)
+    if cluster is None:
+        plan_memory(model, source, one_pass=in_one_pass, classes=labels, memory=allowed)
+    if dry_run:
+        _tell_plan(model, source, output, one_pass=in_one_pass, classes=labels, as_json=as_json)
+        return
     if cluster is not None:
         from .cluster import fit_on_cluster
 
-        fit_on_cluster(cluster, method, model, source, memory, checkpoint, one_pass=in_one_pass, classes=labels)
+        place = checkpoints.checkpoint
+        fit_on_cluster(cluster, method, model, source, memory, place, one_pass=in_one_pass, classes=labels)
         save(model, output, overwrite=force)
-        line = summary(model)
+        fitted = model
     else:
-        plan_memory(model, source, one_pass=in_one_pass, classes=labels, memory=allowed)
-        line = _fit_and_save(
-            model,
-            source,
-            output,
-            force,
-            checkpoint,
-            every_rows=every_rows,
-            every_seconds=every_seconds,
-            one_pass=in_one_pass,
-            classes=labels,
-        )
-    typer.echo(f"{output}: {line}")
+        fitted = _fit_and_save(model, source, output, force, checkpoints, one_pass=in_one_pass, classes=labels)
+    if as_json:
+        print_json({"model": str(output), "data": source.name, **facts(fitted)})
+    else:
+        typer.echo(f"{output}: {summary(fitted)}")
+
+
+def _new_model(
+    method: Method, source: Source, parameters: Parameters, validation: Validation | None, n_components: int | None
+) -> Any:
+    """Return a model that is not fitted."""
+    from .methods import new_model, validated_model
+
+    given = asdict(parameters) | {"solver": None if parameters.sketch_size is None else "sketch"}
+    if validation is None:
+        return new_model(method, n_components=n_components, **given)
+    given.pop("seed")
+    rule = None if validation.rule is None else validation.rule.value
+    return validated_model(method, source.n_columns, validation.max_components, cv=validation.folds, rule=rule, **given)
+
+
+def _tell_plan(model: Any, source: Source, output: Path, *, one_pass: bool, classes: Any, as_json: bool) -> None:
+    """Say what a fit would do."""
+    from .._core.memory import format_bytes
+    from ..data.columns import listed
+    from .methods import state_bytes
+    from .output import print_facts, print_json
+
+    needed = state_bytes(model, source, one_pass=one_pass, classes=classes)
+    plan: dict[str, Any] = {
+        "model": repr(model),
+        "data": source.name,
+        "rows": source.n_rows,
+        "features": source.feature_names or source.n_columns,
+        "targets": source.target_names or source.n_targets,
+        "reads": 1 if one_pass else model.n_components + 1,
+        "memory": needed,
+        "output": str(output),
+    }
+    if as_json:
+        print_json(plan)
+        return
+    names = source.feature_names
+    texts = {
+        "rows": "unknown before they are read" if source.n_rows is None else f"{source.n_rows:,}",
+        "features": f"{source.n_columns:,}" + ("" if names is None else f": {listed(names)}"),
+        "targets": listed(source.target_names or [source.n_targets]),
+        "memory": f"{format_bytes(needed)} for the model, at most",
+        "output": f"{output}, not written: this is a dry run",
+    }
+    print_facts(plan | texts)
 
 
 def _fit_and_save(
-    model: Any, source: Source, output: Path, force: bool, checkpoint: Path | None, **options: Any
-) -> str:
-    """Fit a model with progress and checkpoints, save it, and return its summary.
+    model: Any, source: Source, output: Path, force: bool, checkpoints: Checkpoints, **options: Any
+) -> Any:
+    """Fit a model with progress and checkpoints, save it, and return it.
 
     A signal stops the fit after a last checkpoint. What can be read only once is then saved as it is: to interrupt it
     is the way to end what follows a pipe.
     """
     from ..files import Stopped, fit_source, save
     from .errors import FAILED, signals_to_stop, tell
-    from .progress import RunningError, is_shown, shown, summary
+    from .progress import RunningError, is_shown, shown
 
-    saved: list[str] = []
+    saved: list[Any] = []
+    place = checkpoints.checkpoint
 
     def write(fitted: Any) -> None:
         save(fitted, output, overwrite=force)
-        saved.append(summary(fitted))
+        saved.append(fitted)
 
     error = RunningError()
-    can_stop = checkpoint is not None or not source.rereadable
+    can_stop = place is not None or not source.rereadable
     with shown(lambda: str(error)), signals_to_stop() if can_stop else nullcontext() as stop:
         try:
             fit_source(
                 model,
                 source,
-                checkpoint=checkpoint,
                 on_block=error if is_shown() else None,
                 on_fitted=write,
                 on_stopped=None if source.rereadable else write,
                 stop=stop,
+                **asdict(checkpoints),
                 **options,
             )
         except Stopped:
-            then = f"; the same command goes on from the checkpoint in {checkpoint}" if checkpoint else ""
+            then = f"; the same command resumes from the checkpoint in {place}" if place else ""
             if not saved:
                 tell(f"plstream: interrupted{then or ', and nothing was written'}.")
                 raise typer.Exit(FAILED) from None
@@ -198,14 +290,19 @@ def _fit_and_save(
     return saved[0]
 
 
-def _require_place(output: Path, checkpoint: Path | None, every_rows: int | None, *, force: bool) -> None:
-    """Raise ValueError unless the model, and checkpoints if there are to be any, can be written."""
-    from .output import require_free
-
+def _require_sense(output: Path, checkpoints: Checkpoints) -> None:
+    """Raise ValueError if options contradict each other."""
     if str(output) == "-":
         raise ValueError("A model is not for standard output: name a file with -o.")
-    if checkpoint is None and every_rows is not None:
+    if checkpoints.checkpoint is None and checkpoints.every_rows is not None:
         raise ValueError("--every-rows is for checkpoints: pass --checkpoint DIR as well.")
-    if output.exists() and not force and checkpoint is not None and any(checkpoint.glob("checkpoint-*.plstream")):
-        raise ValueError(f"{output} exists already, and so do checkpoints: pass --force to go on from there.")
+
+
+def _require_place(output: Path, checkpoints: Checkpoints, *, force: bool) -> None:
+    """Raise OSError or ValueError unless the model, and checkpoints if there are to be any, can be written."""
+    from .output import require_free
+
+    place = checkpoints.checkpoint
+    if output.exists() and not force and place is not None and any(place.glob("checkpoint-*.plstream")):
+        raise ValueError(f"{output} exists already, and so do checkpoints: pass --force to resume from there.")
     require_free(output, force=force)

@@ -3,42 +3,48 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Columns, DataFormat, Delimiter, Exclude, Format, Header, Target, as_list, open_data, quoted
+from .options import AsJson, Reading, Target, as_list, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..data.opening import Column
 
 
 def info(
     file: Annotated[str, typer.Argument(metavar="MODEL|DATA", help="A model, or data: file, folder, pattern.")],
     target: Target = None,
-    columns: Columns = None,
-    exclude: Exclude = None,
-    data_format: DataFormat = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
+    as_json: AsJson = False,
+    *,
+    reading: Reading,
 ) -> None:
-    """Show what a model or data is: sizes, names, parameters.
+    """Show what a model or data is: sizes, names, types of columns, parameters.
 
     \b
     plstream info model.plstream
-    plstream info spectra.csv --target moisture
+    plstream info spectra.csv
+    plstream info spectra.csv --target moisture --json
     """
-    from .._core.errors import printable
+    from .output import print_facts, print_json
 
-    if data_format is None and _is_model(Path(file)):
+    if reading.data_format is None and _is_model(Path(file)):
         from ..files import load
 
-        if target or columns or exclude:
+        if target or reading.given:
             raise ValueError(f"{file} is a model, which has no columns to choose: leave out what is for data.")
         facts = _of_loaded(load(file))
+        texts = _model_texts(facts)
     else:
-        facts = _of_data(file, target, columns, exclude, data_format, header, delimiter)
-    width = max(map(len, facts)) + 1
-    for name, fact in facts.items():
-        # Names of features and labels may hold anything, also what would steer a terminal.
-        typer.echo(printable(f"{(name + ':').ljust(width)} {fact}"))
+        facts = _of_data(file, target, reading)
+        texts = _data_texts(facts)
+    if as_json:
+        print_json({"file": file, **facts})
+    else:
+        print_facts(texts)
 
 
 def _is_model(path: Path) -> bool:
@@ -60,67 +66,106 @@ def _of_loaded(loaded: Any) -> dict[str, Any]:
         return _of_model(loaded)
     facts: dict[str, Any] = {"class": type(loaded).__name__}
     if isinstance(loaded, Monitor):
-        facts["level"] = f"{loaded.level:g}, with {loaded.n_reference_rows_:,} reference row(s)"
+        facts |= {"level": loaded.level, "n_reference_rows": loaded.n_reference_rows_}
     else:
-        facts["batches"] = f"{loaded.n_batches_:,}, with {len(loaded.alarms_):,} alarm(s)"
-        facts["changed"] = ", ".join(loaded.changed_) or "nothing"
-    return facts | {f"model {name}": fact for name, fact in _of_model(loaded.model).items()}
+        facts |= {"n_batches": loaded.n_batches_, "n_alarms": len(loaded.alarms_), "changed": list(loaded.changed_)}
+    return facts | {"model": _of_model(loaded.model)}
 
 
 def _of_model(model: Any) -> dict[str, Any]:
     from sklearn.utils.validation import check_is_fitted
 
-    from ..data.columns import listed
-    from .progress import summary
+    from .progress import facts as of_fitted
 
-    facts: dict[str, Any] = {"class": type(model).__name__}
-    facts["parameters"] = ", ".join(f"{name}={value!r}" for name, value in model.get_params(deep=False).items())
+    facts: dict[str, Any] = {"class": type(model).__name__, "parameters": model.get_params(deep=False)}
     if hasattr(model, "get_support"):
-        facts["kept"] = f"{int(model.support_.sum()):,} of {model.n_features_in_:,} features"
+        facts |= {"n_kept": int(model.support_.sum()), "n_features": int(model.n_features_in_)}
     elif hasattr(model, "n_samples_seen_"):
         check_is_fitted(model)
-        facts["fitted"] = summary(model)
+        facts |= of_fitted(model)
     if hasattr(model, "feature_names_in_"):
-        facts["features"] = listed(model.feature_names_in_)
-    if hasattr(model, "classes_"):
-        facts["classes"] = listed(model.classes_)
+        facts["features"] = model.feature_names_in_.tolist()
     return facts
 
 
-def _of_data(
-    data: str,
-    target: list[str] | None,
-    columns: list[str] | None,
-    exclude: list[str] | None,
-    data_format: Format | None,
-    header: bool | None,
-    delimiter: str | None,
-) -> dict[str, Any]:
-    from .._core.memory import format_bytes
+def _model_texts(facts: dict[str, Any]) -> dict[str, str]:
+    """Return what is known of a model, a monitor or a tracker, in words."""
+    from .._core.errors import counted
     from ..data.columns import listed
-    from ..data.opening import text_columns
+    from .progress import in_words
+
+    texts = {"class": facts["class"]}
+    if "level" in facts:
+        texts["level"] = f"{facts['level']:g}, with {counted(facts['n_reference_rows'], 'reference row')}"
+    if "n_batches" in facts:
+        texts["batches"] = f"{facts['n_batches']:,}, with {counted(facts['n_alarms'], 'alarm')}"
+        texts["changed"] = ", ".join(facts["changed"]) or "nothing"
+    if "model" in facts:
+        return texts | {f"model {name}": text for name, text in _model_texts(facts["model"]).items()}
+    texts["parameters"] = ", ".join(f"{name}={value!r}" for name, value in facts["parameters"].items())
+    if "n_kept" in facts:
+        texts["kept"] = f"{facts['n_kept']:,} of {counted(facts['n_features'], 'feature')}"
+    elif "n_rows" in facts:
+        texts["fitted"] = in_words(facts)
+    return texts | {name: listed(facts[name]) for name in ("features", "classes") if name in facts}
+
+
+def _of_data(data: str, target: list[str] | None, reading: Reading) -> dict[str, Any]:
+    from dataclasses import replace
+
+    from ..data.opening import list_columns
     from .progress import shown
 
-    text: list[str] = []
-    if not columns and data != "-":
-        # Columns of text that no option names: one looks at data before one knows what to leave out.
-        format_name = None if data_format is None else data_format.value
-        found = text_columns(data, format=format_name, header=header, delimiter=delimiter)
-        text = [name for name in found if name not in {*as_list(target), *as_list(exclude)}]
-    excluded = [*(exclude or []), *map(quoted, text)]
-    source = open_data(data, target, columns, excluded, data_format, header, delimiter)
+    columns: list[Column] = []
+    unused: list[str] = []
+    if data != "-":
+        columns = list_columns(data, **reading.file_options)
+        chosen = {*as_list(target), *as_list(reading.exclude)}
+        if not reading.columns:
+            # One looks at data before one knows what to leave out.
+            unused = [column.name for column in columns if not column.is_numeric and column.name not in chosen]
+    source = replace(reading, exclude=[*(reading.exclude or []), *map(quoted, unused)]).open(data, target)
     with shown():
         n_rows = source.count()
-    facts = {
+    return {
         "data": source.name,
-        "rows": f"{n_rows:,}",
-        "features": f"{source.n_columns:,} of {source.dtype}",
-        "in memory": format_bytes(n_rows * source.n_columns * source.dtype.itemsize),
+        "n_rows": n_rows,
+        "n_features": source.n_columns,
+        "dtype": str(source.dtype),
+        "bytes_in_memory": n_rows * source.n_columns * source.dtype.itemsize,
+        "features": source.feature_names,
+        "targets": source.target_names or ([source.n_targets] if source.n_targets else []),
+        "columns": [{"name": column.name, "type": column.kind} for column in columns],
+        "to_exclude": unused,
     }
-    if source.feature_names is not None:
-        facts["names"] = listed(source.feature_names)
-    if text:
-        facts["text"] = f"{listed(text)}: to be left out by --exclude"
-    if source.n_targets:
-        facts["targets"] = listed(source.target_names or [f"{source.n_targets} column(s)"])
-    return facts
+
+
+def _data_texts(facts: dict[str, Any]) -> dict[str, str]:
+    from .._core.memory import format_bytes
+    from ..data.columns import listed
+
+    texts = {
+        "data": facts["data"],
+        "rows": f"{facts['n_rows']:,}",
+        "features": f"{facts['n_features']:,} of {facts['dtype']}",
+        "in memory": format_bytes(facts["bytes_in_memory"]),
+    }
+    if facts["targets"]:
+        texts["targets"] = listed(facts["targets"])
+    if facts["features"] is not None:
+        texts |= _by_type(facts["columns"])
+    if facts["to_exclude"]:
+        # Ready to paste.
+        names = ",".join(quoted(name) if set(name) & set(', "') else name for name in facts["to_exclude"])
+        texts["no numbers"] = f"pass --exclude {names}" if " " not in names else f"pass --exclude '{names}'"
+    return texts
+
+
+def _by_type(columns: Iterable[dict[str, str]]) -> dict[str, str]:
+    """Return the names of columns by what they hold."""
+    from ..data.columns import listed
+
+    names: dict[str, list[str]] = {}
+    for column in columns:
+        names.setdefault(column["type"], []).append(column["name"])
+    return {kind: listed(found) for kind, found in names.items()}

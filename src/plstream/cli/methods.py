@@ -9,7 +9,7 @@ from sklearn.base import clone, is_classifier
 from .._core.memory import format_bytes, require_memory
 from .._core.tiles import SMALL_BYTES
 from ..data import Source
-from ..estimators import IncrementalPLS, IncrementalPLSClassifier
+from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
 from ..estimators._base import PLSBase
 from ..estimators.training import Settings
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
@@ -30,6 +30,13 @@ _METHODS: dict[Method, tuple[Any, set[str]]] = {
     Method.sgdpls: (SGDPLS, {"classes", "seed"}),
     Method.incremental_lda: (IncrementalLDA, {"classes"}),
 }
+# Those whose number of components is chosen by cross-validation.
+_VALIDATED: dict[Method, Any] = {
+    Method.incremental_pls: IncrementalPLSCV,
+    Method.incremental_pls_classifier: IncrementalPLSClassifierCV,
+}
+# As many as the library tries, and fewer where there are fewer features.
+_MOST_TRIED = 10
 _LEAST_BLOCKS = 8
 
 
@@ -50,6 +57,16 @@ def new_model(method: Method, *, seed: int | None = None, **parameters: Any) -> 
     if "seed" in options:
         parameters["random_state"] = seed or 0
     return model(**{name: value for name, value in parameters.items() if value is not None})
+
+
+def validated_model(method: Method, n_columns: int, max_components: int | None, **parameters: Any) -> Any:
+    """Return a model of the method that chooses its number of components by cross-validation."""
+    if method not in _VALIDATED:
+        raise ValueError(f"-c auto is not for --method {method}: it is for {', '.join(_VALIDATED)}.")
+    if parameters.pop("forgetting", None) is not None:
+        raise ValueError("--forgetting is not for -c auto, which weighs all rows alike: leave one of them out.")
+    most = min(_MOST_TRIED, n_columns) if max_components is None else max_components
+    return _VALIDATED[method](most, **{name: value for name, value in parameters.items() if value is not None})
 
 
 def reads_again(method: Method) -> bool:
@@ -75,8 +92,8 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
     if state + least > memory:
         advice = _what_would_do(model, source, memory - least, one_pass=one_pass, classes=classes, needed=state + least)
         raise ValueError(
-            f"{format_bytes(memory)} of memory are not enough, for the model takes {format_bytes(state)} and rows at "
-            f"least {format_bytes(least)}: {advice}."
+            f"{format_bytes(memory)} of memory are not enough, because the model takes {format_bytes(state)} and rows "
+            f"at least {format_bytes(least)}: {advice}."
         )
     source.limit(memory - state)
     errors.tell(
@@ -90,12 +107,12 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
     m, q = source.n_columns, max(1, source.n_targets, 0 if classes is None else len(classes))
     if isinstance(model, PLSBase):
         if one_pass:
-            return Settings.of(model).memory_usage(m, q)
+            return int(model.memory_usage(m, q))
         # Small data is centred as a whole; how many rows there are, a text file tells only in the end.
         total = source.bytes_at_most if source.n_rows is None else 8 * m * source.n_rows
         total = SMALL_BYTES if total is None else total
         small = total if total <= SMALL_BYTES else 0
-        return int(8 * m * (8 * model.n_components + 12 * q + 20) + 2 * small)
+        return int(8 * m * (8 * Settings.of(model).n_components + 12 * q + 20) + 2 * small)
     if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":
         # The scatter and a block of rows, their copies while they change, and what it takes to solve.
         return 8 * m * (8 * m + 4 * BLOCK_ROWS + 12 * q + 20)
@@ -119,7 +136,7 @@ def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, cla
 def _largest_sketch(model: PLSBase, source: Source, room: int, classes: Any) -> int | None:
     """Return the largest size of a sketch, of the default and halves of it, that there is room for."""
     size = 128
-    while size > model.n_components:
+    while size > Settings.of(model).n_components:
         trial = clone(model).set_params(solver="sketch", sketch_size=size)
         if state_bytes(trial, source, one_pass=True, classes=classes) <= room:
             return size

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -30,18 +34,11 @@ class Method(StrEnum):
     incremental_lda = "incremental-lda"
 
 
-class Format(StrEnum):
-    """Formats of data."""
+def _formats() -> list[str]:
+    """Return the formats that begin an option, for completion."""
+    from ..data.formats import FORMATS
 
-    npy = "npy"
-    npz = "npz"
-    csv = "csv"
-    tsv = "tsv"
-    ndjson = "ndjson"
-    parquet = "parquet"
-    arrow = "arrow"
-    hdf5 = "hdf5"
-    zarr = "zarr"
+    return list(FORMATS)
 
 
 Data = Annotated[
@@ -67,7 +64,13 @@ Exclude = Annotated[
     list[str] | None, typer.Option("--exclude", metavar="COLS", help="Columns to leave out, as in --columns.")
 ]
 DataFormat = Annotated[
-    Format | None, typer.Option("--format", help="Format, if the name does not tell.", show_default=False)
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Format, such as csv or parquet, if the name does not tell.",
+        autocompletion=_formats,
+    ),
 ]
 Header = Annotated[
     bool | None,
@@ -83,13 +86,98 @@ Delimiter = Annotated[
 Components = Annotated[
     int | None, typer.Option("--components", "-c", min=1, help="Number of components. Default: 2.", show_default=False)
 ]
+ComponentsOrAuto = Annotated[
+    str | None,
+    typer.Option(
+        "--components",
+        "-c",
+        metavar="N|auto",
+        help="Number of components, or auto: chosen by cross-validation, in the same pass. Default: 2.",
+    ),
+]
 Memory = Annotated[
     str | None, typer.Option("--memory", metavar="BYTES", help="Bound for model and blocks, such as 512MB or 2GiB.")
 ]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="OUT", help=".npy, .csv or .parquet; - is CSV on standard output.")
 ]
+Keep = Annotated[
+    list[str] | None, typer.Option("--keep", metavar="COLS", help="Columns to take over from the data, such as an id.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would be done, but do nothing.")]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How data is read: the options that are the same for all commands with data."""
+
+    columns: Columns = None
+    exclude: Exclude = None
+    data_format: DataFormat = None
+    header: Header = None
+    delimiter: Delimiter = None
+
+    def open(self, data: str, target: list[str] | None = None, model: Any = None, **more: Any) -> Source:
+        """Open data; for a model, with its features, by name wherever both have names."""
+        from ..data import open_source
+        from ..data.columns import NamesIfAny
+
+        names = None if self.columns else getattr(model, "feature_names_in_", None)
+        source = open_source(
+            data,
+            as_target(target),
+            columns=as_columns(self.columns) if names is None else NamesIfAny(map(str, names)),
+            exclude=as_columns(self.exclude),
+            **self.file_options,
+            **more,
+        )
+        if model is not None:
+            from ..rows import validate_source
+
+            validate_source(model, source, reset=False)
+        return source
+
+    @property
+    def file_options(self) -> dict[str, Any]:
+        """The options of :func:`plstream.open_source` that say how a file is to be understood."""
+        delimiter = _TAB if self.delimiter in {"tab", "\\t"} else self.delimiter
+        return {"format": self.data_format, "header": self.header, "delimiter": delimiter}
+
+    @property
+    def given(self) -> list[str]:
+        """The options that are given."""
+        values = {field.name.removeprefix("data_"): getattr(self, field.name) for field in fields(self)}
+        return [f"--{name}" for name, value in values.items() if value is not None]
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command in which every field of a parameter that is a dataclass is an option of its own."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    signature = inspect.signature(command, eval_str=True)
+    for parameter in signature.parameters.values():
+        group = parameter.annotation
+        if not is_dataclass(group):
+            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
+            continue
+        types = get_type_hints(group, include_extras=True)
+        groups[parameter.name] = group, list(types)
+        parameters += [
+            inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+            for field in fields(group)
+        ]
+
+    @wraps(command)
+    def call(**values: Any) -> None:
+        for name, (group, names) in groups.items():
+            values[name] = group(**{field: values.pop(field) for field in names})
+        command(**values)
+
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
 
 
 def as_bytes(text: str | None) -> int | None:
@@ -127,6 +215,15 @@ def quoted(entry: str) -> str:
     return '"' + entry.replace('"', '""') + '"'
 
 
+def as_components(text: str | None) -> int | None:
+    """Return a number of components; None for auto, and if none is given."""
+    if text is None or text == "auto":
+        return None
+    if not re.fullmatch(r"0*[1-9]\d*", text):
+        raise ValueError(f"--components {text} is neither a number of 1 or more nor auto.")
+    return int(text)
+
+
 def as_classes(text: str | None) -> list[Any] | None:
     """Return labels: integers if all of them are, else strings."""
     if text is None:
@@ -135,45 +232,16 @@ def as_classes(text: str | None) -> list[Any] | None:
     return [int(label) for label in labels] if all(re.fullmatch(r"-?\d+", label) for label in labels) else list(labels)
 
 
-def open_data(
-    data: str,
-    target: list[str] | None = None,
-    columns: list[str] | None = None,
-    exclude: list[str] | None = None,
-    data_format: Format | None = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
-    model: Any = None,
-) -> Source:
-    """Open data with the options of a command; for a model, with its features, by name wherever both have names."""
-    from ..data import open_source
-    from ..data.columns import NamesIfAny
-
-    names = None if columns else getattr(model, "feature_names_in_", None)
-    source = open_source(
-        data,
-        _as_target(target),
-        columns=_as_columns(columns) if names is None else NamesIfAny(map(str, names)),
-        header=header,
-        delimiter=_TAB if delimiter in {"tab", "\\t"} else delimiter,
-        exclude=_as_columns(exclude),
-        format=None if data_format is None else data_format.value,
-    )
-    if model is not None:
-        from ..rows import validate_source
-
-        validate_source(model, source, reset=False)
-    return source
-
-
-def _as_columns(texts: list[str] | None) -> list[Any] | None:
+def as_columns(texts: list[str] | None) -> list[Any] | None:
+    """Return columns by name, number or range, None if none are given."""
     from ..data.columns import NameOrNumber
 
     return [NameOrNumber(entry) for entry in as_list(texts)] or None
 
 
-def _as_target(texts: list[str] | None) -> Any:
-    targets = _as_columns(texts)
+def as_target(texts: list[str] | None) -> Any:
+    """Return one column, or a list of them, which makes y two-dimensional."""
+    targets = as_columns(texts)
     # A range, or several columns, is a y of two dimensions.
     return targets if targets is None or len(targets) > 1 or isinstance(targets[0].meant(None), slice) else targets[0]
 

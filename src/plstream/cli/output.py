@@ -1,30 +1,39 @@
-"""Results in files: what a model makes of data, block by block, as .npy, .csv or .parquet, whole or not at all."""
+"""Where results go: files that may be written, standard output, tables and JSON."""
 
 from __future__ import annotations
 
 import csv
+import glob
 import io
+import json
+import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import numpy as np
+import typer
 
-from .._core.errors import import_optional, printable
+from .._core.errors import printable
 from .._core.progress import track
 from .._core.types import Array
 from .._core.urls import local_path
 from ..data import DataError, Source
-from ..files import replacing
-from .options import Format, load_model, open_data
-from .progress import shown
+from ..data.files import require_readable
+from ..data.formats import split_key
 
 STANDARD_OUTPUT = "-"
+
+
+def require_inputs(*names: str | Path | None) -> None:
+    """Raise OSError if a model or data is not there: that comes before anything about outputs."""
+    for name in map(str, filter(None, names)):
+        path = split_key(name, None)[0]
+        if name != STANDARD_OUTPUT and "://" not in name and not glob.has_magic(str(path)):
+            require_readable(path)
 
 
 def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()) -> None:
@@ -33,7 +42,7 @@ def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()
         return
     file = local_path(path)
     if endings and file.suffix not in endings:
-        raise ValueError(f"{file} must end in {', '.join(endings)}, for that says what to write.")
+        raise ValueError(f"{file} must end in {', '.join(endings)}, because that says what to write.")
     if file.is_dir():
         raise IsADirectoryError(f"{file} is a folder: name a file in it.")
     if file.exists() and not force:
@@ -43,38 +52,6 @@ def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()
         raise FileNotFoundError(f"There is no folder {folder}: make it first.")
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"There is no permission to write to {folder}.")
-
-
-def apply(
-    method: str,
-    model_file: Path,
-    data: str,
-    output: str,
-    force: bool,
-    columns: list[str] | None,
-    exclude: list[str] | None,
-    data_format: Format | None,
-    header: bool | None,
-    delimiter: str | None,
-) -> None:
-    """Write what a method of a model returns for all rows."""
-    require_free(output, force=force, endings=tuple(_WRITERS))
-    model = load_model(model_file)
-    if not hasattr(model, method):
-        raise ValueError(f"{type(model).__name__} cannot {method}: it only has scores, for plstream transform.")
-    source = open_data(data, None, columns, exclude, data_format, header, delimiter, model)
-    if method == "transform":
-        names = [str(name) for name in model.get_feature_names_out()]
-    else:
-        n_targets = len(model.intercept_) if hasattr(model, "intercept_") and not hasattr(model, "classes_") else 1
-        names = ["prediction"] if n_targets == 1 else [f"prediction{k}" for k in range(n_targets)]
-    blocks = (block for block, _ in in_blocks(source, getattr(model, method)))
-    with shown():
-        if output == STANDARD_OUTPUT:
-            _write_csv(standard_output(), names, blocks)
-            return
-        with replacing(output, overwrite=force) as file:
-            _WRITERS[Path(output).suffix](file, names, blocks)
 
 
 def standard_output() -> Any:
@@ -109,64 +86,44 @@ def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tu
         raise DataError(f"{source.name} has no rows.")
 
 
-def _write_npy(file: BinaryIO, _: list[str], blocks: Iterator[Array]) -> None:
-    """Write an array of as many dimensions as the blocks have."""
-    first = next(blocks)
-    dtype, shape, n_rows = first.dtype, first.shape[1:], 0
-    file.write(_npy_header(dtype, (0, *shape)))
-    for block in chain([first], blocks):
-        file.write(np.ascontiguousarray(block, dtype=dtype).data.cast("B"))
-        n_rows += len(block)
-    file.seek(0)
-    file.write(_npy_header(dtype, (n_rows, *shape)))
-
-
-def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Return the header of a .npy file, which is as long for any number of rows."""
-    header = io.BytesIO()
-    descr = np.lib.format.dtype_to_descr(dtype)
-    np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
-    return header.getvalue()
-
-
-def _write_csv(file: Any, names: list[str], blocks: Iterator[Array]) -> None:
-    """Write text, with a line of names; numbers have as many digits as it takes to read them back."""
-    text = file if isinstance(file, io.TextIOBase) else io.TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    for block in blocks:
-        # Digits of float32 that are not there would come with a conversion to Python's numbers.
-        numbers = block.astype(str) if block.dtype == np.float32 else block
-        writer.writerows(numbers.reshape(len(block), -1).tolist())
-    text.flush()
-    if text is not file:
-        text.detach()
-
-
-def _write_parquet(file: BinaryIO, names: list[str], blocks: Iterator[Array]) -> None:
-    """Write a table of columns, with a row group per block."""
-    arrow, parquet = import_optional("pyarrow", "Parquet"), import_optional("pyarrow.parquet", "Parquet")
-    writer = None
-    for block in blocks:
-        columns = block.reshape(len(block), -1).T
-        table = arrow.table([arrow.array(np.ascontiguousarray(column)) for column in columns], names)
-        if writer is None:
-            writer = parquet.ParquetWriter(file, table.schema)
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
-
-
-_WRITERS: dict[str, Callable[[Any, list[str], Iterator[Array]], None]] = {
-    ".npy": _write_npy,
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
-}
-
-
 def print_table(rows: list[dict[str, Any]], file: Any = None) -> None:
     """Print rows with the same keys as CSV, to standard output by default, with as many digits as one can use."""
-    writer = csv.DictWriter(standard_output() if file is None else file, list(rows[0]), lineterminator="\n")
+    write_table(standard_output() if file is None else file, list(rows[0]), rows)
+
+
+def write_table(file: Any, names: list[str], rows: Iterable[dict[str, Any]]) -> None:
+    """Write rows as CSV, to text or to a binary file, with as many digits as one can use."""
+    text = file if isinstance(file, io.TextIOBase) else io.TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:
         writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()})
+    if text is not file:
+        text.flush()
+        text.detach()
+
+
+def print_facts(facts: dict[str, Any]) -> None:
+    """Print names with values, aligned."""
+    width = max(map(len, facts)) + 1
+    for name, fact in facts.items():
+        # Names of features and labels may hold anything, also what would steer a terminal.
+        typer.echo(printable(f"{(name + ':').ljust(width)} {fact}"))
+
+
+def print_json(result: Any) -> None:
+    """Print a result as JSON; numbers that JSON does not know are null."""
+    typer.echo(json.dumps(_plain(result), indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold, for dicts, lists, arrays and numbers."""
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from .._core.errors import counted
 from .._core.metrics import Metrics, metrics_for
 from .._core.progress import ProgressBar, Step, listening
 from .._core.types import Array
@@ -62,14 +63,53 @@ class RunningError:
         return "" if self._metrics is None else f"error {self._metrics.error():.1%}"
 
 
+def facts(model: Any) -> dict[str, Any]:
+    """Return what a fitted model is. It is solved for that."""
+    found: dict[str, Any] = {
+        "class": type(model).__name__,
+        "n_components": int(model.n_components_),
+        "n_features": int(model.n_features_in_),
+        "n_rows": int(model.n_samples_seen_),
+    }
+    if hasattr(model, "solver_"):
+        found["solver"] = model.solver_
+    if hasattr(model, "classes_"):
+        found["classes"] = model.classes_.tolist()
+    if hasattr(model, "y_explained_variance_ratio_"):
+        found["y_explained_variance"] = float(model.y_explained_variance_ratio_.sum())
+    if hasattr(model, "cv_results_"):
+        results = model.cv_results_
+        found["cross_validation"] = {
+            "rule": model.rule,
+            "max_components": int(results["n_components"][-1]),
+            "score": float(model.best_score_),
+            "scores": results["mean_test_score"],
+            "standard_errors": results["se_test_score"],
+        }
+    return found
+
+
 def summary(model: Any) -> str:
     """Return what a fitted model is, in one line. It is solved for that."""
-    rows, features = model.n_samples_seen_, model.n_features_in_
-    text = f"{type(model).__name__}, {model.n_components_} component(s) of {features:,} feature(s), {rows:,} row(s)"
-    if hasattr(model, "solver_"):
-        text += f", {model.solver_}"
-    if hasattr(model, "classes_"):
-        text += f", {len(model.classes_)} classes"
-    if hasattr(model, "y_explained_variance_ratio_"):
-        text += f", explains {model.y_explained_variance_ratio_.sum():.1%} of y"
+    return in_words(facts(model))
+
+
+def in_words(its: dict[str, Any]) -> str:
+    """Return such facts in one line."""
+    text = f"{its['class']}, {counted(its['n_components'], 'component')} of {counted(its['n_features'], 'feature')}"
+    text += f", {counted(its['n_rows'], 'row')}"
+    if "solver" in its:
+        text += f", {its['solver']}"
+    if "classes" in its:
+        text += f", {counted(len(its['classes']), 'class', 'classes')}"
+    if "y_explained_variance" in its:
+        text += f", explains {its['y_explained_variance']:.1%} of y"
+    validation = its.get("cross_validation")
+    if validation is None:
+        return text
+    does = "classifies" if "classes" in its else "predicts"
+    what = " of rows held out correctly" if "classes" in its else " of y in rows held out"
+    text += f", {does} {validation['score']:.1%}{what}"
+    if its["n_components"] == validation["max_components"] < its["n_features"]:
+        text += f"; these are all components that were tried: try more with --max-components {2 * its['n_components']}"
     return text

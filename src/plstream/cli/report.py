@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from .options import Columns, DataFormat, Delimiter, Exclude, Force, Header, Model, Target, load_model, open_data
+from .options import Force, Model, Reading, Target, load_model
 
 
 def report(
@@ -20,12 +20,9 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write, .html.")] = Path(
         "report.html"
     ),
-    columns: Columns = None,
-    exclude: Exclude = None,
-    data_format: DataFormat = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
     force: Force = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Write an HTML report about a model: what it is, how well it predicts, what matters, what to be careful about.
 
@@ -38,31 +35,23 @@ def report(
     from ..report import model_report
     from ..report.html import scripts
     from .errors import tell
-    from .output import STANDARD_OUTPUT, require_free
+    from .output import STANDARD_OUTPUT, require_free, require_inputs
     from .progress import is_shown, shown
 
     if str(output) == STANDARD_OUTPUT:
         raise ValueError("A report is a file: name it with --output, such as report.html.")
+    require_inputs(model, data)
     require_free(output, force=force, endings=(".html", ".htm"))
     # Before any work.
     scripts()
     loaded = load_model(model)
-    options: dict[str, Any] = {
-        "columns": columns,
-        "exclude": exclude,
-        "data_format": data_format,
-        "header": header,
-        "delimiter": delimiter,
-    }
     if data is None:
-        given = [
-            name.replace("data_", "") for name, value in {"target": target, **options}.items() if value is not None
-        ]
+        given = [*(["--target"] if target else []), *reading.given]
         if given:
-            raise ValueError(f"--{given[0]} is for data, and there is none: name a file after the model.")
+            raise ValueError(f"{given[0]} is for data, and there is none: name a file after the model.")
         page = model_report(loaded, title=model.name)
     else:
-        source = open_data(data, target, **options, model=loaded)
+        source = reading.open(data, target, loaded)
         with shown():
             page = model_report(loaded, source, title=model.name)
     page.write(output, overwrite=force)

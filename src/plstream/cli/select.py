@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Columns, Components, Data, DataFormat, Delimiter, Exclude, Force, Header, Method, Target, open_data
+from .options import Components, Data, Force, Method, Reading, Target
 
 if TYPE_CHECKING:
     from ..data import Source
@@ -49,16 +49,13 @@ def select(
     model: Annotated[
         PlsModel, typer.Option("--model", help="The PLS model of vip. All but incremental-pls take labels.")
     ] = PlsModel.incremental_pls,
-    columns: Columns = None,
-    exclude: Exclude = None,
-    data_format: DataFormat = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="OUT", help=".csv or .json. Default: CSV on standard output."),
     ] = None,
     force: Force = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Rank the features and print those kept, the best first, with their scores.
 
@@ -70,17 +67,18 @@ def select(
     """
     import numpy as np
 
-    from .output import require_free
+    from .output import require_free, require_inputs
     from .progress import shown
 
     share = _as_number(keep)
+    require_inputs(data)
     if output is not None:
         require_free(output, force=force, endings=_ENDINGS)
     if not target and method not in {Ranking.inffs, Ranking.inffs_u}:
         raise ValueError(f"--method {method} needs a --target: a column by name or number, or a file.")
     if method is not Ranking.vip and (components is not None or model is not PlsModel.incremental_pls):
         raise ValueError(f"-c and --model are for --method vip: leave them out with {method}.")
-    source = open_data(data, target, columns, exclude, data_format, header, delimiter)
+    source = reading.open(data, target)
     with shown():
         selector = (
             _vip(source, Method(model.value), components, share)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from .options import Columns, Data, DataFormat, Delimiter, Exclude, Force, Header, Model, Output
+from .options import Data, Force, Keep, Model, Output, Reading
 
 
 def transform(
     model: Model,
     data: Data,
     output: Output = "-",
-    columns: Columns = None,
-    exclude: Exclude = None,
-    data_format: DataFormat = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
+    keep: Keep = None,
     force: Force = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Compute the scores of rows with a model, block by block.
 
@@ -24,6 +22,13 @@ def transform(
     plstream transform model.plstream new.parquet -o scores.parquet
     cat new.csv | plstream transform model.plstream - --format csv | head
     """
-    from .output import apply
+    from .options import load_model
+    from .output import require_free, require_inputs
+    from .results import Results, write_results
 
-    apply("transform", model, data, output, force, columns, exclude, data_format, header, delimiter)
+    require_inputs(model, data)
+    require_free(output, force=force, endings=Results.ENDINGS)
+    loaded = load_model(model)
+    results = Results(reading, data, loaded, keep)
+    results.add([str(name) for name in loaded.get_feature_names_out()], loaded.transform)
+    write_results(results, output, force=force)

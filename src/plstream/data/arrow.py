@@ -130,6 +130,14 @@ class ArrowReader(Reader):
             raise DataError(f"Targets in {self.where} are text and numbers: choose either.")
         return np.result_type(*dtypes)
 
+    def kind_of(self, column: int) -> str:
+        """Return the type that the column has in Arrow."""
+        is_entry = self._list is not None and column < self.n_columns
+        name = self._list if is_entry else self.name_of(column)
+        assert name is not None
+        found = self._fields[name]
+        return str(found.value_type if is_entry else found).replace("large_", "").replace("string", "text")
+
     def whole_bytes(self, features: Columns, targets: Columns) -> int:
         """Return what the columns of a group take, by the first one."""
         held = self._held_bytes(0, self._names(features, targets))

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -92,6 +93,14 @@ class CsvReader(TextReader):
             first, *others = [int(column) for column in columns if self.kinds[column] == "U"]
             raise self.with_others(self._text_in(first), others)
         return np.dtype(np.float64)
+
+    def kind_of(self, column: int) -> str:
+        """Return what the first records hold, dates apart from other text."""
+        if self.kinds[column] != "U":
+            return {"i": "integer", "f": "number"}[self.kinds[column]]
+        sample = map(self._fields, self._sample[self._header_records :])
+        fields = [fields[column].strip() for fields in sample if len(fields) == self.n_columns]
+        return "date" if all(map(_is_date, filter(None, fields))) else "text"
 
     def _text_in(self, column: int) -> DataError:
         """Return the error for the first text of a column, which is in one of the first records."""
@@ -245,6 +254,15 @@ def _kind(field: str) -> str:
     except ValueError:
         return "U"
     return "i" if field.strip().lstrip("+-").isdigit() else "f"
+
+
+def _is_date(field: str) -> bool:
+    """Return whether a field is a date in the form of ISO 8601, perhaps with a time."""
+    try:
+        datetime.fromisoformat(field)
+    except ValueError:
+        return False
+    return True
 
 
 def _number(field: str) -> float:

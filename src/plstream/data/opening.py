@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -195,28 +195,43 @@ def _anywhere(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(path)  # noqa: PTH100  pathlib would take "file.h5:name" and patterns apart
 
 
-def text_columns(
+class Column(NamedTuple):
+    """A column of a file: its name, or its number if it has none, what it holds, and whether it can be a feature."""
+
+    name: str
+    kind: str
+    is_numeric: bool
+
+
+def list_columns(
     data: Any,
     *,
     format: str | None = None,  # noqa: A002
     header: bool | None = None,
     delimiter: str | None = None,
-) -> list[str]:
-    r"""Return the names of columns that hold text, of data in a file with names.
+) -> list[Column]:
+    r"""Return all columns of data in a file, those included that can be neither features nor targets.
 
     Examples
     --------
     >>> from io import BytesIO
-    >>> from plstream.data import text_columns
-    >>> text_columns(BytesIO(b"a,kind\n1,red\n2,blue"), format="csv")
-    ['kind']
+    >>> from plstream.data.opening import list_columns
+    >>> for column in list_columns(BytesIO(b"a,kind,day\n1,red,2024-05-01\n2,blue,2024-05-02"), format="csv"):
+    ...     print(f"{column.name}: {column.kind}")
+    a: integer
+    kind: text
+    day: date
     """
     reader = open_reader(data, OpenOptions(format, None, header, delimiter))
-    return [
-        name
-        for j, name in enumerate(reader.names or ())
-        if reader.dtype_of(np.array([j], np.intp), text=True).kind in "SU"
-    ]
+    found = []
+    for j in range(reader.n_columns + len(reader.others)):
+        name = reader.name_of(j)
+        try:
+            is_numeric = reader.dtype_of(np.array([j], np.intp)).kind in "biuf"
+        except DataError:
+            is_numeric = False
+        found.append(Column(str(j) if name is None else name, reader.kind_of(j), is_numeric))
+    return found
 
 
 def _find_targets(reader: Reader, target: Any, data: Any, options: OpenOptions) -> tuple[Columns, Reader | None, bool]:

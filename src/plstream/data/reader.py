@@ -160,6 +160,14 @@ class Reader(ABC):
         if self.n_rows is not None and (start < self.n_rows or (read and start > self.n_rows)):
             raise DataError(f"{self.where} is damaged: it says that it has {self.n_rows:,} rows, and has {start:,}.")
 
+    def kind_of(self, column: int) -> str:
+        """Return what a column holds, in a word or two for a reader: a type of numbers, text, or what it is not."""
+        try:
+            dtype = self.dtype_of(np.array([column], np.intp), text=True)
+        except DataError:
+            return "neither numbers nor text"
+        return "text" if dtype.kind in "SU" else str(dtype)
+
     def each_suitable(self, columns: Columns, check: Callable[[int], Checked]) -> list[Checked]:
         """Return what ``check`` makes of columns; raise the first DataError it raises, with the other columns named."""
         found: list[Checked] = []
@@ -234,6 +242,10 @@ class ConcatenatedReader(Reader):
                     f"{reader.where}, and text in the other."
                 )
         return np.result_type(*dtypes)
+
+    def kind_of(self, column: int) -> str:
+        """Return what the column holds in the first."""
+        return self.readers[0].kind_of(column)
 
     def whole_bytes(self, features: Columns, targets: Columns) -> int:
         """Return that of the one that takes the most."""

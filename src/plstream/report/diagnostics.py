@@ -10,10 +10,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from .._core.errors import counted
 from .._core.metrics import ClassificationMetrics, RegressionMetrics
 from .evaluation import EvaluationResult
 from .html import Verdict
-from .model_summary import ModelSummary, counted
+from .model_summary import ModelSummary
 
 # A verdict, a few words, and a sentence.
 Diagnostic: TypeAlias = tuple[Verdict, str, str]

@@ -9,6 +9,7 @@ import numpy as np
 
 import plstream
 
+from .._core.errors import counted
 from .._core.metrics import ClassificationMetrics, Metrics
 from .._core.types import Array
 from ..data.columns import listed
@@ -29,7 +30,7 @@ from ..plots.scores import component_labels
 from .diagnostics import Diagnostic, diagnose
 from .evaluation import N_COMPONENTS, EvaluationResult, evaluate
 from .html import Page, Section
-from .model_summary import ModelSummary, counted
+from .model_summary import ModelSummary
 
 _N_FEATURES, _N_MORE_FEATURES = 15, 200
 _N_RESPONSES = 4

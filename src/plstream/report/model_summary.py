@@ -12,18 +12,6 @@ from ..monitoring.pipelines import feature_names, last_step
 from ..plots.features import response_names, weights_of
 
 
-def counted(n: int, thing: str) -> str:
-    """Return a number of things, in words that agree.
-
-    Examples
-    --------
-    >>> from plstream.report.model_summary import counted
-    >>> counted(1, "row"), counted(2000, "row")
-    ('1 row', '2,000 rows')
-    """
-    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
-
-
 class ModelSummary:
     """What a fitted model has; None for what its kind of model lacks.
 

@@ -1,0 +1,81 @@
+"""``--config``: options of commands in a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from .options import quoted
+
+Defaults = dict[str, dict[str, Any]]
+
+
+def defaults_from(path: Path, commands: Mapping[str, Any]) -> Defaults:
+    """Return the options in a file, by command and parameter, as the parser takes them for defaults.
+
+    Options before the first table are for every command that has them; those of a table, such as ``[fit]``, are for
+    that command, and come first.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    commands : mapping of str to command
+        All commands by name, as the parser knows them.
+    """
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a TOML file: {error}.") from None
+    known = {name: _options_of(command) for name, command in commands.items()}
+    everywhere = {option for options in known.values() for option in options}
+    found: Defaults = {name: {} for name in known}
+    for key, value in given.items():
+        if isinstance(value, dict):
+            _require(key, known, path, "command")
+            continue
+        _require(key, everywhere, path, "option")
+        for command, options in known.items():
+            if key in options:
+                found[command][options[key].name] = _as_default(key, value, options[key], path)
+    for command, table in given.items():
+        for key, value in table.items() if isinstance(table, dict) else ():
+            _require(key, known[command], path, f"option of plstream {command}")
+            option = known[command][key]
+            found[command][option.name] = _as_default(key, value, option, path)
+    return found
+
+
+def _options_of(command: Any) -> dict[str, Any]:
+    """Return the parameters of a command by the names that options have without the dashes in front."""
+    options = {
+        name.removeprefix("--"): parameter
+        for parameter in command.params
+        for name in parameter.opts
+        if name.startswith("--") or parameter.param_type_name == "argument"
+    }
+    return {name: parameter for name, parameter in options.items() if name != "help"}
+
+
+def _require(key: str, known: Any, path: Path, what: str) -> None:
+    if key not in known:
+        close = get_close_matches(key, list(known), 1)
+        hint = f"did you mean {close[0]!r}?" if close else "see plstream --help."
+        raise ValueError(f"{path} has {key!r}, which is no {what}: {hint}")
+
+
+def _as_default(key: str, value: Any, option: Any, path: Path) -> Any:
+    """Return a value of TOML as what one would write on the command line."""
+    is_flag = bool(getattr(option, "is_flag", False))
+    entries = value if isinstance(value, list) else [value]
+    if is_flag != isinstance(value, bool) or any(isinstance(entry, bool | dict | list) for entry in entries) != is_flag:
+        kind = "true or false" if is_flag else "a string, a number or a list of such"
+        raise ValueError(f"{path} has {value!r} for {key!r}, which must be {kind}.")
+    if is_flag:
+        return value
+    # An entry of a list is one column, also with a comma in its name; a string is what one would write.
+    texts = [quoted(str(entry)) if isinstance(value, list) else str(entry) for entry in entries]
+    return texts if getattr(option, "multiple", False) else ",".join(texts)

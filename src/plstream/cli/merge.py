@@ -1,0 +1,58 @@
+"""``plstream merge``: one model of the rows of several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import AsJson, Force
+
+
+def merge(
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL...", help="Models with the same features, targets and parameters.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")],
+    later: Annotated[
+        bool, typer.Option("--later", help="The rows of each model came after those of the ones before it.")
+    ] = False,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Merge models into the one that all their rows together would have given.
+
+    \b
+    plstream merge monday.plstream tuesday.plstream -o week.plstream
+    plstream merge 'plant-a.plstream' 'plant-b.plstream' -o all.plstream --json
+    """
+    from inspect import signature
+
+    from ..files import load, save
+    from .output import print_json, require_free, require_inputs
+    from .progress import facts, summary
+
+    if len(models) < 2:
+        raise ValueError("Name two models or more to merge.")
+    require_inputs(*models)
+    require_free(output, force=force)
+    first, *others = models
+    merged = load(first)
+    if not hasattr(merged, "merge"):
+        raise ValueError(f"{first} holds a {type(merged).__name__}, which cannot be merged.")
+    if later and "later" not in signature(merged.merge).parameters:
+        raise ValueError(f"--later is not for {type(merged).__name__}, which weighs all rows alike: leave it out.")
+    for path in others:
+        other = load(path)
+        if type(other) is not type(merged):
+            raise ValueError(f"{first} holds a {type(merged).__name__}, and {path} a {type(other).__name__}.")
+        try:
+            merged.merge(other, **({"later": True} if later else {}))
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be merged with {first}: {error}") from error
+    save(merged, output, overwrite=force)
+    if as_json:
+        print_json({"model": str(output), "merged": [str(path) for path in models], **facts(merged)})
+    else:
+        typer.echo(f"{output}: {summary(merged)}")

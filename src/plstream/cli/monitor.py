@@ -1,0 +1,140 @@
+"""``plstream monitor``: which rows are unlike the training rows of a model, and by which features."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import AsJson, Data, Force, Keep, Model, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..monitoring import Monitor
+    from ..monitoring.monitor import Checked
+    from .results import Results
+
+# Features that are named for a row.
+_N_NAMED = 3
+
+
+def monitor(
+    model: Model,
+    data: Data,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="OUT", help=".csv; - is standard output.")] = "-",
+    level: Annotated[
+        float | None, typer.Option("--level", help="Share of normal rows below each limit. Default: 0.99.")
+    ] = None,
+    allow: Annotated[
+        float,
+        typer.Option("--allow", min=0, max=1, help="Share of rows that may be above a limit before it is an alarm."),
+    ] = 0.0,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference", metavar="DATA", help="Normal rows that the model was not fitted to, for closer limits."
+        ),
+    ] = None,
+    every_row: Annotated[bool, typer.Option("--all", help="Write all rows, not only those above a limit.")] = False,
+    keep: Keep = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Check rows against a model by Hotelling's T2 and Q, and name the features behind each alarm.
+
+    T2 is large for rows that are extreme within the model, Q for rows that vary in directions outside of it. Written
+    are the rows above a limit, with the features that have the largest part in it. Exit code 3 says that there are
+    such rows, or a larger share of them than --allow.
+
+    \b
+    plstream monitor model.plstream today.csv
+    plstream monitor model.plstream today.csv --keep id --level 0.999 --allow 0.01 -o alarms.csv
+    plstream monitor model.plstream today.csv --reference june.csv --json
+    """
+    from .._core.errors import counted
+    from ..files import replacing
+    from .errors import ALARMED, tell
+    from .output import STANDARD_OUTPUT, print_json, require_free, require_inputs, standard_output, write_table
+    from .progress import shown
+    from .results import Results
+
+    require_inputs(model, data, reference)
+    require_free(output, force=force, endings=(".csv",))
+    monitor = _monitor_of(model, level)
+    if reference is not None:
+        with shown():
+            monitor.partial_fit(reading.open(reference, None, monitor.model))
+    results = Results(reading, data, monitor.model, keep)
+    counts = {"rows": 0, "alarms": 0, "t2_alarms": 0, "q_alarms": 0}
+    rows = _rows(results, monitor, counts, every_row=every_row)
+    names = [*results.names, "row", "t2", "q", "alarm", "features"]
+    found: list[dict[str, Any]] = []
+    with shown():
+        if as_json and output == STANDARD_OUTPUT:
+            found = list(rows)
+        elif output == STANDARD_OUTPUT:
+            write_table(standard_output(), names, rows)
+        else:
+            with replacing(output, overwrite=force) as file:
+                write_table(file, names, rows)
+    limits = {"t2_limit": monitor.t2_limit_, "q_limit": monitor.q_limit_, "level": monitor.level}
+    if as_json:
+        result = {"model": str(model), "data": data, **limits, **counts}
+        print_json(result | ({"found": found} if output == STANDARD_OUTPUT else {"output": output}))
+    else:
+        tell(
+            f"{data}: {counts['alarms']:,} of {counted(counts['rows'], 'row')} above a limit, {counts['t2_alarms']:,} "
+            f"of T2 ({limits['t2_limit']:.4g}), {counts['q_alarms']:,} of Q ({limits['q_limit']:.4g})"
+        )
+    if counts["alarms"] > allow * counts["rows"]:
+        raise typer.Exit(ALARMED)
+
+
+def _monitor_of(path: Any, level: float | None) -> Monitor:
+    """Return the monitor in a file, or one of the model in it."""
+    from ..files import load
+    from ..monitoring import DriftTracker, Monitor
+
+    loaded = load(path)
+    if isinstance(loaded, Monitor):
+        if level is not None:
+            loaded.level = level
+        return loaded
+    loaded = loaded.model if isinstance(loaded, DriftTracker) else loaded
+    return Monitor(loaded) if level is None else Monitor(loaded, level=level)
+
+
+def _rows(results: Results, monitor: Monitor, counts: dict[str, int], *, every_row: bool) -> Iterator[dict[str, Any]]:
+    """Yield the rows to write, and count all of them."""
+    checked: list[tuple[Checked, Any]] = []
+
+    def check(X: Any) -> Any:
+        checked[:] = [(monitor.check(X), X)]
+        return checked[0][0].t2
+
+    results.add([], check)
+    for *kept, _ in results.blocks():
+        result, X = checked[0]
+        counts["t2_alarms"] += int(result.t2_alarm.sum())
+        counts["q_alarms"] += int(result.q_alarm.sum())
+        counts["alarms"] += int(result.alarm.sum())
+        for i in range(len(X)) if every_row else result.alarm.nonzero()[0].tolist():
+            row = {name: column[i].item() for name, column in zip(results.names, kept, strict=True)}
+            row |= {"row": counts["rows"] + i, "t2": float(result.t2[i]), "q": float(result.q[i])}
+            yield row | _reasons(monitor, result, X, i)
+        counts["rows"] += len(X)
+
+
+def _reasons(monitor: Monitor, result: Checked, X: Any, i: int) -> dict[str, str]:
+    """Return which limits a row is above, and the features with the largest part in that."""
+    above = [name for name, alarm in (("t2", result.t2_alarm[i]), ("q", result.q_alarm[i])) if alarm]
+    if not above:
+        return {"alarm": "", "features": ""}
+    # Q says which features are wrong, T2 which are extreme.
+    parts = monitor.contributions(X[i : i + 1], above[-1])[0]
+    names, total = monitor.feature_names_, abs(parts).sum() or 1.0
+    most = [k for k in (-parts).argsort(kind="stable")[:_N_NAMED] if parts[k] > 0]
+    return {"alarm": "+".join(above), "features": ", ".join(f"{names[k]} {parts[k] / total:.0%}" for k in most)}

@@ -1,0 +1,159 @@
+"""Results of rows: what a model makes of data, block by block, as .npy, .csv or .parquet, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar
+
+import numpy as np
+
+from .._core.errors import import_optional
+from .._core.types import Array
+from ..data import DataError, Source
+from ..files import replacing
+from .options import Reading, as_list, quoted
+from .output import STANDARD_OUTPUT, in_blocks, standard_output
+from .progress import shown
+
+Table = list[Array]
+"""Some rows of a table: arrays of one or two dimensions, side by side."""
+
+
+class Results:
+    """Columns of a table: some that are kept of the data, and then what functions return for its rows.
+
+    Parameters
+    ----------
+    reading : Reading
+        How the data is read.
+    data : str
+        The data.
+    model : estimator
+        Whose features are read.
+    keep : list of str, or None
+        Columns that are taken over from the data.
+    """
+
+    ENDINGS: ClassVar[tuple[str, ...]] = (".npy", ".csv", ".parquet")
+
+    def __init__(self, reading: Reading, data: str, model: Any, keep: list[str] | None) -> None:
+        self._kept = as_list(keep)
+        self._source = reading.open(data, [quoted(name) for name in self._kept[:1]], model)
+        self._others = [self._beside(reading, data, name) for name in self._kept[1:]]
+        self._names: list[str] = []
+        self._functions: list[Callable[[Array], Array]] = []
+
+    def _beside(self, reading: Reading, data: str, name: str) -> Source:
+        """Open another column to keep, in blocks of the same rows: columns may be of several types."""
+        if not self._source.rereadable:
+            raise ValueError(f"Only one column can be kept of {self._source.name}, which can be read only once.")
+        names = self._source.feature_names
+        any_feature = ["0"] if names is None else [quoted(names[0])]
+        options = Reading(any_feature, None, reading.data_format, reading.header, reading.delimiter)
+        return options.open(data, [quoted(name)], batch_size=self._source.block_rows)
+
+    def add(self, names: list[str], function: Callable[[Array], Array]) -> None:
+        """Add columns that a function computes from the features."""
+        self._names += names
+        self._functions.append(function)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns."""
+        return [*self._kept, *self._names]
+
+    def blocks(self) -> Iterator[Table]:
+        """Yield the table, some rows at a time."""
+
+        def computed(X: Array) -> Any:
+            return [function(X) for function in self._functions]
+
+        others = [source.blocks() for source in self._others]
+        with closing(in_blocks(self._source, computed)) as blocks:  # type: ignore[type-var]
+            for columns, y in blocks:
+                kept = [] if y is None else [y]
+                for source, iterator in zip(self._others, others, strict=True):
+                    other = next(iterator, (None, None))[1]
+                    if other is None or len(other) != len(columns[0]):
+                        raise DataError(f"{source.name} cannot be read in blocks of the same rows: keep one column.")
+                    kept.append(other)
+                yield [*kept, *columns]
+
+
+def write_results(results: Results, output: str, *, force: bool) -> None:
+    """Write results to a file, or as CSV to standard output."""
+    if len(set(results.names)) < len(results.names):
+        twice = next(name for name in results.names if results.names.count(name) > 1)
+        raise ValueError(f"Two columns of the output would be named {twice!r}: rename the one that --keep names.")
+    with shown():
+        if output == STANDARD_OUTPUT:
+            _write_csv(standard_output(), results.names, results.blocks())
+            return
+        with replacing(output, overwrite=force) as file:
+            _WRITERS[Path(output).suffix](file, results.names, results.blocks())
+
+
+def _write_npy(file: BinaryIO, _: list[str], blocks: Iterator[Table]) -> None:
+    """Write an array of as many dimensions as the blocks have, or of two if there are several arrays side by side."""
+    arrays = (_side_by_side(block) for block in blocks)
+    first = next(arrays)
+    dtype, shape, n_rows = first.dtype, first.shape[1:], 0
+    file.write(_npy_header(dtype, (0, *shape)))
+    for block in chain([first], arrays):
+        file.write(np.ascontiguousarray(block, dtype=dtype).data.cast("B"))
+        n_rows += len(block)
+    file.seek(0)
+    file.write(_npy_header(dtype, (n_rows, *shape)))
+
+
+def _side_by_side(block: Table) -> Array:
+    if len(block) > 1 and any(part.dtype.kind not in "biuf" for part in block):
+        raise ValueError("A .npy file cannot have text beside numbers: write .csv or .parquet.")
+    return block[0] if len(block) == 1 else np.column_stack(block)
+
+
+def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return the header of a .npy file, which is as long for any number of rows."""
+    header = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(dtype)
+    np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
+    return header.getvalue()
+
+
+def _write_csv(file: Any, names: list[str], blocks: Iterator[Table]) -> None:
+    """Write text, with a line of names; numbers have as many digits as it takes to read them back."""
+    text = file if isinstance(file, io.TextIOBase) else io.TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    for block in blocks:
+        # Digits of float32 that are not there would come with a conversion to Python's numbers.
+        parts = [part.astype(str) if part.dtype == np.float32 else part for part in block]
+        columns = [column.tolist() for part in parts for column in part.reshape(len(part), -1).T]
+        writer.writerows(zip(*columns, strict=True))
+    text.flush()
+    if text is not file:
+        text.detach()
+
+
+def _write_parquet(file: BinaryIO, names: list[str], blocks: Iterator[Table]) -> None:
+    """Write a table of columns, with a row group per block."""
+    arrow, parquet = import_optional("pyarrow", "Parquet"), import_optional("pyarrow.parquet", "Parquet")
+    writer = None
+    for block in blocks:
+        columns = [column for part in block for column in part.reshape(len(part), -1).T]
+        table = arrow.table([arrow.array(np.ascontiguousarray(column)) for column in columns], names)
+        if writer is None:
+            writer = parquet.ParquetWriter(file, table.schema)
+        writer.write_table(table.cast(writer.schema))
+    if writer is not None:
+        writer.close()
+
+
+_WRITERS: dict[str, Callable[[Any, list[str], Iterator[Table]], None]] = dict(
+    zip(Results.ENDINGS, (_write_npy, _write_csv, _write_parquet), strict=True)
+)

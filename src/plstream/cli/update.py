@@ -1,0 +1,93 @@
+"""``plstream update``: a model that learns from more rows."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import AsJson, Data, DryRun, Model, Reading, Target
+
+if TYPE_CHECKING:
+    from ..data import Source
+
+
+def update(
+    model: Model,
+    data: Data,
+    target: Target = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="MODEL", help="File to write. Default: the model itself.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file that -o names if it exists.")] = False,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Continue the training of a model with more rows.
+
+    The model file is replaced when all rows are learnt, or left as it was. Ctrl-C ends a pipe, and writes the model.
+
+    \b
+    plstream update model.plstream monday.csv --target moisture
+    tail -f log.ndjson | plstream update model.plstream - --format ndjson --target y
+    """
+    from sklearn.utils import get_tags
+    from sklearn.utils.validation import check_is_fitted
+
+    from .._core.errors import counted
+    from ..files import load, save
+    from .errors import FAILED, signals_to_stop, tell
+    from .output import print_json, require_free, require_inputs
+    from .progress import facts, shown, summary
+
+    require_inputs(model, data)
+    if output is not None:
+        require_free(output, force=force)
+    loaded = load(model)
+    if not hasattr(loaded, "partial_fit") or not hasattr(loaded, "n_samples_seen_"):
+        raise ValueError(f"{model} holds a {type(loaded).__name__}, which does not learn: name a model.")
+    check_is_fitted(loaded)
+    if not target and get_tags(loaded).target_tags.required:
+        raise ValueError("Say what is to be learnt with --target: a column by name or number, or a file.")
+    source = reading.open(data, target, loaded)
+    before = loaded.n_samples_seen_
+    if dry_run:
+        typer.echo(f"{model}: {summary(loaded)}; would learn from {source.name}, and nothing is written in a dry run")
+        return
+    with shown(), signals_to_stop() as stop:
+        is_stopped = _learn(loaded, source, stop)
+    if is_stopped and (source.rereadable or loaded.n_samples_seen_ == before):
+        tell("plstream: interrupted, and nothing was written.")
+        raise typer.Exit(FAILED)
+    if is_stopped:
+        tell("plstream: interrupted.")
+    place, n_new = model if output is None else output, loaded.n_samples_seen_ - before
+    save(loaded, place, overwrite=output is None or force)
+    if as_json:
+        print_json({"model": str(place), "data": source.name, "n_new_rows": n_new, **facts(loaded)})
+    else:
+        typer.echo(f"{place}: {summary(loaded)}; {counted(n_new, 'new row')}")
+
+
+def _learn(model: Any, source: Source, stop: Any) -> bool:
+    """Learn from one block after another, and return whether that was stopped."""
+    from .._core.progress import listening, track
+    from ..data import DataError
+
+    row = 0
+    blocks = track(source.blocks(), "one read", source.n_rows, lambda block: len(block[0]))
+    with closing(blocks):
+        for X, y in blocks:
+            if len(X):
+                with listening(None):
+                    model.partial_fit(source.part((X, y), row))
+            row += len(X)
+            if stop():
+                return True
+    if not row:
+        raise DataError(f"{source.name} has no rows.")
+    return False

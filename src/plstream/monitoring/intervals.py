@@ -1,0 +1,155 @@
+r"""PredictionInterval: between which limits the value of a new row is, with a given probability."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from .._core.types import Array, Float64Array
+from ..estimators._base import PLSBase
+from ..rows import by_blocks
+from .limits import divisor_of
+from .pipelines import instead_of
+
+
+class Interval(NamedTuple):
+    """Limits of predictions, each of the shape of the predictions."""
+
+    lower: Array
+    upper: Array
+
+
+class PredictionInterval:
+    r"""Prediction intervals of a fitted PLS regression, from what the model knows of its errors.
+
+    For a new row with scores t, of a model with n training rows, c components and scores of the training rows T,
+
+    .. math::
+        \hat y \pm t_{\nu} \, s \sqrt{\frac{1 + h}{1 + \bar h}}, \quad
+        h = \frac1n + t^T (T^T T)^{-1} t ,
+
+    with the leverage h, which grows with T2, and the quantile of Student's distribution with :math:`\nu` degrees of
+    freedom. There are two sources of the standard error s:
+
+    - a model that has chosen its components by cross-validation knows the errors of rows held out: s is their root mean
+      square, :math:`\bar h = (c + 1)/n` is the leverage that such rows have on average, and :math:`\nu = n - c - 1`;
+    - any other model knows only the errors of its training rows, which are too small by the degrees of freedom that the
+      fit has taken. How many PLS takes is not known exactly, but they are those of least squares at most: m, for as
+      many features. So :math:`s^2 = \mathrm{RSS} / (n - m - 1)`, :math:`\bar h = 0` and :math:`\nu = n - m - 1`, which
+      is on the safe side. Without more rows than features there is no such bound, and none is invented.
+
+    Parameters
+    ----------
+    model : IncrementalPLS or IncrementalPLSCV
+        A fitted model. It is taken as it is now.
+    level : float, default=0.95
+        Probability that the value of a new row is between the limits.
+
+    Attributes
+    ----------
+    standard_error_ : ndarray of shape (n_targets,)
+        s, in the units of the targets.
+    degrees_of_freedom_ : float
+        :math:`\nu`.
+    is_validated_ : bool
+        Whether s is from rows held out.
+
+    Raises
+    ------
+    ValueError
+        If the model does not know its errors.
+
+    Notes
+    -----
+    The intervals hold for rows of the same kind as the training rows: errors are normal, of the same variance for all
+    rows and independent of each other, and the relation has not changed. T2 and Q say whether a row is of that kind
+    (:class:`Monitor`); of one that is not, an interval says nothing. Cross-validated errors are those of the number of
+    components with the least of them, and so optimistic by a little. Rows that depend on each other, such as repeated
+    measurements of a sample, must be in one group of the cross-validation.
+
+    References
+    ----------
+    K. Faber and B. R. Kowalski, "Propagation of measurement errors for the validation of predictions obtained by
+    principal component regression and partial least squares", Journal of Chemometrics 11, 1997.
+
+    N. Kraemer and M. Sugiyama, "The degrees of freedom of partial least squares regression", Journal of the American
+    Statistical Association 106, 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import IncrementalPLSCV
+    >>> from plstream.monitoring import PredictionInterval
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(4000, 20))
+    >>> y = X[:, 0] - X[:, 1] + rng.normal(size=4000)
+    >>> interval = PredictionInterval(IncrementalPLSCV().fit(X[:2000], y[:2000]), level=0.9)
+    >>> lower, upper = interval.of(X[2000:])
+    >>> float(np.mean((lower <= y[2000:]) & (y[2000:] <= upper)).round(2))
+    0.9
+    """
+
+    def __init__(self, model: Any, *, level: float = 0.95) -> None:
+        if not isinstance(model, PLSBase) or hasattr(model, "classes_"):
+            instead = instead_of(model) if not isinstance(model, PLSBase) else ", which predicts labels"
+            raise TypeError(f"Prediction intervals are of an IncrementalPLS, not of {type(model).__name__}{instead}.")
+        if not 0 < level < 1:
+            raise ValueError(f"level must be a probability between 0 and 1, not {level!r}.")
+        self.model, self.level = model, level
+        solution, state = model._solution(), model._fitted.current()
+        n, c, m = state.effective_rows, solution.n_components, len(solution.x_mean)
+        self.is_validated_ = hasattr(model, "cv_results_")
+        if self.is_validated_:
+            self.degrees_of_freedom_ = n - c - 1
+            self._mean_leverage = (c + 1) / n
+            rmse = np.asarray(model.cv_results_["mean_test_rmse"])
+            standard_error = np.atleast_1d(rmse[model.n_components_ - 1])
+        else:
+            self.degrees_of_freedom_ = n - m - 1
+            self._mean_leverage = 0.0
+            # Roots, because squares of large units overflow.
+            deviation = np.sqrt(state.y_squares)
+            known = np.where(deviation > 0, deviation, 1.0)
+            lengths = solution.y_lengths[:, :c] * (solution.y_scale / known)[:, None]
+            shares = np.clip(1 - np.square(lengths).sum(axis=1), 0, 1)
+            factor = (n - 1) / self.degrees_of_freedom_ if self.degrees_of_freedom_ > 0 else np.nan
+            standard_error = deviation * np.sqrt(shares * factor / divisor_of(state))
+        # The number of rows is one of weights, and may be off by rounding.
+        if self.degrees_of_freedom_ < 0.5 or not np.isfinite(standard_error).all():
+            raise ValueError(
+                f"The model has {n:,.0f} rows and {m:,} features, and so does not know its errors: fit "
+                "IncrementalPLSCV, which knows those of rows held out, or use more rows."
+            )
+        self.standard_error_: Float64Array = standard_error
+        # Of rows of the weight that is typical.
+        self._score_lengths = np.sqrt(solution.factors.score_squares[:c] / (state.typical_weight or 1.0))
+        self._n_rows = n
+
+    def of(self, X: Any) -> Interval:
+        """Return the limits of every row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows.
+
+        Returns
+        -------
+        interval : Interval
+            With the arrays ``lower`` and ``upper``, each of the shape that ``predict`` returns.
+        """
+        c = len(self._score_lengths)
+
+        def both(rows: Any) -> Array:
+            scores = np.asarray(self.model.transform(rows), dtype=np.float64)[:, :c]
+            leverage = 1 / self._n_rows + np.square(scores / self._score_lengths).sum(axis=1)
+            factor = stats.t.ppf((1 + self.level) / 2, self.degrees_of_freedom_)
+            width = factor * np.sqrt((1 + leverage) / (1 + self._mean_leverage))[:, None] * self.standard_error_
+            predicted = np.asarray(self.model.predict(rows), dtype=np.float64)
+            width = width.reshape(predicted.shape)
+            return np.stack([predicted - width, predicted + width], axis=1)
+
+        limits = by_blocks(self.model, X, both)
+        return Interval(limits[:, 0], limits[:, 1])

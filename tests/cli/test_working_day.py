@@ -1,0 +1,307 @@
+"""Commands of a working day: components chosen, models updated and merged, rows monitored, options in a file."""
+
+import csv
+import io
+import json
+import logging
+import signal
+import warnings
+
+import numpy as np
+import pytest
+
+from plstream import (
+    IncrementalPLS,
+    IncrementalPLSClassifier,
+    IncrementalPLSClassifierCV,
+    IncrementalPLSCV,
+    load,
+    open_source,
+    save,
+)
+from plstream.monitoring import Monitor, PredictionInterval
+
+# Arrays are what results of files, whose columns have names, are compared with.
+pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+
+
+@pytest.fixture
+def parts(folder):
+    """The data in two files."""
+    header, *lines = (folder / "data.csv").read_text().splitlines(keepends=True)
+    (folder / "first.csv").write_text(header + "".join(lines[:200]))
+    (folder / "second.csv").write_text(header + "".join(lines[200:]))
+    return folder
+
+
+def read_csv(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.usefixtures("folder")
+def test_components_by_cross_validation(done, refused):
+    out = done("fit", "data.csv", "-t", "y", "--exclude", "kind", "-c", "auto", "--rule", "one-se", "--folds", 4)
+    source = open_source("data.csv", target="y", exclude="kind")
+    expected = IncrementalPLSCV(5, cv=4, rule="one-se").fit(source)
+    model = load("model.plstream")
+    assert model.n_components_ == expected.n_components_
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-12)
+    assert f"predicts {expected.best_score_:.1%} of y in rows held out" in out
+    assert "--rule is for cross-validation" in refused("fit", "data.csv", "-t", "y", "--rule", "min")
+    assert "-c auto is not for --method cipls" in refused(
+        "fit", "X.npy", "-t", "labels.npy", "--method", "cipls", "-c", "auto", "-o", "other"
+    )
+    assert "--forgetting is not for -c auto" in refused(
+        "fit", "X.npy", "-t", "y.npy", "-c", "auto", "--forgetting", 0.9, "-o", "other"
+    )
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_most_components_tried_are_told(done):
+    out = done("fit", "X.npy", "-t", "y.npy", "-c", "auto", "--max-components", 1)
+    assert "these are all components that were tried: try more with --max-components 2" in out
+    assert "--max-components" not in done("fit", "X.npy", "-t", "y.npy", "-c", "auto", "--force")
+
+
+@pytest.mark.usefixtures("folder")
+def test_components_of_a_classifier_as_json(done):
+    call = "fit", "X.npy", "-t", "labels.npy", "--method", "incremental-pls-classifier", "-c", "auto", "--json"
+    told = json.loads(done(*call))
+    expected = IncrementalPLSClassifierCV(5).fit(np.load("X.npy"), np.load("labels.npy"))
+    assert told["n_components"] == expected.n_components_
+    assert told["classes"] == ["high", "low"]
+    assert told["cross_validation"]["score"] == pytest.approx(expected.best_score_)
+    assert len(told["cross_validation"]["scores"]) == 5
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_dry_run_writes_nothing(folder, done, refused):
+    before = {*folder.iterdir()}
+    out = done("fit", "data.csv", "-t", "y", "--exclude", "kind", "-c", 3, "--dry-run")
+    assert "reads:    4\n" in out
+    assert "features: 5: a, b, c, d, e\n" in out
+    plan = json.loads(done("fit", "X.npy", "-t", "y.npy", "-c", "auto", "--dry-run", "--json"))
+    assert (plan["rows"], plan["reads"]) == (300, 1)
+    assert {*folder.iterdir()} == before
+    assert "There is no column 'z'" in refused("fit", "data.csv", "-t", "z", "--dry-run")
+
+
+def test_a_missing_input_is_told_before_an_output_that_exists(folder, model, refused):
+    (folder / "out.csv").write_text("mine")
+    assert "There is no file none.csv" in refused("predict", "model.plstream", "none.csv", "-o", "out.csv")
+    assert "There is no file none.csv" in refused("fit", "none.csv", "-t", "y")
+    assert "There is no file none.plstream" in refused("report", "none.plstream", "-o", "out.csv")
+    assert "There is no file none.csv" in refused("select", "none.csv", "-t", "y", "-o", "out.csv")
+    assert "exists already" in refused("predict", "model.plstream", "data.csv", "-o", "out.csv")
+    assert model.n_components == 2
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_update_continues_training(parts, done, refused, as_json):
+    options = "-t", "y", "--exclude", "kind"
+    done("fit", "first.csv", *options, "--one-pass")
+    out = done("update", "model.plstream", "second.csv", *options, *["--json"] * as_json)
+    if as_json:
+        assert json.loads(out)["n_new_rows"] == 100
+    else:
+        assert out.endswith("; 100 new rows\n")
+    expected = IncrementalPLS().partial_fit(open_source("data.csv", target="y", exclude="kind"))
+    np.testing.assert_allclose(load("model.plstream").coef_, expected.coef_, rtol=1e-10)
+    before = (parts / "model.plstream").read_bytes()
+    (parts / "bad.csv").write_text((parts / "second.csv").read_text() + "nan,1,1,1,1,1,x\n")
+    assert "row 100" in refused("update", "model.plstream", "bad.csv", *options)
+    assert "--target" in refused("update", "model.plstream", "second.csv")
+    assert "exists already" in refused("update", "model.plstream", "second.csv", *options, "-o", "bad.csv")
+    assert "nothing is written" in done("update", "model.plstream", "second.csv", *options, "--dry-run")
+    assert (parts / "model.plstream").read_bytes() == before
+    done("update", "model.plstream", "second.csv", *options, "-o", "other.plstream")
+    assert load("other.plstream").n_samples_seen_ == 400
+    assert load("model.plstream").n_samples_seen_ == 300
+
+
+def test_update_from_a_pipe_and_of_labels(parts, done):
+    options = "-t", "kind", "--exclude", "y", "--method", "incremental-pls-classifier", "--one-pass"
+    done("fit", "first.csv", *options)
+    content = (parts / "second.csv").read_bytes()
+    done("update", "model.plstream", "-", "--format", "csv", "-t", "kind", "--exclude", "y", stdin=content)
+    expected = IncrementalPLSClassifier().partial_fit(open_source("data.csv", target="kind", exclude="y"))
+    np.testing.assert_allclose(load("model.plstream").coef_, expected.coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("from_pipe", [False, True])
+def test_an_interrupted_update(parts, run, monkeypatch, from_pipe):
+    options = "-t", "y", "--exclude", "kind"
+    assert run("fit", "first.csv", *options, "--one-pass").code == 0
+    before, learn = (parts / "model.plstream").read_bytes(), IncrementalPLS.partial_fit
+
+    def interrupted(model, *arguments, **more):
+        signal.raise_signal(signal.SIGINT)
+        return learn(model, *arguments, **more)
+
+    monkeypatch.setattr(IncrementalPLS, "partial_fit", interrupted)
+    data = ["-", "--format", "csv"] if from_pipe else ["second.csv"]
+    content = (parts / "second.csv").read_bytes() if from_pipe else None
+    result = run("update", "model.plstream", *data, *options, stdin=content)
+    # What came from a pipe cannot be had again.
+    assert result.code == (0 if from_pipe else 1)
+    assert result.err.startswith("plstream: interrupted")
+    assert ((parts / "model.plstream").read_bytes() == before) is not from_pipe
+
+
+def test_merge(parts, done, refused):
+    options = "-t", "y", "--exclude", "kind", "--one-pass"
+    for name in ("first", "second"):
+        done("fit", f"{name}.csv", *options, "-o", f"{name}.plstream")
+    told = json.loads(done("merge", "first.plstream", "second.plstream", "-o", "both.plstream", "--json"))
+    assert told["n_rows"] == 300
+    expected = IncrementalPLS().partial_fit(open_source("data.csv", target="y", exclude="kind"))
+    np.testing.assert_allclose(load("both.plstream").coef_, expected.coef_, rtol=1e-10)
+    assert "exists already" in refused("merge", "first.plstream", "second.plstream", "-o", "both.plstream")
+    assert "two models" in refused("merge", "first.plstream", "-o", "one.plstream")
+    save(IncrementalPLSCV(2).fit(np.load("X.npy"), np.load("y.npy")), "cv.plstream")
+    assert "holds a IncrementalPLSCV" in refused("merge", "cv.plstream", "first.plstream", "-o", "x").replace(
+        "an Incr", "a Incr"
+    )
+    assert "--later is not for" in refused("merge", "cv.plstream", "cv.plstream", "--later", "-o", "x")
+    assert not (parts / "x").exists()
+
+
+def test_monitor(folder, model, run, refused, arrays):
+    result = run("monitor", "model.plstream", "data.csv", "--level", 0.9999)
+    assert (result.code, len(result.out.splitlines())) == (0, 1)
+    assert "0 of 300 rows above a limit" in result.err
+    X = arrays.X[:20].copy()
+    X[7, 2] += 50
+    lines = ["id,a,b,c,d,e", *(f"n{i},{','.join(map(repr, row))}" for i, row in enumerate(X.tolist()))]
+    (folder / "fault.csv").write_text("\n".join(lines))
+    result = run("monitor", "model.plstream", "fault.csv", "--keep", "id", "--level", 0.9999)
+    assert result.code == 3
+    (row,) = read_csv(result.out)
+    checked = Monitor(model, level=0.9999).check(X)
+    assert (row["id"], row["row"]) == ("n7", "7")
+    assert "q" in row["alarm"]
+    assert row["features"].startswith("c ")
+    assert float(row["q"]) == pytest.approx(checked.q[7], rel=1e-5)
+    assert run("monitor", "model.plstream", "fault.csv", "--level", 0.9999, "--allow", 0.1).code == 0
+    told = run("monitor", "model.plstream", "fault.csv", "--level", 0.9999, "--json")
+    assert (told.code, told.err) == (3, "")
+    told = json.loads(told.out)
+    assert (told["rows"], told["alarms"], told["found"][0]["row"]) == (20, int(checked.alarm.sum()), 7)
+    assert run("monitor", "model.plstream", "fault.csv", "--all", "-o", "all.csv").code == 3
+    assert len(read_csv((folder / "all.csv").read_text())) == 20
+    assert "exists already" in refused("monitor", "model.plstream", "fault.csv", "-o", "all.csv")
+
+
+@pytest.mark.usefixtures("model")
+def test_monitor_with_reference_rows(run, arrays):
+    told = json.loads(run("monitor", "model.plstream", "data.csv", "--reference", "data.csv", "--json").out)
+    with warnings.catch_warnings(action="ignore"):
+        expected = Monitor(load("model.plstream")).partial_fit(arrays.X)
+    assert told["q_limit"] == pytest.approx(expected.q_limit_, rel=1e-9)
+    save(expected, "monitor.plstream")
+    again = json.loads(run("monitor", "monitor.plstream", "data.csv", "--json").out)
+    assert again["q_limit"] == pytest.approx(expected.q_limit_, rel=1e-9)
+
+
+def test_predictions_with_more_columns(folder, model, done, refused, arrays):
+    lines = ["id,day," + ",".join(arrays.names)]
+    lines += [f"{i + 10**9},d{i},{','.join(map(repr, row))}" for i, row in enumerate(arrays.X.tolist())]
+    (folder / "new.csv").write_text("\n".join(lines))
+    call = "predict", "model.plstream", "new.csv"
+    rows = read_csv(done(*call, "--keep", "id,day", "--interval", 0.9, "--t2", "--q"))
+    assert list(rows[0]) == ["id", "day", "prediction", "prediction_lower", "prediction_upper", "t2", "q"]
+    assert (rows[5]["id"], rows[5]["day"]) == ("1000000005", "d5")
+    limits = PredictionInterval(model, level=0.9).of(arrays.X)
+    checked = Monitor(model).check(arrays.X)
+    found = np.array([[float(row[name]) for name in list(row)[2:]] for row in rows])
+    expected = [model.predict(arrays.X), *limits, checked.t2, checked.q]
+    np.testing.assert_allclose(found, np.column_stack(expected), rtol=1e-12)
+    assert "text beside numbers" in refused(*call, "--keep", "day", "-o", "out.npy")
+    done(*call, "--t2", "-o", "out.npy")
+    assert np.load("out.npy").shape == (300, 2)
+    assert "has no probabilities" in refused(*call, "--proba")
+    assert "probability between 0 and 1" in refused(*call, "--interval", 95)
+    assert "Two columns" in refused(*call, "--keep", "id,id", "-o", "out.csv")
+    assert not (folder / "out.csv").exists()
+
+
+def test_probabilities(folder, done, refused, arrays):
+    model = IncrementalPLSClassifier(2).fit(open_source("data.csv", target="kind", exclude="y"))
+    save(model, folder / "labels.plstream")
+    pytest.importorskip("pyarrow")
+    done("predict", "labels.plstream", "data.csv", "--proba", "-o", "out.parquet")
+    rows = read_csv(done("predict", "labels.plstream", "data.csv", "--proba"))
+    found = [[float(row["probability_high"]), float(row["probability_low"])] for row in rows]
+    np.testing.assert_allclose(found, model.predict_proba(arrays.X), rtol=1e-12)
+    assert "predicts labels" in refused("predict", "labels.plstream", "data.csv", "--interval", 0.9)
+
+
+def test_options_in_a_file(folder, done):
+    (folder / "fit.toml").write_text(
+        'target = "y"\nexclude = ["kind"]\n\n[fit]\ncomponents = 3\none-pass = true\noutput = "from.plstream"\n'
+        "[evaluate]\njson = true\n"
+    )
+    done("fit", "data.csv", "--config", "fit.toml")
+    model = load("from.plstream")
+    assert (model.n_components, model.solver_) == (3, "gram")
+    # What is on the command line comes first.
+    done("--config=fit.toml", "fit", "data.csv", "-c", 2, "-o", "two.plstream", "--exclude", "kind,e")
+    model = load("two.plstream")
+    assert (model.n_components, list(model.feature_names_in_)) == (2, list("abcd"))
+    assert (
+        json.loads(done("evaluate", "two.plstream", "data.csv", "--config", "fit.toml"))["targets"][0]["target"] == "y"
+    )
+    (folder / "fit.toml").write_text('data = "data.csv"\n[fit]\ntarget = "y"\nexclude = ["kind"]\nscale = false\n')
+    done("fit", "--config", "fit.toml")
+    assert load("model.plstream").scale is False
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('targt = "y"', "has 'targt', which is no option: did you mean 'target'?"),
+        ("[fitt]\nx = 1", "has 'fitt', which is no command: did you mean 'fit'?"),
+        ("[fit]\ncomponent = 1", "has 'component', which is no option of plstream fit: did you mean 'components'?"),
+        ("[fit]\nproba = true", "no option of plstream fit"),
+        ("[fit]\none-pass = 1", "must be true or false"),
+        ("[fit]\ntarget = true", "must be a string, a number or a list of such"),
+        ("[fit]\ntarget = [[1]]", "must be a string, a number or a list of such"),
+        ("target", "is not a TOML file"),
+        ('[fit]\nmethod = "pcr"', "pcr"),
+    ],
+)
+def test_bad_options_in_a_file(folder, refused, text, words):
+    (folder / "bad.toml").write_text(text)
+    assert words in refused("fit", "data.csv", "--config", "bad.toml")
+    assert "No such file" in refused("fit", "data.csv", "--config", "none.toml")
+    assert "--config names one TOML file" in refused("fit", "data.csv", "--config")
+
+
+def test_names_with_commas_in_a_file(folder, done):
+    (folder / "odd.csv").write_text('a,"b,c",y\n' + "".join(f"{i},{i * i},{i}\n" for i in range(20)))
+    (folder / "odd.toml").write_text('target = "y"\ncolumns = ["b,c"]\ncomponents = 1\n')
+    done("fit", "odd.csv", "--config", "odd.toml")
+    assert list(load("model.plstream").feature_names_in_) == ["b,c"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_logger(run, caplog):
+    with caplog.at_level(logging.INFO, "plstream"):
+        IncrementalPLS(2, solver="gram").fit(open_source("data.csv", target="y", exclude="kind"))
+    assert any("300 rows in" in record.message for record in caplog.records)
+    result = run("fit", "X.npy", "-t", "y.npy", "--verbose", "--one-pass")
+    assert (result.code, result.out.count("\n")) == (0, 1)
+    assert "read 1 of 1: 300 rows in" in result.err
+    assert not logging.getLogger("plstream").handlers
+
+
+@pytest.mark.usefixtures("model")
+def test_results_as_json(done):
+    told = json.loads(done("evaluate", "model.plstream", "data.csv", "-t", "y", "--json"))
+    assert told["targets"][0]["r2"] > 0.9
+    told = json.loads(done("info", "model.plstream", "--json"))
+    assert (told["class"], told["n_rows"], told["features"]) == ("IncrementalPLS", 300, list("abcde"))
+    told = json.loads(done("info", "data.csv", "--json"))
+    assert told["to_exclude"] == ["kind"]
+    assert told["columns"][-1] == {"name": "kind", "type": "text"}
+    assert told["n_features"] == 6
