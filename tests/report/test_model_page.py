@@ -588,7 +588,7 @@ def test_without_plotly(monkeypatch):
     html.scripts.cache_clear()
     monkeypatch.setitem(sys.modules, "plotly", None)
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(ImportError, match=r"needs the package plotly: pip install plstream\[report\]"):
+    with pytest.raises(ImportError, match=r"needs the package plotly: pip install 'plstream\[report\]'"):
         model_report(make_model()).html()
     html.scripts.cache_clear()
 

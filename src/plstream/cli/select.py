@@ -71,13 +71,13 @@ def select(
     from .progress import shown
 
     share = _as_number(keep)
-    require_inputs(data)
-    if output is not None:
-        require_free(output, force=force, endings=_ENDINGS)
     if not target and method not in {Ranking.inffs, Ranking.inffs_u}:
         raise ValueError(f"--method {method} needs a --target: a column by name or number, or a file.")
     if method is not Ranking.vip and (components is not None or model is not PlsModel.incremental_pls):
         raise ValueError(f"-c and --model are for --method vip: leave them out with {method}.")
+    require_inputs(data)
+    if output is not None:
+        require_free(output, force=force, endings=_ENDINGS)
     source = reading.open(data, target)
     with shown():
         selector = (
