@@ -193,6 +193,7 @@ def _array(_, X, y):
 
 def _frame(library):
     def make(_, X, y):
+        pytest.importorskip("pyarrow", reason="needs pyarrow")
         frames = pytest.importorskip(library, reason=f"needs {library}")
         return frames.DataFrame({**{name: X[:, j] for j, name in enumerate(NAMES)}, "y": y}), {"target": "y"}
 

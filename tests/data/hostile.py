@@ -828,12 +828,14 @@ def no_blocks(_):
 
 @case
 def frame_with_text(_):
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     return pandas.DataFrame({"a": [1.0], "b": ["x"]}), {}, r"Column 'b' of the frame holds text, not numbers"
 
 
 @case
 def frame_with_several_of_text(_):
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     frame = pandas.DataFrame({"a": [1.0], "z": ["x"], "b": ["x"]})
     return frame, {}, r"Column 'z' of the frame holds text, not numbers: .* exclude=; the same applies to 'b'\."
@@ -841,13 +843,15 @@ def frame_with_several_of_text(_):
 
 @case
 def frame_with_missing_boolean(_):
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     column = pandas.array([True, False, None, True], dtype="boolean")
     frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": column})
-    return frame, {"batch_size": 2}, r"Column 'b' of the frame has a missing value, first in row 2: drop or replace"
+    return frame, {"batch_size": 2}, r"the frame, row 2, column 'b', there is a missing value: drop or"
 
 
 @case
 def frame_with_missing(_):
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     return pandas.DataFrame({"a": [1.0, 2.0], "b": [1.0, None]}), {}, r"the frame, row 1, column 'b', there is NaN"

@@ -82,5 +82,5 @@ def test_kinds_of_data():
 
 def test_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(ImportError, match=r"Reading d.h5 needs the package h5py: pip install plstream\[io\]"):
+    with pytest.raises(ImportError, match=r"Reading d.h5 needs the package h5py: pip install 'plstream\[io\]'"):
         import_optional("h5py", "Reading d.h5")

@@ -7,6 +7,7 @@ enough to stay in a core's cache while several products are formed: memory is re
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -56,8 +57,11 @@ def dense_tiles(X: Rows, shift: FloatArray) -> Iterator[tuple[slice, FloatArray]
         yield rows, out
 
 
-def require_finite(name: str, rows: Rows, weight: Float64Array | None = None) -> None:
-    """Raise ValueError that says where the first value is that is not finite, if there is one in a row with weight."""
+def require_finite(name: str, rows: Rows, weight: Float64Array | None = None, names: Any = None) -> None:
+    """Raise ValueError that says where the first value is that is not finite, if there is one in a row with weight.
+
+    ``names`` are those of the columns, if they have any.
+    """
     step = default_block_rows(rows)
     for start in range(0, rows.shape[0], step):
         part = rows[start : start + step]
@@ -71,6 +75,5 @@ def require_finite(name: str, rows: Rows, weight: Float64Array | None = None) ->
             continue
         row, column = int(at_row[0]), int(at_column[0])
         kind = "NaN" if np.isnan(part[row, column]) else "infinity"
-        raise ValueError(
-            f"Input {name} contains {kind} (first in row {start + row}, column {column}): drop or replace such values."
-        )
+        where = f"row {start + row}, column {column if names is None else repr(str(names[column]))}"
+        raise ValueError(f"Input {name} contains {kind} (first in {where}): drop or replace such values.")

@@ -162,13 +162,37 @@ def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
         if X.shape[1] == model.n_features_in_:
             return np.asarray(X)
     X = as_numpy(X, "X")
-    rows: Rows = validate_data(
-        estimator, X, reset=reset, accept_sparse=("csr", "csc"), dtype="numeric", ensure_all_finite=False
-    )
-    if sparse.issparse(rows):
-        return rows.tocsr()
-    # A frame with a column of categories comes as objects.
-    return rows.astype(np.float64) if rows.dtype.kind == "O" else rows
+    try:
+        rows: Rows = validate_data(
+            estimator, X, reset=reset, accept_sparse=("csr", "csc"), dtype="numeric", ensure_all_finite=False
+        )
+        # A frame with a column of categories comes as objects.
+        rows = rows.astype(np.float64) if rows.dtype.kind == "O" else rows
+    except (TypeError, ValueError):
+        _require_numeric_columns(X)
+        raise
+    return rows.tocsr() if sparse.issparse(rows) else rows
+
+
+def _require_numeric_columns(X: Any) -> None:
+    """Raise ValueError that names all columns of a frame that do not hold numbers, if there are any."""
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return
+    refused = {}
+    for j, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=False)):
+        try:
+            np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[name]).astype(np.float64)
+        except (TypeError, ValueError):
+            refused[str(name)] = str(dtype)
+        else:
+            if "date" in str(dtype).lower() or "time" in str(dtype).lower():
+                refused[str(name)] = str(dtype)
+    if refused:
+        kinds = ", ".join(f"{name!r} ({kind})" for name, kind in refused.items())
+        raise ValueError(
+            f"X has columns that do not hold numbers, {kinds}: leave them out by X.drop(columns={list(refused)}), or "
+            "open X by plstream.open_source, which encodes text by categorical=."
+        )
 
 
 def as_one_row(x: Any) -> Any:

@@ -11,6 +11,7 @@ is read a few columns at a time into a temporary file first.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ _PIECE_BYTES = 2 << 20
 # How often a piece is there at most: as lists are decoded, as Arrow has it and as rows.
 _COPIES = 4
 _HASHED_ROWS = 1 << 12
+# Rows by which a stream that begins anew is known.
+_FIRST_ROWS = 5
 # The numbers of rows that pandas keeps beside them.
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
@@ -72,7 +75,14 @@ class ArrowReader(Reader):
     n_rows : int, optional
     path : Path, optional
     rereadable : bool, default=True
+
+    Attributes
+    ----------
+    as_float : bool
+        Whether all features are handed out as float64, because types may differ from one batch to the next.
     """
+
+    as_float = False
 
     def __init__(
         self,
@@ -117,8 +127,21 @@ class ArrowReader(Reader):
         digest = sha256()
         for batch in self._groups.batches(0, list(self._fields), _HASHED_ROWS):
             for column in batch.columns:
-                digest.update(repr(column.to_pylist()).encode())
+                is_plain = not column.null_count and self._types.is_primitive(column.type)
+                values = column.to_numpy(zero_copy_only=False) if is_plain else repr(column.to_pylist()).encode()
+                digest.update(np.ascontiguousarray(values).data if is_plain else values)
         return self.n_rows, str(self._fields), digest.hexdigest()
+
+    def table(self) -> Any:
+        """Return all rows as a table of Arrow."""
+        pa = import_optional("pyarrow", f"Reading {self.where}")
+        schema = pa.schema(list(self._fields.items()))
+        batches = self._groups.batches(0, list(self._fields), sys.maxsize)
+        return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
+
+    def column_of(self, name: str) -> int:
+        """Return the number of a column."""
+        return (*(self.names or range(self.n_columns)), *self.others).index(name)
 
     def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
         """Return the dtype that holds all the columns."""
@@ -128,6 +151,8 @@ class ArrowReader(Reader):
         dtypes = set(found)
         if len({dtype.kind in "SU" for dtype in dtypes}) > 1:
             raise DataError(f"Targets in {self.where} are text and numbers: choose either.")
+        if self.as_float and not text:
+            return np.dtype(np.float64)
         return np.result_type(*dtypes)
 
     def kind_of(self, column: int) -> str:
@@ -243,7 +268,7 @@ class ArrowReader(Reader):
         """Return columns side by side; by Arrow if all are of one type, which leaves the interpreter to others."""
         names = [self._name(int(column)) for column in features]
         kinds = {self._fields[name] for name in names}
-        if len(kinds) > 1 or not all(self._types.is_integer(kind) or self._types.is_floating(kind) for kind in kinds):
+        if self.as_float or len(kinds) > 1 or not all(self._types.is_integer(kind) or self._types.is_floating(kind) for kind in kinds):
             return side_by_side([self._column(batch, int(column), row) for column in features], dtype)
         chosen = batch.select(names)
         for values, column in zip(chosen.columns, features, strict=True):
@@ -263,10 +288,17 @@ class ArrowReader(Reader):
         return numbers.reshape(len(lists), self.n_columns)
 
     def _column(self, batch: Any, column: int, row: int) -> Array:
-        values = batch.column(self._name(column))
-        if self._types.is_dictionary(values.type):
+        values, types = batch.column(self._name(column)), self._types
+        if types.is_dictionary(values.type):
             values = values.dictionary_decode()
         self._require_no_nulls(values, row, column)
+        if types.is_decimal(values.type):
+            values = values.cast("float64")
+        elif _is_text(types, values.type):
+            # To those of views, NumPy has no way of its own.
+            values = values.cast("large_string")
+        if _is_text(types, values.type) != _is_text(types, self._fields[self._name(column)]):
+            raise self.error_at(row, column, "or later, there is text among numbers: keep to one of the two")
         array: Array = values.to_numpy(zero_copy_only=False)
         return array.astype(str) if array.dtype.kind == "O" else array
 
@@ -294,12 +326,12 @@ class ArrowReader(Reader):
         types, column = self._types, f"Column {shortened(name)} of {self.where}"
         if types.is_dictionary(kind):
             kind = kind.value_type
+        if types.is_decimal(kind):
+            return np.dtype(np.float64)
         if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
             dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
             return dtype
-        # Views are of pyarrow 16 and later.
-        is_view = getattr(types, "is_string_view", lambda _: False)
-        if types.is_string(kind) or types.is_large_string(kind) or is_view(kind):
+        if _is_text(types, kind):
             if text:
                 return np.dtype(str)
             raise DataError(f"{column} holds text, not numbers: leave it out by columns= or exclude=.")
@@ -308,6 +340,17 @@ class ArrowReader(Reader):
         raise DataError(
             f"{column} holds values of type {beginning(str(kind))}, not numbers: leave it out by columns= or exclude=."
         )
+
+
+def beginning_of(rows: Any) -> str:
+    """Return a short text that changes with the first rows of a batch or a table."""
+    return sha256(repr(rows.slice(0, _FIRST_ROWS).to_pydict()).encode()).hexdigest()[:16]
+
+
+def _is_text(types: Any, kind: Any) -> bool:
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def _first_null(values: Any) -> int:

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
@@ -15,15 +14,13 @@ from typing import IO, Any
 import numpy as np
 
 from .._core.errors import DataError, import_optional, wrap_iteration, wrap_library_errors
-from .arrow import ArrowReader, RowGroups
+from .arrow import ArrowReader, RowGroups, beginning_of
 from .reader import OpenOptions
 
 # A page of a column with its dictionary, at most, unless a writer was told otherwise.
 _PAGE_BYTES = 2 << 20
 # What is said of the first letters of a file, ARRO, as a number of bytes.
 _FILE_NOT_STREAM = "1330795073 metadata bytes"
-# Rows by which a stream that begins anew is known.
-_FIRST_ROWS = 5
 
 
 def open_parquet(path: Path, where: str, _options: OpenOptions) -> ArrowReader:
@@ -82,19 +79,6 @@ def open_arrow(file: Path | IO[bytes], where: str, _options: OpenOptions) -> Arr
     with file.open("rb") as begin:
         is_file = begin.read(6) == b"ARROW1"
     return _open_file(file, where) if is_file else _open_stream(file, where)
-
-
-def open_arrow_table(table: Any) -> ArrowReader:
-    """Open a table of Arrow in memory."""
-    reader = ArrowReader("the table", table.schema, RowGroups([table.num_rows], partial(_table_batches, table)))
-    if not table.num_rows:
-        raise DataError("The table has no rows.")
-    reader.n_rows, reader.slow = table.num_rows, False
-    return reader
-
-
-def _table_batches(table: Any, _number: int, names: list[str], step: int) -> Iterator[Any]:
-    return iter(table.select(names).to_batches(step))
 
 
 def _open_file(path: Path, where: str) -> ArrowReader:
@@ -177,7 +161,7 @@ def _open_pipe(file: IO[bytes], where: str, *, close: bool = False) -> ArrowRead
     # One group, whose end is not known.
     reader = ArrowReader(where, stream.schema, RowGroups([sys.maxsize], lambda *_: left), rereadable=False)
     for batch in first:
-        reader.beginning = sha256(repr(batch.slice(0, _FIRST_ROWS).to_pydict()).encode()).hexdigest()[:16]
+        reader.beginning = beginning_of(batch)
     return reader
 
 

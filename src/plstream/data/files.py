@@ -120,6 +120,19 @@ def plain_bytes(path: Path) -> Iterator[IO[bytes]]:
             yield _GzipReader(file, path)  # type: ignore[misc]
 
 
+class Utf8File:
+    """A file that is open as text, read as bytes."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def read(self, n: int = -1) -> bytes:
+        """Return about as many bytes, all of them at the end."""
+        return self._file.read(n).encode()
+
+    read1 = read
+
+
 class _GzipReader:
     """A compressed file that says which file it is that is cut off or damaged."""
 

@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 
 from .._core.errors import DataError
 from .._core.urls import shown
-from .files import exists, file_status, natural_order, require_readable
+from .files import Utf8File, exists, file_status, natural_order, require_readable
 from .objects import open_object
 from .reader import ConcatenatedReader, OpenOptions, Reader
 
@@ -75,8 +75,9 @@ def open_reader(data: Any, options: OpenOptions) -> Reader:
     if isinstance(data, str | os.PathLike):
         path, key = split_key(os.fspath(data), options.key)
         return _open_path(path, options._replace(key=key))
-    if hasattr(data, "read"):
-        return _open_stream(data, "the stream", options)
+    # What pandas reads in chunks has both.
+    if hasattr(data, "read") and not hasattr(data, "get_chunk"):
+        return _open_stream(Utf8File(data) if hasattr(data, "encoding") else data, "the stream", options)
     return open_object(data)
 
 

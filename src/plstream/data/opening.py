@@ -17,7 +17,8 @@ from .array_reader import ArrayReader
 from .columns import NameOrNumber, NamesIfAny, find_columns
 from .files import exists
 from .formats import FORMATS, format_of, open_file, open_reader, split_key
-from .objects import BlocksReader, FrameReader, is_frame, open_array
+from .arrow_objects import is_table
+from .objects import open_array, open_object
 from .reader import NO_COLUMNS, Columns, OpenOptions, Reader
 from .source import DEFAULT_MEMORY, Source
 
@@ -237,9 +238,7 @@ def list_columns(
 def _find_targets(reader: Reader, target: Any, data: Any, options: OpenOptions) -> tuple[Columns, Reader | None, bool]:
     """Return the numbers of the targets, the reader that has them if it is another one, and whether y is a vector."""
     if target is None:
-        paired = isinstance(reader, BlocksReader) and reader.paired
-        targets = np.arange(reader.n_columns, reader.n_columns + len(reader.others), dtype=np.intp)
-        return targets if paired else NO_COLUMNS, None, reader.is_vector
+        return reader.own_targets, None, reader.is_vector
     other = _target_reader(reader, target, data, options)
     if other is not None:
         if None not in {other.n_rows, reader.n_rows} and other.n_rows != reader.n_rows:
@@ -267,9 +266,10 @@ def _target_reader(reader: Reader, target: Any, data: Any, options: OpenOptions)
             return None if file is None else open_reader(file, options._replace(key=target))
     if isinstance(target, str | os.PathLike):
         return open_reader(target, options._replace(format=None, key=None))
-    if is_frame(target):
-        return FrameReader(target)
-    return open_array(target, "the target") if hasattr(target, "shape") else None
+    if is_table(target):
+        return open_object(target)
+    is_array = hasattr(target, "shape") or hasattr(target, "__array__")
+    return open_array(target, "the target") if is_array else None
 
 
 def _file_with_keys(data: Any, options: OpenOptions) -> Path | None:

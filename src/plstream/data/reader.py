@@ -50,6 +50,8 @@ class Reader(ABC):
         Names of the columns.
     others : tuple of str
         Names of further columns, which can only be targets. They are numbered on from ``n_columns``.
+    own_targets : array of int
+        Numbers of the columns that are targets unless the caller names others: blocks may come as pairs of X and y.
     is_vector : bool
         Whether it has a single column because it has one dimension.
     rereadable, slow : bool
@@ -69,6 +71,7 @@ class Reader(ABC):
     n_rows: int | None = None
     names: tuple[str, ...] | None = None
     others: tuple[str, ...] = ()
+    own_targets: Columns = NO_COLUMNS
     is_vector = False
     rereadable = True
     slow = True

@@ -41,9 +41,10 @@ def is_future(value: Any) -> bool:
 def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
     """Return the optimised tasks of collections or of delayed blocks, and the keys of the blocks of each."""
     dask = import_optional("dask", "A Dask collection", "distributed")
-    collections = tuple(collection.optimize() if is_frame(collection) else collection for collection in collections)
+    collections = tuple(_lowered(collection) if is_frame(collection) else collection for collection in collections)
     keys = [list(dask.core.flatten(_keys(collection))) for collection in collections]
-    arrays = [i for i, collection in enumerate(collections) if not (are_delayed(collection) or is_frame(collection))]
+    frames = [i for i, collection in enumerate(collections) if is_frame(collection)]
+    arrays = [i for i, collection in enumerate(collections) if i not in frames and not are_delayed(collection)]
     graph: Graph = {}
     if arrays:
         # All at a time: what X and y are both made from, such as the chunk of a file, is made once for both.
@@ -54,9 +55,17 @@ def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
     for collection in collections:
         if are_delayed(collection):
             graph.update((key, task) for block in collection for key, task in block.__dask_graph__().items())
-        elif is_frame(collection):
-            graph.update(collection.__dask_graph__())
+    for i in frames:
+        graph.update(collections[i].__dask_graph__())
     return graph, keys
+
+
+def _lowered(frame: Any) -> Any:
+    """Return the tasks of a dataframe, with only the columns that it needs, and one block per partition.
+
+    Its own ``optimize`` joins small partitions, fewer of X than of y, which then no longer go together.
+    """
+    return frame.expr.simplify().lower_completely() if hasattr(frame, "expr") else frame
 
 
 def _keys(collection: Any) -> list[Any]:

@@ -34,6 +34,7 @@ from ..rows import (
     SourceRows,
     TrainingRows,
     is_collection,
+    opened_data,
     require_target,
     reread,
     validate_source,
@@ -167,6 +168,7 @@ def open_values(
     def numbers(target: Array) -> Float64Array:
         return np.asarray(require_numbers(target, instead), dtype=np.float64).reshape(len(target), -1)
 
+    X, y = opened_data(X, y)
     if isinstance(X, Source):
         require_target(X, type(model).__name__, y, sample_weight)
         validate_source(model, X, reset=first)
@@ -186,7 +188,8 @@ def open_values(
         Y = target.reshape(-1, 1) if target.ndim == 1 else target
         head = head or RegressionHead(Y.shape[1], target.ndim == 1)
         head.require_targets(Y.shape[1])
-        yield ArrayRows(checked, Y, weight, batch_size=batch_size), head
+        names = getattr(model, "feature_names_in_", None)
+        yield ArrayRows(checked, Y, weight, batch_size=batch_size, feature_names=names), head
 
 
 @contextmanager
@@ -214,6 +217,7 @@ def open_labels(
     class_weight : dict, "balanced", array of one weight per class, or None
         Weights of the classes.
     """
+    X, y = opened_data(X, y)
     y_as_labels = _LabelReader(type(model).__name__, head, classes, class_weight)
     if isinstance(X, Source):
         require_target(X, type(model).__name__, y, sample_weight)
@@ -240,7 +244,8 @@ def open_labels(
         found = y_as_labels.head_for(labels)
         numbers = y_as_labels.positions(labels, found)
         weights = y_as_labels.of_classes(found, np.bincount(numbers, weight, found.n_targets))
-        yield ArrayRows(rows, numbers[:, None], weight, batch_size=batch_size, **weights), found
+        names = getattr(model, "feature_names_in_", None)
+        yield ArrayRows(rows, numbers[:, None], weight, batch_size=batch_size, feature_names=names, **weights), found
 
 
 @dataclass(frozen=True)

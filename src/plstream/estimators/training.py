@@ -15,7 +15,8 @@ from .._core.threads import single_threaded_blas
 from .._core.types import Float64Array
 from .._core.validation import NoWeightError, changed_at_once, located_errors, require_components
 from .._core.warnings import warn_user
-from ..rows import CollectionRows, TrainingRows
+from ..data import Source
+from ..rows import CollectionRows, TrainingRows, opened_data
 from ..solvers import Journal, MultipassGram
 from ..states import Buffered, Gram, Moments, Sketch
 from ._heads import ClassifierHead, Head, OpenedRows, RegressionHead
@@ -292,11 +293,15 @@ def fit_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any
     """
     journal: Journal | None = how.pop("journal", None)
     settings = Settings.of(model)
+    X, y, sample_weight = data
+    X, y = opened_data(X, y)
     with changed_at_once(model) as (twin,):
         for name in ("_fitted", "_classes_to_come"):
             vars(twin).pop(name, None)
-        again = not settings.in_one_read
-        with opened(twin, *data, None, again=again, batch_size=model.batch_size, **how) as (rows, head):
+        # What can be read only once is, unless several reads were asked for.
+        is_stream = settings.solver == "auto" and isinstance(X, Source) and not X.rereadable
+        again = not (settings.in_one_read or is_stream)
+        with opened(twin, X, y, sample_weight, None, again=again, batch_size=model.batch_size, **how) as (rows, head):
             settings.require_rows(rows.n_rows, rows.n_columns)
             with located_errors(rows):
                 fitted = _reread(rows, head, settings, journal) if again else _absorbed(rows, head, settings)

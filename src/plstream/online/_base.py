@@ -29,7 +29,7 @@ from .._core.validation import as_one_row, changed_at_once, require_components, 
 from .._core.warnings import warn_user
 from ..data import Source
 from ..estimators._solution import Solved as Solved  # noqa: PLC0414 - for the methods
-from ..rows import ArrayRows, Block, SourceRows, by_blocks, require_target, validate_source
+from ..rows import ArrayRows, Block, SourceRows, by_blocks, opened_data, require_target, validate_source
 
 # Rows that are worked on at a time: they stay in a core's cache, and calls of compiled code are few.
 _TILE_BYTES = 1 << 20
@@ -496,6 +496,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _learn(self, X: Any, y: Any, classes: Any) -> None:
         """Check all there is to check before the first row is learnt, and take in the rows."""
+        X, y = opened_data(X, y)
         if isinstance(X, Source):
             self._learn_source(X, y, classes)
             return
@@ -519,7 +520,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self._learn_blocks(blocks, n_features)
         except ValueError:
             # A recursion knows that a number is not finite, but not which row and column it came from.
-            require_finite("X", rows)
+            require_finite("X", rows, names=getattr(self, "feature_names_in_", None))
             require_finite("y", numbers)
             raise
 

@@ -6,7 +6,7 @@ All three are :class:`TrainingRows`, with two abilities: to be read, block by bl
 from .arrays import ArrayRows
 from .blocks import Block, Part, TrainingRows
 from .collections import CollectionRows, is_collection
-from .sources import SourceRows, by_blocks, require_alone, require_target, reread, validate_source
+from .sources import SourceRows, by_blocks, opened_data, require_alone, require_target, reread, validate_source
 
 __all__ = [
     "ArrayRows",
@@ -17,6 +17,7 @@ __all__ = [
     "TrainingRows",
     "by_blocks",
     "is_collection",
+    "opened_data",
     "require_alone",
     "require_target",
     "reread",

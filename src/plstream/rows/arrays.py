@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -31,6 +32,8 @@ class ArrayRows(TrainingRows):
         Number of classes, if Y is one column of labels by number.
     class_weight : array of shape (n_classes,), optional
         Positive weights of the classes, that of a row being the product of both.
+    feature_names : sequence of str, optional
+        Names of the columns, for messages.
     batch_size : int, optional
         Rows in a block. By default a 32nd part of all, but no less than 4 and no more than 32 MiB; 4 MiB if rows are
         left out, and all rows of small dense arrays.
@@ -56,6 +59,7 @@ class ArrayRows(TrainingRows):
         n_classes: int = 0,
         class_weight: Float64Array | None = None,
         numbers: Callable[[Array], Float64Array] = _AS_FLOAT64,
+        feature_names: Any = None,
     ) -> None:
         self.X: Rows = X.tocsr() if sparse.issparse(X) else X
         self.Y = Y
@@ -63,6 +67,7 @@ class ArrayRows(TrainingRows):
         self.n_classes = n_classes
         self.class_weight = class_weight
         self.numbers = numbers
+        self.feature_names = feature_names
         self.n_rows = int(X.shape[0] if weight is None else np.count_nonzero(weight))
         self.n_columns = int(X.shape[1])
         self.n_targets = n_classes or int(Y.shape[1])
@@ -81,7 +86,7 @@ class ArrayRows(TrainingRows):
 
     def require_finite(self) -> None:
         """Raise ValueError that says where the first number is that is not finite, if there is one."""
-        require_finite("X", self.X, self.weight)
+        require_finite("X", self.X, self.weight, self.feature_names)
         require_finite("y", self.Y, self.weight)
 
     def blocks(self, start: int = 0) -> Iterator[Block]:

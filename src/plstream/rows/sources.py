@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -14,9 +15,11 @@ from .._core.errors import DataError
 from .._core.progress import track
 from .._core.tiles import SMALL_BYTES
 from .._core.types import Array, Float64Array, Rows
+from .._core.urls import shown
 from .._core.validation import require_numbers, validate_rows
 from .._core.warnings import warn_user
-from ..data import Source
+from ..data import Source, open_source
+from ..data.arrow_objects import is_frame, is_table
 from ..data.reader import XY
 from ..data.reading import NoRoomError, TemporaryCopy
 from .arrays import ArrayRows
@@ -204,6 +207,17 @@ def _copied(rows: SourceRows) -> TemporaryCopy | None:
         return None
 
 
+def opened_data(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return X and y as they are, or as a source what is to be read in blocks: tables of Arrow, and iterators."""
+    if isinstance(X, str | os.PathLike):
+        raise TypeError(
+            f"X is a path, {shown(X)}: open it first, as by plstream.open_source({shown(X)!r}, target=...)."
+        )
+    if isinstance(X, Iterator) or (is_table(X) and not is_frame(X)):
+        return open_source(X, target=y), None
+    return X, y
+
+
 def require_target(source: Source, name: str, y: Any, sample_weight: Any = None) -> None:
     """Raise ValueError unless the source has a target, and nothing is given beside it."""
     require_alone(y, sample_weight)
@@ -259,6 +273,7 @@ def validate_source(estimator: BaseEstimator, columns: Columns, *, reset: bool) 
 
 def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Array:
     """Return ``function`` of the rows of X: of all at once, for a source of one block after another, for Dask later."""
+    X, _ = opened_data(X, None)
     if is_collection(X):
         return apply_lazily(estimator, X, function)  # type: ignore[no-any-return]
     if not isinstance(X, Source):
