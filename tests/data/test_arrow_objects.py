@@ -42,7 +42,7 @@ class Stream:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
-def make_objects(pa, table):
+def make_objects(table):
     import pyarrow.dataset as ds
 
     found = {
@@ -88,8 +88,8 @@ OBJECTS = [
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-def test_objects(name, pa, table):
-    found = make_objects(pa, table)
+def test_objects(name, table):
+    found = make_objects(table)
     if name not in found:
         pytest.skip(f"needs the package of {name}")
     data, rereadable = found[name]
@@ -125,7 +125,7 @@ def test_what_can_be_read_once_is_read_once():
         IncrementalPLS(2, solver="multipass").fit((X[i : i + 20], y[i : i + 20]) for i in (0, 20, 40))
 
 
-def test_cursor(pa, table):
+def test_cursor(table):
     dbapi = pytest.importorskip("adbc_driver_sqlite.dbapi", reason="needs the extra sql")
     with dbapi.connect() as connection, connection.cursor() as cursor:
         cursor.adbc_ingest("data", table)
@@ -151,7 +151,8 @@ def test_types_of_tables(pa):
     assert target.tolist() == ["x", "y", "x"]
 
 
-def test_nullable_types_of_pandas(pa):
+@pytest.mark.usefixtures("pa")
+def test_nullable_types_of_pandas():
     pd = pytest.importorskip("pandas", reason="needs pandas")
     frame = pd.DataFrame(
         {"a": pd.array([1, 2, 3], dtype="Int32"), "b": pd.array([1.5, 2, 3], dtype="Float64"), "c": [True, False, True]}
@@ -159,7 +160,8 @@ def test_nullable_types_of_pandas(pa):
     np.testing.assert_array_equal(rows_and_labels(open_source(frame))[0], [[1, 1.5, 1], [2, 2, 0], [3, 3, 1]])
 
 
-def test_chunks_of_pandas_change_types(pa):
+@pytest.mark.usefixtures("pa")
+def test_chunks_of_pandas_change_types():
     pd = pytest.importorskip("pandas", reason="needs pandas")
     text = "a,y\n1,p\n2,q\n3.5,p\n4,q\n"
     rows, target = rows_and_labels(open_source(pd.read_csv(io.StringIO(text), chunksize=2), target="y"))
@@ -170,7 +172,8 @@ def test_chunks_of_pandas_change_types(pa):
         rows_and_labels(open_source(chunks, target="y"))
 
 
-def test_pairs_of_frames_and_labels(pa):
+@pytest.mark.usefixtures("pa")
+def test_pairs_of_frames_and_labels():
     pd = pytest.importorskip("pandas", reason="needs pandas")
     frame = pd.DataFrame(X, columns=NAMES)
     blocks = [(frame.iloc[i : i + 20], pd.Series(LABELS[i : i + 20], name="grade")) for i in (0, 20, 40)]
@@ -225,9 +228,10 @@ def test_errors_of_fit_name_columns_and_what_to_do(tmp_path):
         IncrementalPLS().fit(frame, y)
 
 
-def test_columns_of_frames_that_do_not_go(pa):
+@pytest.mark.usefixtures("pa")
+def test_columns_of_frames_that_do_not_go():
     pd = pytest.importorskip("pandas", reason="needs pandas")
-    with pytest.raises(DataError, match="the frame cannot be read|holds text"):
+    with pytest.raises(DataError, match="holds text"):
         open_source(pd.DataFrame({"a": [1.0, 2], "b": [1, "x"]}))
     assert open_source(pd.DataFrame({"a": [1.0, 2], "b": [1, "x"]}), exclude="b").n_columns == 1
     numbered = open_source(pd.DataFrame(X), target=2)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
-from plstream import IncrementalPLS, VIPSelector
+from plstream import IncrementalPLS, IncrementalPLSClassifier, VIPSelector, open_source
 from plstream._core.progress import listening
 from plstream.distributed import reduce, workers
 from tests.oracles import regression_data, relative_error
@@ -354,3 +354,51 @@ def test_number_of_tasks_does_not_grow_with_blocks(monkeypatch):
 
 
 remote_run = reduce.run_unit
+
+
+@pytest.fixture(scope="module")
+def folder_of_parquet(tmp_path_factory):
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    folder = tmp_path_factory.mktemp("parts")
+    whole = pandas.DataFrame(X, columns=[f"c{i}" for i in range(M)]).assign(y=y, label=np.where(y > 0, "high", "low"))
+    for part, rows in enumerate(np.array_split(np.arange(N), 30)):
+        whole.iloc[rows].to_parquet(folder / f"part-{part:02}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("solver", ["auto", "gram"])
+def test_dataframes_of_many_files(folder_of_parquet, solver):
+    # Optimised by itself, y would come in fewer blocks than X.
+    whole = dd.read_parquet(folder_of_parquet)
+    features = [f"c{i}" for i in range(M)]
+    assert whole["y"].optimize().npartitions < whole.npartitions == 30
+    model = IncrementalPLS(3, solver=solver).fit(whole[features], whole["y"])
+    assert_same(model, IncrementalPLS(3, solver=solver).fit(X, y))
+    assert list(model.feature_names_in_) == features
+    weighted = IncrementalPLS(3, solver=solver).fit(whole[features], whole["y"], sample_weight=whole["c0"] ** 2)
+    assert_same(weighted, IncrementalPLS(3, solver=solver).fit(X, y, sample_weight=X[:, 0] ** 2))
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+def test_scores_are_made_where_the_rows_are(folder_of_parquet, weight, monkeypatch):
+    labels = np.where(y > 0, "high", "low")
+    regression, classifier = IncrementalPLS(2).fit(X, Y), IncrementalPLSClassifier(2).fit(X, labels)
+    expected = regression.score(X, Y, weight), classifier.score(X, labels, weight)
+    beside = None if weight is None else array(weight)
+    monkeypatch.setattr(type(regression), "predict", None)
+    monkeypatch.setattr(type(classifier), "predict", None)
+    assert regression.score(array(X), array(Y), beside) == pytest.approx(expected[0], rel=1e-12)
+    assert classifier.score(array(X), array(labels), beside) == pytest.approx(expected[1], rel=1e-12)
+    if weight is None:
+        whole = dd.read_parquet(folder_of_parquet)
+        features = whole[[f"c{i}" for i in range(M)]]
+        named = IncrementalPLSClassifier(2).fit(features, whole["label"])
+        assert named.score(features, whole["label"]) == pytest.approx(expected[1], rel=1e-12)
+        assert regression.score(open_source(X, Y, batch_size=7)) == pytest.approx(expected[0], rel=1e-12)
+        assert classifier.score(open_source(X, labels, batch_size=7)) == pytest.approx(expected[1], rel=1e-12)
+
+
+def test_scores_of_constant_responses():
+    constant = np.column_stack([np.full(N, 2.0), y])
+    model = IncrementalPLS(2).fit(X, constant)
+    assert model.score(open_source(X, constant, batch_size=50)) == pytest.approx(model.score(X, constant))

@@ -268,7 +268,8 @@ class ArrowReader(Reader):
         """Return columns side by side; by Arrow if all are of one type, which leaves the interpreter to others."""
         names = [self._name(int(column)) for column in features]
         kinds = {self._fields[name] for name in names}
-        if self.as_float or len(kinds) > 1 or not all(self._types.is_integer(kind) or self._types.is_floating(kind) for kind in kinds):
+        is_plain = all(self._types.is_integer(kind) or self._types.is_floating(kind) for kind in kinds)
+        if self.as_float or len(kinds) > 1 or not is_plain:
             return side_by_side([self._column(batch, int(column), row) for column in features], dtype)
         chosen = batch.select(names)
         for values, column in zip(chosen.columns, features, strict=True):

@@ -83,30 +83,40 @@ class _Opened(NamedTuple):
 
 def _opened(pa: Any, data: Any, where: str) -> _Opened:
     with wrap_library_errors(where, "cannot be read"):
-        if is_frame(data) and hasattr(data, "iloc"):
-            schema = pa.schema([(name, _pandas_type(pa, data.iloc[:, j])) for j, name in enumerate(data.columns)])
-            return _Opened(schema, partial(_pandas_batches, pa, data, schema, where), len(data))
-        if isinstance(data, pa.RecordBatch | pa.Table) or is_frame(data):
-            table = pa.table(data) if is_frame(data) else data
-            return _Opened(table.schema, partial(_table_batches, pa, table), table.num_rows)
-        if _is_lazy(data):
-            schema = pa.table(data.head(0).collect()).schema
-            return _Opened(schema, lambda _, names, step: _lazy_batches(pa, data, names, where))
-        if isinstance(data, pa.RecordBatchReader) or _is_cursor(data):
-            stream = data.fetch_record_batch() if _is_cursor(data) else data
-            return _Opened(stream.schema, _no_batches, once=iter(stream))
-        if hasattr(data, "scanner"):
-            return _Opened(data.schema, lambda _, names, step: _set_batches(data, names, step, where))
-        if hasattr(data, "to_batches") and hasattr(data, "projected_schema"):
-            return _Opened(data.projected_schema, lambda *_: wrap_iteration(iter(data.to_batches()), where))
-        if not hasattr(data, "__arrow_c_stream__"):
-            batch = pa.record_batch(data)
-            return _Opened(batch.schema, partial(_table_batches, pa, batch), batch.num_rows)
-        stream = pa.RecordBatchReader.from_stream(data)
-        if not hasattr(type(data), "__len__"):
-            # Nothing tells that it can be read again.
-            return _Opened(stream.schema, _no_batches, once=iter(stream))
+        return _in_memory(pa, data, where) or _on_demand(pa, data, where) or _as_stream(pa, data, where)
+
+
+def _in_memory(pa: Any, data: Any, where: str) -> _Opened | None:
+    if is_frame(data) and hasattr(data, "iloc"):
+        schema = pa.schema([(name, _pandas_type(pa, data.iloc[:, j])) for j, name in enumerate(data.columns)])
+        return _Opened(schema, partial(_pandas_batches, pa, data, schema, where), len(data))
+    if isinstance(data, pa.RecordBatch | pa.Table) or is_frame(data):
+        table = pa.table(data) if is_frame(data) else data
+    elif hasattr(data, "__arrow_c_array__") and not hasattr(data, "__arrow_c_stream__"):
+        table = pa.record_batch(data)
+    else:
+        return None
+    return _Opened(table.schema, partial(_table_batches, pa, table), table.num_rows)
+
+
+def _on_demand(pa: Any, data: Any, where: str) -> _Opened | None:
+    """Open what computes or reads its rows every time they are asked for."""
+    if _is_lazy(data):
+        schema = pa.table(data.head(0).collect()).schema
+        return _Opened(schema, lambda _, names, _step: _lazy_batches(pa, data, names, where))
+    if hasattr(data, "scanner"):
+        return _Opened(data.schema, lambda _, names, step: _set_batches(data, names, step, where))
+    if hasattr(data, "to_batches") and hasattr(data, "projected_schema"):
+        return _Opened(data.projected_schema, lambda *_: wrap_iteration(iter(data.to_batches()), where))
+    return None
+
+
+def _as_stream(pa: Any, data: Any, where: str) -> _Opened:
+    stream = data.fetch_record_batch() if _is_cursor(data) else pa.RecordBatchReader.from_stream(data)
+    # Nothing but a length tells that it can be read again.
+    if hasattr(type(data), "__len__") and not _is_cursor(data):
         return _Opened(stream.schema, lambda *_: _stream_batches(pa, data, where))
+    return _Opened(stream.schema, _no_batches, once=iter(stream))
 
 
 def _no_batches(_number: int, _names: list[str], _step: int) -> Iterator[Any]:
@@ -181,7 +191,7 @@ def is_table_block(item: Any) -> bool:
 def pair_of(item: Any) -> tuple[Any, Any]:
     """Return X and y of a block, y being None if it is X alone: a pair is a tuple or a list of two."""
     is_pair = isinstance(item, tuple) or (isinstance(item, list) and _has_rows(item[0] if item else None))
-    return tuple(item) if is_pair and len(item) == 2 else (item, None)
+    return (item[0], item[1]) if is_pair and len(item) == 2 else (item, None)
 
 
 def _has_rows(X: Any) -> bool:
@@ -195,7 +205,7 @@ def open_tables(first: Any, blocks: Iterable[Any], *, rereadable: bool) -> Arrow
 
     def batches(*_: Any) -> Iterator[Any]:
         for number, item in enumerate(blocks):
-            found, _ = _block_table(pa, item, number)
+            found = _block_table(pa, item, number)[0]
             if found.schema.names != table.schema.names:
                 raise DataError(f"Block {number} has other names of columns than the first one.")
             yield from found.to_batches()
@@ -225,7 +235,7 @@ def _block_table(pa: Any, item: Any, number: int) -> tuple[Any, list[str]]:
         return table, []
     if len(y) != len(table):
         raise DataError(f"y of block {number} has {len(y)} rows, and X has {len(table)}.")
-    names = []
+    names: list[str] = []
     values = np.asarray(y)
     for j, column in enumerate(values.reshape(len(table), -1).T):
         name = str(getattr(y, "name", None) or ("y" if values.ndim == 1 else f"y{j}"))

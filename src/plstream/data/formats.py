@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from .._core.errors import DataError
 from .._core.urls import shown
@@ -77,7 +77,8 @@ def open_reader(data: Any, options: OpenOptions) -> Reader:
         return _open_path(path, options._replace(key=key))
     # What pandas reads in chunks has both.
     if hasattr(data, "read") and not hasattr(data, "get_chunk"):
-        return _open_stream(Utf8File(data) if hasattr(data, "encoding") else data, "the stream", options)
+        file = cast("IO[bytes]", Utf8File(data)) if hasattr(data, "encoding") else data
+        return _open_stream(file, "the stream", options)
     return open_object(data)
 
 

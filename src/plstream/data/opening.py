@@ -14,10 +14,10 @@ from .._core.memory import require_memory
 from .._core.progress import track
 from .._core.types import Array
 from .array_reader import ArrayReader
+from .arrow_objects import is_table
 from .columns import NameOrNumber, NamesIfAny, find_columns
 from .files import exists
 from .formats import FORMATS, format_of, open_file, open_reader, split_key
-from .arrow_objects import is_table
 from .objects import open_array, open_object
 from .reader import NO_COLUMNS, Columns, OpenOptions, Reader
 from .source import DEFAULT_MEMORY, Source
@@ -54,9 +54,12 @@ def open_source(
           in a file that has several;
         - a folder, or a pattern such as ``"day*.csv"``: files of one format, in the order of the numbers in their
           names;
-        - ``"-"``, standard input, or a binary file that is open: text or an Arrow stream, see ``format``;
-        - an array, a data frame of pandas or polars, or a table of Arrow, in memory;
-        - an iterable of blocks, which are X or pairs of X and y.
+        - ``"-"``, standard input, or a file that is open: text or an Arrow stream, see ``format``;
+        - an array or a sparse matrix in memory;
+        - whatever speaks Arrow: a frame of pandas or polars, a table, record batch, reader or data set of pyarrow, a
+          DuckDB relation, an ADBC cursor; or a dict of columns;
+        - an iterable of blocks, which are any of these or pairs of X and y, such as ``pandas.read_csv(file,
+          chunksize=1000)``.
     target : str, int, list, path or array, default=None
         The responses or labels: a column by name or number, a list of such, or an array, or a file with an array. For
         a file of several arrays the name of another one in it.
@@ -91,7 +94,7 @@ def open_source(
 
     Notes
     -----
-    Nothing is ever unpickled. Parquet, Arrow, HDF5 and Zarr need ``pip install 'plstream[io]'``.
+    Nothing is ever unpickled. Parquet, Arrow, frames, HDF5 and Zarr need ``pip install 'plstream[io]'``.
 
     In Parquet, Arrow and NDJSON files a single column of lists of equal length holds all features; other columns can
     then only be targets.

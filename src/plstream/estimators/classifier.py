@@ -12,12 +12,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.projection import centred_product
 from .._core.schema import Object, stored
-from .._core.types import Array, Float64Array
-from ..rows import by_blocks
+from .._core.types import Array, Float64Array, Rows
+from ..data import Source
+from ..rows import by_blocks, is_collection, opened_data
 from ..solvers import Journal
 from ._base import PLSBase
 from ._decision import Decision, against_the_first, by_lda, by_response, require_priors
 from ._heads import NOT_BALANCED, ClassifierHead, open_labels
+from ._scores import Hits, score_of
 from .training import Fitted, Settings, fit_rows, learn_rows, merge_models
 
 
@@ -70,6 +72,30 @@ class ClassifierMethods(ClassifierMixin):
         classes = self.classes_
         labels: Array = self._decide(X, n_components, "largest", then=lambda numbers: classes[numbers])
         return labels
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. Those of a source are read block by block, and those of a Dask collection stay where they are, and
+            so do their predictions.
+        y : array-like of shape (n_samples,)
+            The labels; None with a source, which has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        score : float
+        """
+        X, y = opened_data(X, y)
+        if not (isinstance(X, Source) or is_collection(X)):
+            return float(super().score(X, y, sample_weight))
+        predict = self._decider(None, "largest")
+        with open_labels(self, X, y, sample_weight, self._fitted.head) as (rows, _):
+            return score_of(rows, Hits, predict)
 
     def decision_function(self, X: Any, *, n_components: int | None = None) -> Float64Array:
         """Return the decision scores.
@@ -154,9 +180,14 @@ class ClassifierMethods(ClassifierMixin):
         self, X: Any, n_components: int | None, what: str, then: Callable[[Any], Any] = lambda result: result
     ) -> Any:
         """Return what a method of the decision makes of the scores of X, and a function of that."""
+        decide = self._decider(n_components, what)
+        return by_blocks(self, X, lambda rows: then(decide(rows)))
+
+    def _decider(self, n_components: int | None, what: str) -> Callable[[Rows], Any]:
+        """Return what applies a method of the decision to the scores of rows."""
         solution, k = self._solution(), self._components_to_use(n_components)
         projection, method = solution.projection(k), getattr(self._decision(k), what)
-        return by_blocks(self, X, lambda rows: then(method(centred_product(rows, solution.x_mean, projection))))
+        return lambda rows: method(centred_product(rows, solution.x_mean, projection))
 
     def _decision(self, n_components: int) -> Decision:
         """Return how scores become classes: parameters that say so may have been set after the fit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -14,10 +15,12 @@ from .._core.projection import centred_product
 from .._core.schema import Object, stored
 from .._core.types import Array, Float64Array, FloatArray, Rows
 from .._core.validation import as_numpy
-from ..rows import by_blocks
+from ..data import Source
+from ..rows import by_blocks, is_collection, opened_data
 from ..solvers import Journal
 from ._base import PLSBase
 from ._heads import RegressionHead, open_values
+from ._scores import SquaredErrors, score_of
 from ._solution import NotKept
 from .training import Fitted, Settings, fit_rows, learn_rows, merge_models
 
@@ -48,6 +51,34 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
             With as many dimensions as the y of the fit.
         """
+        return by_blocks(self, X, self._responses(n_components))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return R2 of the predictions, the mean over responses.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
+            The rows. Those of a source are read block by block, and those of a Dask collection stay where they are, and
+            so do their predictions.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            The responses; None with a source, which has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+
+        Returns
+        -------
+        score : float
+        """
+        X, y = opened_data(X, y)
+        if not (isinstance(X, Source) or is_collection(X)):
+            return float(super().score(X, y, sample_weight))
+        predict = self._responses(None)
+        with open_values(self, X, y, sample_weight, self._fitted.head) as (rows, _):
+            return score_of(rows, SquaredErrors, predict)
+
+    def _responses(self, n_components: int | None) -> Callable[[Rows], FloatArray]:
+        """Return what predicts the responses of rows."""
         solution, k = self._solution(), self._components_to_use(n_components)
         coefficients, head = solution.coefficients(k).T, self._fitted.head
 
@@ -57,7 +88,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
             shaped: FloatArray = head.shaped(prediction)
             return shaped
 
-        return by_blocks(self, X, responses)
+        return responses
 
     def transform_y(self, y: Any) -> Float64Array:
         """Return the scores of y.

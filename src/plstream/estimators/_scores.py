@@ -1,0 +1,103 @@
+"""Scores of a model on rows that are read in blocks, here or by workers: R2 and accuracy from sums over the blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from .._core.progress import track
+from .._core.types import Array, Float64Array, Rows
+from ..rows import Block, CollectionRows, TrainingRows
+
+
+@dataclass
+class SquaredErrors:
+    """Sums of squares of responses, around their mean, and of residuals.
+
+    Attributes
+    ----------
+    weight : float
+        Sum of the weights of the rows.
+    mean, total, residual : array of shape (n_targets,)
+        The mean of y, the sum of (y - mean)^2, and the sum of (y - prediction)^2.
+    """
+
+    weight: float
+    mean: Float64Array
+    total: Float64Array
+    residual: Float64Array
+
+    @classmethod
+    def of(cls, block: Block, predict: Callable[[Rows], Array]) -> Self:
+        """Return those of a block."""
+        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        mean = weight @ block.Y / weight.sum()
+        errors = block.Y - predict(block.X).reshape(block.Y.shape)
+        return cls(float(weight.sum()), mean, weight @ (block.Y - mean) ** 2, weight @ errors**2)
+
+    def merge(self, other: Self) -> Self:
+        """Add other rows: the sum around the common mean is that around both, and that between them."""
+        weight = self.weight + other.weight
+        shift = other.mean - self.mean
+        self.total = self.total + other.total + shift**2 * (self.weight * other.weight / weight)
+        self.mean = self.mean + shift * (other.weight / weight)
+        self.residual = self.residual + other.residual
+        self.weight = weight
+        return self
+
+    def shrink(self, factor: float) -> None:
+        """Do nothing: all rows count the same."""
+
+    @property
+    def score(self) -> float:
+        """R2 = 1 - residual / total, the mean over responses; of a constant one 1 if it is predicted, else 0."""
+        exact = np.where(self.residual == 0, 1.0, 0.0)
+        is_constant = self.total == 0
+        return float(np.mean(np.where(is_constant, exact, 1 - self.residual / np.where(is_constant, 1, self.total))))
+
+
+@dataclass
+class Hits:
+    """Weights of the rows, and of those that are classified correctly."""
+
+    weight: float
+    correct: float
+
+    @classmethod
+    def of(cls, block: Block, predict: Callable[[Rows], Array]) -> Self:
+        """Return those of a block, by the number of the class."""
+        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        return cls(float(weight.sum()), float(weight @ (predict(block.X) == block.classes)))
+
+    def merge(self, other: Self) -> Self:
+        """Add other rows."""
+        self.weight += other.weight
+        self.correct += other.correct
+        return self
+
+    def shrink(self, factor: float) -> None:
+        """Do nothing: all rows count the same."""
+
+    @property
+    def score(self) -> float:
+        """The accuracy."""
+        return self.correct / self.weight
+
+
+def score_of(rows: TrainingRows, kind: type[SquaredErrors | Hits], predict: Callable[[Rows], Array]) -> float:
+    """Return the score of predictions, none of which leaves the block that it is made for."""
+
+    def work(block: Block) -> Any:
+        return kind.of(block, predict)
+
+    if isinstance(rows, CollectionRows):
+        total, _ = next(rows.parts(work, 1.0, "score"))
+    else:
+        blocks = track(rows.blocks(), "one read", rows.n_rows, lambda block: block.n_rows)
+        total = work(next(blocks))
+        for block in blocks:
+            total.merge(work(block))
+    return float(total.score)
