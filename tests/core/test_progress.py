@@ -1,11 +1,13 @@
 """Progress: steps for whoever listens, a bar on a terminal, silence otherwise."""
 
 import io
+import sys
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
-from plstream import IncrementalPLS, show_progress
+from plstream import IncrementalPLS, open_source, show_progress
 from plstream._core.progress import ProgressBar, Step, listening
 
 
@@ -54,3 +56,49 @@ def test_bar_says_what_is_left():
     assert "ranks: 7 features, 2/s" in stream.getvalue()
     bar(Step("read 1", 1000, 1000, 4.0))
     assert stream.getvalue().endswith(" \r")
+
+
+class Cell:
+    """A place in a notebook."""
+
+    def __init__(self):
+        self.shown = []
+
+    def update(self, content, *, raw):
+        assert raw
+        self.shown.append(content["text/plain"])
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """IPython as in a kernel; the cell in which it displays."""
+    cell, package, displaying = Cell(), ModuleType("IPython"), ModuleType("IPython.display")
+    package.get_ipython = lambda: SimpleNamespace(kernel=object())
+    displaying.display = lambda *_, **__: cell
+    monkeypatch.setitem(sys.modules, "IPython", package)
+    monkeypatch.setitem(sys.modules, "IPython.display", displaying)
+    return cell
+
+
+def test_bar_in_a_notebook(notebook):
+    X = np.random.default_rng(0).normal(size=(100, 5))
+    with show_progress(wait=0):
+        IncrementalPLS().fit(open_source(X, target=X[:, 0], batch_size=10))
+    assert "100 rows" in "".join(notebook.shown)
+    assert notebook.shown[-1] == ""
+    # A shell without a kernel is a terminal, or none.
+    sys.modules["IPython"].get_ipython = SimpleNamespace
+    notebook.shown.clear()
+    with show_progress(wait=0):
+        IncrementalPLS().fit(X, X[:, 0])
+    assert not notebook.shown
+
+
+def test_few_messages_to_a_notebook():
+    cell = Cell()
+    bar = ProgressBar(io.StringIO(), wait=0, cell=cell)
+    for done in range(1000):
+        bar(Step("read 1", done, 1000, 0.1))
+    assert len(cell.shown) < 100
+    bar(Step("read 1", 1000, 1000, 0.1))
+    assert cell.shown[-2:][0].startswith("read 1: 1,000 rows")

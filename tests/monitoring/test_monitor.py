@@ -363,3 +363,11 @@ def test_rows_elsewhere():
     with pytest.raises(TypeError, match="Reference rows are read here"):
         monitor.partial_fit(rows)
     assert monitor.n_reference_rows_ == 0
+
+
+def test_what_is_shown_of_a_check():
+    X, y = regression_data(100, 6)
+    checked = Monitor(streamed(X, y), level=0.9).check(X)
+    n, t2, q = checked.alarm.sum(), checked.t2_alarm.sum(), checked.q_alarm.sum()
+    assert repr(checked) == f"<Checked: {n} of 100 rows above a limit, {t2} of T2 and {q} of Q>"
+    assert len(checked) == 4

@@ -1,5 +1,8 @@
 """Pages: sound, complete in themselves, and deaf to what names and titles may hold."""
 
+import html
+import re
+
 import pytest
 
 from plstream.plots._plotly import PlotlyFigure
@@ -153,3 +156,11 @@ def test_nothing_runs_even_if_it_were_there(tmp_path):
     allowed = html.replace("default-src 'none'", "default-src 'unsafe-inline'")
     assert [title for _, _, title in in_browser(html, tmp_path, [800])] == ["plain"]
     assert [title for _, _, title in in_browser(allowed, tmp_path, [800])] == ["ran"]
+
+
+def test_a_page_in_a_notebook():
+    page = Page('<b>"Fish" & chips</b>', ["What sells."])
+    framed = page._repr_html_()
+    frame = re.fullmatch(r'<iframe sandbox="allow-scripts" srcdoc="([^"]*)" [^<>]*></iframe>', framed)
+    assert html.unescape(frame[1]) == page.html()
+    assert repr(page) == """<Page '<b>"Fish" & chips</b>': write(path) writes it to a file>"""

@@ -1,4 +1,4 @@
-"""Progress of long work: silent in a library, a bar on the terminal when asked for.
+"""Progress of long work: silent in a library, a bar on a terminal or in a notebook when asked for.
 
 Work that may take long wraps its loop in :func:`track`. Nothing is shown unless someone listens: :func:`show_progress`
 draws a bar, :func:`listening` hands every step to a function of one's own.
@@ -13,10 +13,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 Item = TypeVar("Item")
 
+# Seconds from one drawing in a notebook to the next.
+_CELL_SECONDS = 0.2
 # What a program may listen to: each read of the data, with its rows and seconds.
 logger = logging.getLogger("plstream")
 
@@ -121,32 +123,57 @@ def still_waiting() -> None:
 
 
 class ProgressBar:
-    """Draws steps as one line that is written over; after a wait, so that short work shows nothing."""
+    """Draws steps as one line that is written over; after a wait, so that short work shows nothing.
 
-    def __init__(self, stream: TextIO, wait: float = 0.5, width: int = 24) -> None:
+    Parameters
+    ----------
+    stream : text file
+        A terminal, unless a notebook shows the line.
+    wait : float, default=0.5
+        Seconds before anything is drawn.
+    width : int, default=24
+        Signs of the bar.
+    cell : object, default=None
+        What IPython's ``display`` has returned for a place in a notebook, whose ``update`` shows something else there.
+    """
+
+    def __init__(self, stream: TextIO, wait: float = 0.5, width: int = 24, cell: Any = None) -> None:
         self.stream = stream
         self.wait = wait
         self.width = width
-        self._start = time.monotonic()
+        self._cell = cell
+        self._start = self._last = time.monotonic()
         self._drawn = 0
 
     def __call__(self, step: Step) -> None:
         """Draw the step, or nothing while the bar is younger than ``wait`` seconds."""
         if time.monotonic() - self._start < self.wait:
             return
-        line = self._line(step)
-        self.stream.write("\r" + line.ljust(self._drawn))
-        self._drawn = len(line)
+        self._draw(self._line(step), step)
         if step.finished:
             self.clear()
-        self.stream.flush()
 
     def clear(self) -> None:
         """Wipe the line."""
         if self._drawn:
-            self.stream.write("\r" + " " * self._drawn + "\r")
-            self.stream.flush()
+            if self._cell is None:
+                self.stream.write("\r" + " " * self._drawn + "\r")
+                self.stream.flush()
+            else:
+                self._cell.update({"text/plain": ""}, raw=True)
             self._drawn = 0
+
+    def _draw(self, line: str, step: Step) -> None:
+        if self._cell is None:
+            self.stream.write("\r" + line.ljust(self._drawn))
+            self.stream.flush()
+        elif self._drawn and not step.finished and time.monotonic() - self._last < _CELL_SECONDS:
+            # Every update is a message to the browser.
+            return
+        else:
+            self._cell.update({"text/plain": line}, raw=True)
+            self._last = time.monotonic()
+        self._drawn = len(line)
 
     def _line(self, step: Step) -> str:
         rate = step.done / step.seconds if step.seconds > 0 else 0.0
@@ -161,12 +188,12 @@ class ProgressBar:
 
 @contextmanager
 def show_progress(stream: TextIO | None = None, *, wait: float = 0.5) -> Iterator[None]:
-    """Show a bar for the work done inside, on standard error and only if that is a terminal.
+    """Show a bar for the work done inside, on standard error if that is a terminal, or in a notebook.
 
     Parameters
     ----------
     stream : text file, default=None
-        Where to draw. By default standard error.
+        Where to draw. By default standard error, or the output of the cell in a notebook.
     wait : float, default=0.5
         Seconds before a bar appears, so that short work shows none.
 
@@ -178,14 +205,27 @@ def show_progress(stream: TextIO | None = None, *, wait: float = 0.5) -> Iterato
     >>> with show_progress():
     ...     model = IncrementalPLS(n_components=2).fit(X, X[:, 0])
     """
+    cell = _notebook_cell() if stream is None else None
     stream = sys.stderr if stream is None else stream
     # A program without a console has no standard error.
-    if stream is None or not stream.isatty():
+    if stream is None or (cell is None and not stream.isatty()):
         yield
         return
-    bar = ProgressBar(stream, wait)
+    bar = ProgressBar(stream, wait, cell=cell)
     try:
         with listening(bar):
             yield
     finally:
         bar.clear()
+
+
+def _notebook_cell() -> Any:
+    """Return a place in the output of a notebook's cell, or None outside of a notebook."""
+    # Imported by whoever runs a notebook, and only then.
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if getattr(shell, "kernel", None) is None:
+        return None
+    from IPython.display import display  # type: ignore[import-not-found]
+
+    return display({"text/plain": ""}, raw=True, display_id=True)

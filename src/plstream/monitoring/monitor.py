@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from .. import estimators
+from .._core.errors import counted
 from .._core.schema import Boolean, Choice, Number, Numbers, Object, OrNone, declared, stored
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, Rows
@@ -39,6 +40,10 @@ class Checked(NamedTuple):
     def alarm(self) -> NDArray[np.bool_]:
         """Whether either is above its limit."""
         return self.t2_alarm | self.q_alarm
+
+    def __repr__(self) -> str:
+        n, t2, q = (int(alarm.sum()) for alarm in (self.alarm, self.t2_alarm, self.q_alarm))
+        return f"<Checked: {n:,} of {counted(len(self.t2), 'row')} above a limit, {t2:,} of T2 and {q:,} of Q>"
 
 
 @stored(
@@ -141,8 +146,8 @@ class Monitor:
     >>> y = X[:, 0] + X[:, 1]
     >>> model = IncrementalPLS(n_components=3).partial_fit(X[:1000], y[:1000])
     >>> monitor = Monitor(model)
-    >>> float(monitor.check(X[1000:]).q_alarm.mean())
-    0.011
+    >>> monitor.check(X[1000:])
+    <Checked: 17 of 1,000 rows above a limit, 6 of T2 and 11 of Q>
     >>> fault = X[1000:1001].copy()
     >>> fault[0, 7] += 2
     >>> monitor.check(fault).alarm

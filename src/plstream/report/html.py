@@ -37,6 +37,8 @@ _MARKS: dict[Verdict, str] = {"yes": "✓", "partly": "◐", "no": "✗", "open"
 # What a figure may consist of. Anything else could run, load or hide something.
 _ELEMENTS = {"svg", "g", "defs", "path", "use", "text", "tspan", "clipPath", "rect", "circle", "line", "polyline"}
 _DROPPED = {"metadata", "style", "title", "desc"}
+# Pixels, of a page in a notebook.
+_FRAME_HEIGHT = 720
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -237,6 +239,17 @@ class Page(Section):
                 "",
             ]
         )
+
+    def _repr_html_(self) -> str:
+        """Return the page for a notebook: in a frame of its own, which can do nothing outside of it."""
+        # Scripts that draw run there, but without the notebook's origin they reach neither it nor its server.
+        return (
+            f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(self.html())}" width="100%" '
+            f'height="{_FRAME_HEIGHT}" style="border: 1px solid #8888" title="{escape(self.title)}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<Page {printable(self.title)!r}: write(path) writes it to a file>"
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
         """Write the page to a file, completely or not at all."""
