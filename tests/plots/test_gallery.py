@@ -21,7 +21,9 @@ def test_the_gallery_can_be_drawn():
     for file, figure in figures.items():
         figure.canvas.draw()
         assert 5_000 < (DOCS / file).stat().st_size < 60_000
-    assert {Path(file).name for file in figures} == {path.name for path in (DOCS / "plots").iterdir()}
+    # What grows with the rows is drawn from measurements, by benchmarks/growth.py.
+    there = {path.name for path in (DOCS / "plots").iterdir() if path.stem != "growth"}
+    assert {Path(file).name for file in figures} == there
 
 
 def test_the_guide_on_monitoring_runs():

@@ -40,7 +40,7 @@ from plstream import (
     open_source,
 )
 from plstream.monitoring import DriftTracker
-from plstream.plots import palette
+from plstream.plots import LoadingsDisplay, palette
 from plstream.report import html, model_report
 
 from ..browser import Tab, check_page
@@ -729,3 +729,40 @@ def test_no_other_script_runs(tmp_path):
         tab.wait_for("document.querySelector('html.drawn') !== null")
         assert tab.run("document.title") == "plain"
         assert any("Content Security Policy" in message for message in tab.messages)
+
+
+def test_rounding_errors_are_not_shown_as_numbers():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5)) + 1e6
+    X -= X.mean(axis=0)
+    y = 1e8 + X[:, 0] + rng.normal(size=200)
+    text = model_report(IncrementalPLS(3).fit(X, y), X, y).html()
+    assert not re.search(r"<td>-?[\d.]+e-(0[7-9]|1\d)</td>", text)
+
+
+@pytest.mark.parametrize(
+    ("names", "mode", "is_spectrum"),
+    [
+        ([f"{wavelength} nm" for wavelength in range(1100, 1140)], "lines", True),
+        ([f"sensor {k * 7 % 40}" for k in range(40)], "markers", False),
+        ([f"x{k}" for k in range(40)], "lines", False),
+    ],
+)
+def test_lines_and_words_of_spectra_only_where_features_follow_each_other(names, mode, is_spectrum):
+    X = np.random.default_rng(0).normal(size=(60, 40))
+    display = LoadingsDisplay({"component 1": X[0]}, names, "Loadings")
+    assert display.plotly().data[0]["mode"] == mode
+    pytest.importorskip("matplotlib")
+    has_line = display.plot().ax_.lines[1].get_linestyle() != "None"
+    assert has_line is (mode == "lines")
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=names)
+    text = model_report(IncrementalPLS(2).fit(frame, X[:, 0]), frame, X[:, 0]).html()
+    assert ("chemistry or physics" in text) is is_spectrum
+
+
+def test_responses_that_are_not_drawn_are_told():
+    X = np.random.default_rng(0).normal(size=(60, 12))
+    text = model_report(IncrementalPLS(2).fit(X, X), X, X).html()
+    assert "Drawn are the first 10 of 12 responses." in text
+    assert "with the coefficients of the first 4 of 12 responses" in text
+    assert "The first 3 of 10 are shown at first." in text

@@ -112,6 +112,11 @@ class RegressionMetrics:
         return self._unit * (self._excess / self.n_rows)
 
     @property
+    def resolution(self) -> Float64Array:
+        """Differences that are smaller are rounding errors of values of this size, per target."""
+        return 64 * np.finfo(np.float64).eps * self._unit
+
+    @property
     def rmse_of_mean(self) -> Float64Array:
         """Root mean squared error of a model that predicts the mean of these rows."""
         return self._unit * np.sqrt(self._total / self.n_rows)

@@ -1,6 +1,7 @@
 """LoadingsDisplay, CoefficientsDisplay and VIPDisplay: one value per feature.
 
-A spectrum is drawn where there are many features or their names are numbers, bars where there are few.
+A spectrum is drawn where names of features are numbers, or there are many without names; bars where there are few; and
+points where many have names of which none follows another.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MOST_LINES = 10
 _MOST_BARS = 30
 _BAR_HEIGHT = 0.24
 # Lines that an interactive figure shows at first. A click on a name shows or hides a line.
-_SHOWN_AT_FIRST = 3
+SHOWN_AT_FIRST = 3
 _NUMBER = re.compile(r"\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(nm|µm|um|cm-1|cm\^-1|1/cm|Hz|kHz|eV|m/z)?\s*")
 _QUANTITIES = {
     **dict.fromkeys(("cm-1", "cm^-1", "1/cm"), "Wavenumber"),
@@ -112,6 +113,11 @@ class FeatureDisplay(Display):
         return len(self.feature_names) > 2 * interactive_bins(len(self.values))
 
     @property
+    def _has_line(self) -> bool:
+        """Whether neighbours belong together: by the numbers in their names, or because columns have no names."""
+        return bool(self.axis) or _are_numbered(self.feature_names)
+
+    @property
     def _has_bars(self) -> bool:
         return not self.axis and len(self.feature_names) <= _MOST_BARS
 
@@ -123,7 +129,10 @@ class FeatureDisplay(Display):
                 "color": CLASSES[i % len(CLASSES)],
                 "linestyle": _DASHES[i // len(CLASSES) % len(_DASHES)],
             }
-            ax.plot(*thin(at, value), linewidth=1.4 if len(at) < 2 * LINE_BINS else 0.7, label=short(name), **look)
+            look |= {"linewidth": 1.4 if len(at) < 2 * LINE_BINS else 0.7}
+            if not self._has_line:
+                look |= {"linestyle": "none", "marker": ".", "markersize": 4}
+            ax.plot(*thin(at, value), label=short(name), **look)
         ax.margins(x=0.01)
         ax.locator_params(axis="x", nbins=8)
         if len(at) > 10_000:
@@ -147,10 +156,12 @@ class FeatureDisplay(Display):
         at, _ = thin(np.arange(len(value)), value, interactive_bins(len(self.values)))
         trace = self._named_points(at, value) | {
             "name": plain(name),
-            "visible": True if i < _SHOWN_AT_FIRST else "legendonly",
+            "visible": True if i < SHOWN_AT_FIRST else "legendonly",
         }
         if self._has_bars:
             return trace | {"type": "bar", "textposition": "none", "marker": {"color": colour(i)}}
+        if not self._has_line:
+            return trace | {"type": "scatter", "mode": "markers", "marker": {"color": colour(i), "size": 5}}
         return trace | {"type": "scatter", "mode": "lines", "line": {"color": colour(i), "width": 1.6}}
 
     def _named_points(self, at: NDArray[np.intp], value: Float64Array) -> dict[str, Any]:
@@ -481,6 +492,12 @@ def positions(names: Array) -> tuple[str, Float64Array]:
     unit = units.pop() if len(units) == 1 else None
     quantity = _QUANTITIES.get(unit or "", "Wavelength")
     return f"{quantity}, {unit}" if unit else quantity, values
+
+
+def _are_numbered(names: Array) -> bool:
+    """Return whether names are those of columns without names: 0, 1, 2 or x0, x1, x2."""
+    texts = [str(name).removeprefix("x") for name in names]
+    return texts == [str(k) for k in range(len(texts))]
 
 
 def apart(which: NDArray[np.intp], at: Float64Array, n: int, share: float = 0.05) -> NDArray[np.intp]:

@@ -27,7 +27,7 @@
     title: {text: given?.title ?? "", standoff: 8},
   });
   const layout = (given, width) => coloured({
-    margin: {l: 8, r: 8, t: touch ? 8 : 34, b: 8}, hovermode: "closest", dragmode: touch ? false : "zoom",
+    margin: {l: 8, r: 8, t: 8, b: touch ? 8 : 26}, hovermode: "closest", dragmode: touch ? false : "zoom",
     paper_bgcolor: "--paper", plot_bgcolor: "--paper",
     font: {family: "system-ui, sans-serif", size: 13, color: "--ink"},
     hoverlabel: {bgcolor: "--shade", bordercolor: "--faint", font: {color: "--ink"}, align: "left", namelength: -1},

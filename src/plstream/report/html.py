@@ -37,6 +37,8 @@ _MARKS: dict[Verdict, str] = {"yes": "✓", "partly": "◐", "no": "✗", "open"
 # What a figure may consist of. Anything else could run, load or hide something.
 _ELEMENTS = {"svg", "g", "defs", "path", "use", "text", "tspan", "clipPath", "rect", "circle", "line", "polyline"}
 _DROPPED = {"metadata", "style", "title", "desc"}
+# Characters of an entry of a table that is broken into lines.
+_LONG = 28
 # Pixels, of a page in a notebook.
 _FRAME_HEIGHT = 720
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -120,7 +122,7 @@ class Section:
         head = "".join(f"<th scope='col'>{escape(entry)}</th>" for entry in header)
         body = "".join(
             f"<tr{' class=strong' if i in strong else ''}><th scope='row'>{escape(first)}</th>"
-            + "".join(f"<td>{escape(entry)}</td>" for entry in others)
+            + "".join(f"<td{' class=long' if len(entry) > _LONG else ''}>{escape(entry)}</td>" for entry in others)
             + "</tr>"
             for i, (first, *others) in enumerate(rows)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
@@ -25,7 +26,7 @@ from ..plots import (
     VIPDisplay,
 )
 from ..plots._plotly import PlotlyFigure, figure, numbers, plain, tick_labels
-from ..plots.features import MOST_LINES, FeatureDisplay
+from ..plots.features import MOST_LINES, SHOWN_AT_FIRST, FeatureDisplay
 from ..plots.scores import component_labels
 from .diagnostics import Diagnostic, diagnose
 from .evaluation import N_COMPONENTS, EvaluationResult, evaluate
@@ -185,7 +186,8 @@ def _predictions(section: Section, summary: ModelSummary, result: EvaluationResu
     if isinstance(metrics, ClassificationMetrics):
         _label_predictions(section, summary, metrics)
         return
-    columns = metrics.r2, metrics.rmse, metrics.bias, metrics.rmse_of_mean
+    bias = _without_noise(metrics.bias, np.maximum(metrics.resolution, 1e-10 * metrics.rmse_of_mean))
+    columns = metrics.r2, metrics.rmse, bias, metrics.rmse_of_mean
     rows = [
         [name, f"{r2:.4f}" if metrics.n_rows > 1 else _NOTHING, *(f"{value:.4g}" for value in values)]
         for name, r2, *values in zip(responses, *columns, strict=False)
@@ -207,8 +209,14 @@ def _predictions(section: Section, summary: ModelSummary, result: EvaluationResu
         figures,
         f"Predicted against measured values of {listed(responses)}, one point per row, with the line of equality.",
         "Predicted against measured. Good predictions are near the dashed line at both ends. A curve speaks of "
-        f"something that is not linear, and points far off are rows to look at.{_sampled(result)}",
+        f"something that is not linear, and points far off are rows to look at.{_sampled(result)}"
+        f"{_first_of(MOST_LINES, responses)}",
     )
+
+
+def _without_noise(values: Array, smallest: Array) -> Array:
+    """Return values, of which those that are rounding errors are zero."""
+    return np.where(np.abs(values) < smallest, 0.0, values)
 
 
 def _sampled(result: EvaluationResult) -> str:
@@ -438,8 +446,8 @@ def _features(section: Section, summary: ModelSummary, responses: list[str]) -> 
             {name: display.plotly() for name, display in coefficients.items()},
             f"Coefficients of {n}, one line for each of {listed(responses)}.",
             "Coefficients: what a prediction changes by when a feature changes by one (scaled: by its standard "
-            "deviation) and no other does. Smooth lines with few peaks speak of chemistry or physics, a jagged line of "
-            f"noise and of too many components.{_thinned(coefficients['Coefficients'])}",
+            f"deviation) and no other does.{_of_spectra(coefficients['Coefficients'])}"
+            f"{_thinned(coefficients['Coefficients'])}{_first_of(MOST_LINES, responses)}{_hidden(coefficients)}",
         )
     meanings = {
         "Loadings": "Loadings are what a component looks like in the features.",
@@ -459,9 +467,28 @@ def _features(section: Section, summary: ModelSummary, responses: list[str]) -> 
         section.plot(
             {name: display.plotly() for name, display in directions.items()},
             f"{' and '.join(directions)} of {n}, one line per component.",
-            f"{' '.join(meanings[name] for name in directions)} Click on a name above the figure to hide or show a "
-            f"line.{_thinned(next(iter(directions.values())))}",
+            f"{' '.join(meanings[name] for name in directions)}{_thinned(next(iter(directions.values())))}"
+            f"{_hidden(directions)}",
         )
+
+
+def _of_spectra(display: FeatureDisplay) -> str:
+    """Return what to look for where features are points of a spectrum."""
+    words = " Smooth lines with few peaks suggest chemistry or physics, a jagged line noise and too many components."
+    return words if display.axis else ""
+
+
+def _hidden(displays: Mapping[str, FeatureDisplay]) -> str:
+    """Return how to see what is not shown at first."""
+    n = len(next(iter(displays.values())).values)
+    if n < 2:
+        return ""
+    at_first = f" The first {SHOWN_AT_FIRST} of {n} are shown at first." if n > SHOWN_AT_FIRST else ""
+    return f"{at_first} Click on a name above the figure to hide or show it."
+
+
+def _first_of(n: int, responses: list[str]) -> str:
+    return f" Drawn are the first {n} of {len(responses)} responses." if len(responses) > n else ""
 
 
 def _thinned(display: FeatureDisplay) -> str:
@@ -480,9 +507,12 @@ def _top(section: Section, summary: ModelSummary, responses: list[str]) -> None:
             columns["Coefficient" if len(summary.coefficients) == 1 else f"Coefficient of {name}"] = line
     if not columns and summary.weights is not None:
         columns["Largest weight"] = strength
-    for name, attribute in (("Mean", "x_mean_"), ("Scale", "x_scale_")):
-        if hasattr(summary.model, attribute):
-            columns[name] = getattr(summary.model, attribute)
+    scale = getattr(summary.model, "x_scale_", np.ones(1))
+    if hasattr(summary.model, "x_mean_"):
+        # Centred features have a mean of zero but for rounding.
+        columns["Mean"] = _without_noise(summary.model.x_mean_, 1e-8 * scale)
+    if hasattr(summary.model, "x_scale_"):
+        columns["Scale"] = scale
     if summary.kept is not None:
         columns["Kept"] = np.where(summary.kept, "yes", "no")
     rows = [
@@ -490,6 +520,8 @@ def _top(section: Section, summary: ModelSummary, responses: list[str]) -> None:
         for k in order
     ]
     by = f"by {summary.importance_name}" if summary.importance is not None else "by size"
+    if summary.coefficients is not None and len(summary.coefficients) > _N_RESPONSES:
+        by += f", with the coefficients of the first {_N_RESPONSES} of {len(summary.coefficients)} responses"
     header = ["Feature", *columns]
     section.table(header, rows[:_N_FEATURES], f"The {min(len(rows), _N_FEATURES)} features that matter most, {by}")
     if len(rows) > _N_FEATURES:
