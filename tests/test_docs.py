@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plstream import IncrementalPLS, save
+from plstream import IncrementalPLS, load, open_source, save
 
 DOCS = Path(__file__).parents[1] / "docs"
 # A comment before a block says why it cannot run here.
@@ -115,6 +115,7 @@ COMPARED = {"classification": 9, "monitoring": 2}
 # What a page takes for granted, and the packages without which it cannot be run.
 PREPARED = {"data": data, "models": models, "report": report, "selection": selection}
 NEEDED = {
+    "get_started": ["pandas", "matplotlib"],
     "distributed": ["dask"],
     "plots": ["pandas", "matplotlib"],
     "report": ["pandas", "plotly"],
@@ -150,21 +151,20 @@ def test_values_in_comments():
 def test_blocks_of_the_readme_run(tmp_path, monkeypatch):
     """Those without prompts; with prompts, they are doctests."""
     monkeypatch.chdir(tmp_path)
-    zarr, frames = (pytest.importorskip(package, reason=f"needs {package}") for package in ("zarr", "pandas"))
-    for package in ("dask", "pyarrow"):
-        pytest.importorskip(package, reason=f"needs {package}")
+    frames, _ = (pytest.importorskip(package, reason=f"needs {package}") for package in ("pandas", "pyarrow"))
     X, y = spectra()
-    group = zarr.open_group("days.zarr", mode="w")
-    group["X"], group["y"] = X, y
     Path("days").mkdir()
     for day in range(2):
         frames.DataFrame(X[day::2], columns=list("abcdefgh")).assign(**{"yield": y[day::2]}).to_parquet(
             f"days/{day}.parquet"
         )
     codes = [code for code in blocks_of(DOCS.parent / "README.md") if ">>>" not in code]
-    assert len(codes) == 2
-    for code in codes:
-        run_block(code, "README.md", {})
+    assert len(codes) == 1
+    run_block(
+        codes[0],
+        "README.md",
+        {"IncrementalPLS": IncrementalPLS, "open_source": open_source, "save": save, "load": load},
+    )
 
 
 PUBLIC = (
