@@ -198,6 +198,18 @@ def largest_sine(W: Float64Array, other: Float64Array) -> float:
     return min(1.0, float(np.linalg.norm(W - other @ (other.T @ W), ord=2)))
 
 
+def subspace_sines(W: Float64Array, other: Float64Array) -> Float64Array:
+    """Return the sine of the largest angle between the spaces of the first k columns, for every k.
+
+    Both matrices have orthonormal columns.
+    """
+    inside = other.T @ W
+    outside = np.linalg.qr(W - other @ inside, mode="r")
+    coordinates = np.concatenate([inside, outside])
+    sines = [np.linalg.norm(coordinates[k:, :k], ord=2) for k in range(1, W.shape[1] + 1)]
+    return np.minimum(sines, 1.0)
+
+
 def _project_out(basis: Float64Array, dual: Float64Array, vectors: Float64Array) -> Float64Array:
     """Return (I - basis' dual) vectors, where dual basis' = I."""
     return vectors - basis.T @ (dual @ vectors) if len(basis) else vectors

@@ -259,6 +259,7 @@ def test_smaller_blocks_change_nothing_but_rounding(run):
         (["X.npy", "-t", "y.npy", "--method", "cipls", "--scale"], "--scale is not for --method cipls"),
         (["X.npy", "-t", "y.npy", "--classes", "a,b"], "--classes is not for --method incremental-pls"),
         (["X.npy", "-t", "y.npy", "--sketch-size", "50"], "pass --one-pass as well"),
+        (["X.npy", "-t", "y.npy", "--one-pass", "--max-reads", "2"], "for fits that read the data several times"),
         (["X.npy", "-t", "y.npy", "-c", "0"], "neither a number of 1 or more nor auto"),
         (["X.npy", "-t", "y.npy", "-c", "9"], "Got 9 instead"),
         (["X.npy", "-t", "y.npy", "--method", "pcr"], "pcr"),
@@ -417,3 +418,11 @@ def test_options_that_would_be_ignored(refused):
     assert "--method vip" in refused("select", "X.npy", "--method", "inffs", "-c", 3)
     assert "standard output" in refused("fit", "X.npy", "-t", "y.npy", "-o", "-")
     assert "no amount of memory" in refused("fit", "X.npy", "-t", "y.npy", "--memory", "9" * 400)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_few_reads(done):
+    done("fit", "X.npy", "-t", "y.npy", "-c", 3, "--read-tol", "1e-3", "--max-reads", 4)
+    model = load("model.plstream")
+    assert (model.read_tol, model.max_reads) == (1e-3, 4)
+    assert model.n_reads_ <= 4

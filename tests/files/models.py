@@ -46,6 +46,7 @@ CASES = [
     Case(IncrementalPLS()),
     Case(IncrementalPLS(3, scale=False, solver="multipass"), "values", streams=False),
     Case(IncrementalPLS(solver="gram", forgetting=0.99)),
+    Case(IncrementalPLS(3, read_tol=np.float64(1e-4), max_reads=3)),
     Case(IncrementalPLS(np.int64(2), solver="gram", scale=np.bool_(False)), "values"),
     Case(IncrementalPLS(solver="sketch", sketch_size=6)),
     Case(IncrementalPLS(solver="sketch", sketch_size=5, forgetting=np.float64(0.9)), "values"),

@@ -41,6 +41,8 @@ N, BLOCK_ROWS = 60, 15
 MODELS = {
     "multipass": (IncrementalPLS(3), "values"),
     "forgetting": (IncrementalPLS(2, solver="multipass", forgetting=0.95), "value"),
+    "few reads": (IncrementalPLS(3, solver="multipass", sketch_size=5, max_reads=3), "values"),
+    "few reads, gram": (IncrementalPLS(3, read_tol=1e-16), "value"),
     "gram": (IncrementalPLS(2, solver="gram", forgetting=0.99), "value"),
     "sketch": (IncrementalPLS(2, solver="sketch", sketch_size=8), "values"),
     "cross-validation": (IncrementalPLSCV(3, cv=3), "value"),
@@ -52,7 +54,7 @@ MODELS = {
     "exact vip": (VIPSelector(IncrementalPLS(3)), "value"),
 }
 each_model = pytest.mark.parametrize("name", MODELS)
-some_models = pytest.mark.parametrize("name", ["multipass", "gram", "sketch", "cipls"])
+some_models = pytest.mark.parametrize("name", ["multipass", "few reads", "gram", "sketch", "cipls"])
 
 
 class PowerCut(BaseException):

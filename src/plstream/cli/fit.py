@@ -101,6 +101,14 @@ class Parameters:
         int | None,
         typer.Option("--sketch-size", min=2, help="Rows that stand for all in one pass. Default: by itself."),
     ] = None
+    read_tol: Annotated[
+        float | None,
+        typer.Option("--read-tol", min=0, help="Error at which no further read is made, such as 1e-4. Default: exact."),
+    ] = None
+    max_reads: Annotated[
+        int | None,
+        typer.Option("--max-reads", min=1, help="Largest number of reads of the data. Default: components and one."),
+    ] = None
     seed: Annotated[
         int | None,
         typer.Option(
@@ -149,8 +157,9 @@ def fit(
     """Fit a model to data of any size and write it to a file.
 
     incremental-pls, for numbers, and incremental-pls-classifier, for labels, are exact: they read the data once per
-    component and once more. With --one-pass, with -c auto, and for data that can be read only once, they are exact up
-    to 2,048 features, and close to exact with more. All other methods learn in one pass.
+    component and once more, or with --read-tol as often as the error requires. With --one-pass, with -c auto, and for
+    data that can be read only once, they are exact up to 2,048 features, and close to exact with more. All other
+    methods learn in one pass.
 
     \b
     plstream fit spectra.csv --target moisture -c 5 -o moisture.plstream
@@ -179,6 +188,8 @@ def fit(
     _require_place(output, checkpoints, force=force)
     source = reading.open(data, target)
     in_one_pass = one_pass or is_auto or not source.rereadable or not reads_again(method)
+    if in_one_pass and (parameters.read_tol is not None or parameters.max_reads is not None):
+        raise ValueError("--read-tol and --max-reads are for fits that read the data several times, not for one pass.")
     if parameters.sketch_size is not None and not in_one_pass:
         raise ValueError("--sketch-size is for fits in one pass: pass --one-pass as well.")
     model = _new_model(method, source, parameters, validation if is_auto else None, n_components)
@@ -211,7 +222,8 @@ def _new_model(
     given = asdict(parameters) | {"solver": None if parameters.sketch_size is None else "sketch"}
     if validation is None:
         return new_model(method, n_components=n_components, **given)
-    given.pop("seed")
+    for name in ("seed", "read_tol", "max_reads"):
+        given.pop(name)
     rule = None if validation.rule is None else validation.rule.value
     return validated_model(method, source.n_columns, validation.max_components, cv=validation.folds, rule=rule, **given)
 

@@ -18,10 +18,13 @@ from . import errors
 from .options import Method
 
 _METHODS: dict[Method, tuple[Any, set[str]]] = {
-    Method.incremental_pls: (IncrementalPLS, {"scale", "forgetting", "sketch_size", "one_pass"}),
+    Method.incremental_pls: (
+        IncrementalPLS,
+        {"scale", "forgetting", "sketch_size", "one_pass", "read_tol", "max_reads"},
+    ),
     Method.incremental_pls_classifier: (
         IncrementalPLSClassifier,
-        {"scale", "forgetting", "sketch_size", "one_pass", "classes"},
+        {"scale", "forgetting", "sketch_size", "one_pass", "read_tol", "max_reads", "classes"},
     ),
     Method.cipls: (CIPLS, {"classes"}),
     Method.ccipca: (CCIPCA, set()),
@@ -112,7 +115,12 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
         total = source.bytes_at_most if source.n_rows is None else 8 * m * source.n_rows
         total = SMALL_BYTES if total is None else total
         small = total if total <= SMALL_BYTES else 0
-        return int(8 * m * (8 * Settings.of(model).n_components + 12 * q + 20) + 2 * small)
+        settings = Settings.of(model)
+        exact = int(8 * m * (8 * settings.n_components + 12 * q + 20) + 2 * small)
+        if not settings.in_few_reads:
+            return exact
+        # A state, and all directions that are read, with their actions, before and after a change.
+        return exact + settings.memory_usage(m, q) + 32 * m * settings.n_components * settings.most_reads
     if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":
         # The scatter and a block of rows, their copies while they change, and what it takes to solve.
         return 8 * m * (8 * m + 4 * BLOCK_ROWS + 12 * q + 20)

@@ -40,6 +40,8 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         **_parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"auto", "multipass", "gram", "sketch"})],
+        "read_tol": [Interval(Real, 0.0, None, closed="left")],
+        "max_reads": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     _fitted: Any
@@ -108,6 +110,11 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def solver_(self) -> str:
         """The solver in use."""
         return str(self._require_fitted().solver)
+
+    @property
+    def n_reads_(self) -> int:
+        """Reads of the data that ``fit`` has made."""
+        return int(self._require_fitted().n_reads)
 
     def _require_fitted(self) -> Any:
         check_is_fitted(self)

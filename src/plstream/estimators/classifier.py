@@ -233,6 +233,10 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         Rows read at a time. By default as many as take 4 to 32 MiB.
     forgetting : float, default=1.0
         Factor in (0, 1] by which a row weighs less for every row after it.
+    read_tol : float, default=0.0
+        Error at which ``fit`` makes no further read of the data, see :class:`IncrementalPLS`. By default it is exact.
+    max_reads : int, default=None
+        Largest number of reads of the data in ``fit``.
 
     Attributes
     ----------
@@ -256,6 +260,8 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         As of :class:`IncrementalPLS`.
     solver_ : str
         The solver in use.
+    n_reads_ : int
+        Reads of the data that ``fit`` has made.
     n_samples_seen_ : int
         Number of training samples.
     n_features_in_ : int
@@ -328,6 +334,8 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         sketch_size: int | None = None,
         batch_size: int | None = None,
         forgetting: float = 1.0,
+        read_tol: float = 0.0,
+        max_reads: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.decision = decision
@@ -338,6 +346,8 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         self.sketch_size = sketch_size
         self.batch_size = batch_size
         self.forgetting = forgetting
+        self.read_tol = read_tol
+        self.max_reads = max_reads
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

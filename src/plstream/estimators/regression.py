@@ -149,7 +149,8 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     A drop-in for :class:`sklearn.cross_decomposition.PLSRegression`: the same model, attributes and predictions. Its
     memory does not depend on the number of rows, and it is many times faster.
 
-    - ``fit`` reads large data ``n_components + 1`` times, block by block (``solver="multipass"``). It is exact.
+    - ``fit`` reads large data ``n_components + 1`` times, block by block (``solver="multipass"``). It is exact. With
+      ``read_tol`` or ``max_reads`` it makes fewer reads, and states its error.
     - ``partial_fit`` takes rows as they come. With up to 2,048 features it is exact in one pass, with memory for a
       square matrix of all features (``solver="gram"``). With more it keeps a few hundred rows that stand for all
       (``solver="sketch"``), chosen to preserve the PLS solution. Models of separate parts can be combined by ``merge``.
@@ -172,6 +173,14 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     forgetting : float, default=1.0
         Factor in (0, 1] by which a row weighs less for every row after it. With 0.999 the model follows about the last
         thousand rows.
+    read_tol : float, default=0.0
+        Error at which ``fit`` makes no further read of the data, where reads are slow: the larger of the sine of the
+        largest angle to the weights of an exact fit and the relative error of the coefficients, as estimated
+        (``subspace_error_``). The first read is that of ``partial_fit``, with the same memory, and the others converge
+        superlinearly. By default the fit is exact. Data of up to 32 MiB is read once in any case.
+    max_reads : int, default=None
+        Largest number of reads, if the tolerance is not reached before. After ``n_components + 1`` reads the fit is
+        exact.
 
     Attributes
     ----------
@@ -198,9 +207,12 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     subspace_error_ : ndarray of shape (n_components,)
         Estimated sine of the largest angle between the space of the first components and that of an exact fit, for each
         number of components: zeros unless a sketch had to let some of X go, or rows came after an exact ``fit``. For
-        rows in random order and responses that are not free of noise it is good to a factor of about three.
+        rows in random order and responses that are not free of noise it is good to a factor of about three. After a
+        ``fit`` with ``read_tol`` or ``max_reads``, the relative error of the coefficients if that is more.
     solver_ : str
         The solver in use.
+    n_reads_ : int
+        Reads of the data that ``fit`` has made.
     n_samples_seen_ : int
         Number of training samples.
     n_features_in_ : int
@@ -263,6 +275,8 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         sketch_size: int | None = None,
         batch_size: int | None = None,
         forgetting: float = 1.0,
+        read_tol: float = 0.0,
+        max_reads: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.scale = scale
@@ -270,6 +284,8 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         self.sketch_size = sketch_size
         self.batch_size = batch_size
         self.forgetting = forgetting
+        self.read_tol = read_tol
+        self.max_reads = max_reads
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -17,7 +17,7 @@ from .._core.validation import NoWeightError, changed_at_once, located_errors, r
 from .._core.warnings import warn_user
 from ..data import Source
 from ..rows import CollectionRows, TrainingRows, opened_data
-from ..solvers import Journal, MultipassGram
+from ..solvers import Journal, LossyGramAction, MultipassGram, read_few_times
 from ..states import Buffered, Gram, Moments, Sketch
 from ._heads import ClassifierHead, Head, OpenedRows, RegressionHead
 from ._solution import Solution
@@ -49,18 +49,48 @@ class Settings:
     forgetting: float
     parameter: str
     """The name of the parameter for the number of components."""
+    read_tol: float = 0.0
+    max_reads: int | None = None
 
     @classmethod
     def of(cls, model: Any) -> Settings:
         """Return those that are set now."""
         parameter = "n_components" if hasattr(model, "n_components") else "max_components"
         forgetting = getattr(model, "forgetting", 1.0)
-        return cls(getattr(model, parameter), model.scale, model.solver, model.sketch_size, forgetting, parameter)
+        few_reads = getattr(model, "read_tol", 0.0), getattr(model, "max_reads", None)
+        common = model.scale, model.solver, model.sketch_size
+        return cls(getattr(model, parameter), *common, forgetting, parameter, *few_reads)
+
+    @property
+    def in_few_reads(self) -> bool:
+        """Whether ``fit`` reads the data until it is exact enough, and not once per component."""
+        return self.read_tol > 0 or self.max_reads is not None
 
     @property
     def in_one_read(self) -> bool:
         """Whether ``fit`` reads the data only once."""
         return self.solver in {"gram", "sketch"} or self.parameter == "max_components"
+
+    @property
+    def most_reads(self) -> int:
+        """Largest number of reads that ``fit`` makes."""
+        exact = self.n_components + 1
+        return exact if self.max_reads is None else min(exact, self.max_reads)
+
+    def read_few_times(self, reads: MultipassGram, state: Gram | Sketch) -> LossyGramAction:
+        """Return the Gram action of rows that a state is of, exact enough after as few reads more as possible."""
+        c, most = self.n_components, self.most_reads
+        return read_few_times(reads, state, c, scale=self.scale, tolerance=self.read_tol, most=most)
+
+    def warn_of_few_reads(self, solution: Solution) -> None:
+        """Warn if more reads than allowed would have been needed."""
+        error = float(solution.subspace_error.max())
+        if error > (self.read_tol or _LARGEST_SUBSPACE_ERROR):
+            than = f" for read_tol={self.read_tol}" if self.read_tol else ""
+            warn_user(
+                f"max_reads={self.max_reads} is not enough{than}: the estimated error is {error:.1g} (see "
+                "subspace_error_). Allow more reads."
+            )
 
     def streaming_solver(self, n_columns: int) -> str:
         """Return the solver for rows that are read once."""
@@ -82,8 +112,8 @@ class Settings:
 
     def stream_after(self, moments: Moments, solution: Solution, *, of_labels: bool) -> Stream:
         """Return a stream that goes on from what exact reads have left."""
-        if isinstance(moments, Gram):
-            return Buffered(moments, GRAM_BLOCK_ROWS, of_labels=of_labels)
+        if isinstance(moments, Gram | Sketch):
+            return Buffered(moments, getattr(moments, "size", GRAM_BLOCK_ROWS), of_labels=of_labels)
         size = self._sketch_rows()
         sketch: Gram | Sketch = Sketch.seeded(
             moments,
@@ -178,8 +208,9 @@ def are_affordable(n_components: int, its: Any) -> bool:
         "n_components": Count(1, size="s"),
         "scale": Boolean(),
         "stream": OrNone(Object(Buffered, m="m", q="q")),
-        "moments": OrNone(Object(Moments, Gram, m="m", q="q")),
+        "moments": OrNone(Object(Moments, Gram, Sketch, m="m", q="q")),
         "solution": OrNone(Object(Solution, m="m", q="q", s="s")),
+        "n_reads": Count(1),
     },
     {
         "there is a stream or a solution": lambda its: its.stream is not None or its.solution is not None,
@@ -207,10 +238,12 @@ class Fitted:
         What to solve with.
     stream : Buffered, Folds or None
         The streaming state; None after reads of the data again.
-    moments : Moments, Gram or None
+    moments : Moments, Gram, Sketch or None
         What reads of the data again have left of the rows, besides the solution.
     solution : Solution or None
         Computed when it is first asked for.
+    n_reads : int
+        Reads of the data that ``fit`` has made; rows of ``partial_fit`` are read once.
     """
 
     head: Head
@@ -220,6 +253,7 @@ class Fitted:
     stream: Any
     moments: Moments | None = None
     solution: Solution | None = None
+    n_reads: int = 1
 
     @property
     def n_rows(self) -> int:
@@ -299,8 +333,14 @@ def fit_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any
         for name in ("_fitted", "_classes_to_come"):
             vars(twin).pop(name, None)
         # What can be read only once is, unless several reads were asked for.
-        is_stream = settings.solver == "auto" and isinstance(X, Source) and not X.rereadable
+        asked = settings.solver != "auto" or settings.in_few_reads
+        is_stream = not asked and isinstance(X, Source) and not X.rereadable
         again = not (settings.in_one_read or is_stream)
+        if settings.in_few_reads and not again:
+            raise ValueError(
+                f"solver={model.solver!r} reads the data once: with read_tol or max_reads, use solver='auto' or "
+                "'multipass'."
+            )
         with opened(twin, X, y, sample_weight, None, again=again, batch_size=model.batch_size, **how) as (rows, head):
             settings.require_rows(rows.n_rows, rows.n_columns)
             with located_errors(rows):
@@ -314,41 +354,73 @@ def fit_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any
 
 
 def _reread(rows: TrainingRows, head: Head, settings: Settings, journal: Journal | None) -> Fitted:
-    """Return what exact reads of the rows leave."""
+    """Return what reads of the rows leave, as many as make the solution exact, or exact enough."""
+    state: Gram | Sketch | None = None
+    if settings.in_few_reads and not rows.in_memory:
+        state = _absorbed(rows, head, settings, journal=journal, label="read 1").stream.current()
     # Threads of BLAS do not pay for small products. And between the reads of large data, while they are idle, they
     # would spin on the cores that the next read needs.
     small = 8 * (rows.n_rows or 0) * rows.n_columns <= _SINGLE_THREADED_BYTES
     with single_threaded_blas() if rows.compiled or small else nullcontext():
-        planned = settings.n_components + 1
-        gram = MultipassGram(rows, forgetting=settings.forgetting, planned_reads=planned, journal=journal)
+        reads = MultipassGram(
+            rows,
+            forgetting=settings.forgetting,
+            planned_reads=settings.n_components + 1 if state is None else None,
+            journal=journal,
+            moments=state,
+        )
         # Of rows that are elsewhere, the number is not known earlier.
-        settings.require_rows(rows.n_rows, rows.n_columns)
-        solution = Solution.of(gram.moments, gram, settings.n_components, scale=settings.scale)
-    known = gram.known()
+        settings.require_rows(reads.moments.n_rows if rows.n_rows is None else rows.n_rows, rows.n_columns)
+        gram = reads if state is None else settings.read_few_times(reads, state)
+        solution = Solution.of(reads.moments, gram, settings.n_components, scale=settings.scale)
+    known = reads.known()
+    if isinstance(known, Sketch):
+        known = known.corrected(solution.factors, solution.x_scale)
     # With those that are too old to count.
     known.n_rows = rows.n_rows or known.n_rows
-    return Fitted(head, "multipass", settings.n_components, settings.scale, None, known, solution)
+    settings.warn_of_few_reads(solution)
+    return Fitted(head, "multipass", settings.n_components, settings.scale, None, known, solution, reads.n_reads)
 
 
-def _absorbed(rows: TrainingRows, head: Head, settings: Settings, before: Fitted | None = None) -> Fitted:
+def _absorbed(
+    rows: TrainingRows,
+    head: Head,
+    settings: Settings,
+    before: Fitted | None = None,
+    *,
+    journal: Journal | None = None,
+    label: str = "read 1 of 1",
+) -> Fitted:
     """Return what one read leaves, after rows before if there were any."""
     require_components(settings.n_components, rows.n_columns)
     stream = settings.new_stream(rows) if before is None else settings.continued(before.stream)
     if isinstance(rows, CollectionRows):
         same = settings if before is None else settings.continuing(stream)
         n_bytes = same.stream_bytes(rows.n_columns, rows.n_targets)
-        learnt = rows.absorbed(same.new_stream(rows), _absorb_block, state_bytes=n_bytes, by_number=False)
+        empty = same.new_stream(rows)
+        learnt = rows.absorbed(empty, _absorb_block, state_bytes=n_bytes, by_number=False, label=label)
         stream = learnt if before is None else stream.merged(learnt, later=True)
     else:
-        stream = absorb(stream, rows)
+        stream = absorb(stream, rows, journal, label)
     solver = settings.streaming_solver(rows.n_columns) if before is None else before.solver
-    return Fitted(head, solver, settings.n_components, settings.scale, stream)
+    fitted = Fitted(head, solver, settings.n_components, settings.scale, stream)
+    return fitted if before is None else replace(fitted, n_reads=before.n_reads)
 
 
-def absorb(stream: Any, rows: TrainingRows) -> Any:
-    """Return a stream with all rows."""
-    for block in track(rows.blocks(), "read 1 of 1", rows.n_rows, lambda block: block.n_rows):
+def absorb(stream: Any, rows: TrainingRows, journal: Journal | None = None, label: str = "read 1 of 1") -> Any:
+    """Return a stream with all rows; those that are in a journal are in its stream already."""
+    start = 0
+    if journal is not None:
+        stream, start = journal.continued_stream(stream), journal.n_rows
+        if journal.n_reads:
+            return stream
+    n_rows = None if rows.n_rows is None else rows.n_rows - start
+    for block in track(rows.blocks(start), label, n_rows, lambda block: block.n_rows):
         stream = stream.with_rows(block.X, block.Y, block.weight)
+        if journal is not None:
+            journal.add_to_stream(stream, block.n_rows)
+    if journal is not None:
+        journal.n_reads, journal.n_rows = 1, 0
     return stream
 
 

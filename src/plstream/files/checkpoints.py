@@ -125,9 +125,10 @@ class Checkpoint:
 
     def is_within(self, n_rows: int) -> bool:
         """Return whether it can be a checkpoint of a fit to a source of so many rows."""
-        if self.journal is None or self.journal.moments is None:
+        known = None if self.journal is None else self.journal.n_first
+        if self.journal is None or known is None:
             return self.n_rows - self.n_rows_before <= n_rows
-        return self.journal.n_rows <= n_rows and (not self.journal.n_reads or self.journal.moments.n_rows == n_rows)
+        return self.journal.n_rows <= n_rows and (not self.journal.n_reads or known == n_rows)
 
 
 _CHECKPOINT = Object(Checkpoint)

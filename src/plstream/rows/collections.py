@@ -101,6 +101,7 @@ class CollectionRows(TrainingRows):
         *,
         state_bytes: int,
         by_number: bool,
+        label: str = "read 1 of 1",
     ) -> Stream:
         """Return a stream of all rows, in one read.
 
@@ -114,12 +115,14 @@ class CollectionRows(TrainingRows):
             Bytes that a stream takes, with all that is held for a moment only.
         by_number : bool
             Whether ``absorb`` needs to know the number of the first row of a block, which may take a read to find out.
+        label : str
+            What progress calls the read.
         """
         blocks = self.collection.blocks
         blocks.require_room(state_bytes, state_bytes // 3, f"{_SMALLER}, or solver='sketch'")
         first_rows = self._first_rows() if by_number else None
         absorbing = _Absorbing(self.collection.names, self.features, self.open_block, empty, absorb, first_rows)
-        stream: Stream | None = blocks.reduce(absorbing, _merged_streams, "read 1 of 1")
+        stream: Stream | None = blocks.reduce(absorbing, _merged_streams, label)
         if stream is None:
             raise self._no_rows()
         return stream

@@ -1,12 +1,14 @@
 """Solvers: PLS factors from a state, or from data that is read again."""
 
 from ..pls import Factors, GramAction, LossyGramAction, solve_pls
+from .few_reads import CorrectedGram, read_few_times
 from .held_out import held_out_errors
 from .multipass import Journal, JournalError, MultipassGram
 from .scaling import Scaling, solve_scaled
 from .vip import column_lengths, importance
 
 __all__ = [
+    "CorrectedGram",
     "Factors",
     "GramAction",
     "Journal",
@@ -17,6 +19,7 @@ __all__ = [
     "column_lengths",
     "held_out_errors",
     "importance",
+    "read_few_times",
     "solve_pls",
     "solve_scaled",
 ]

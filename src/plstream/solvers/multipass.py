@@ -21,6 +21,7 @@ from .._core.schema import Count, Each, Number, Numbers, Object, OrNone, solved_
 from .._core.tiles import dense_tiles
 from .._core.types import Float64Array
 from ..rows import Block, TrainingRows
+from ..states.buffer import Buffered
 from ..states.gram import Gram
 from ..states.kernels import add_gram_action
 from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
@@ -38,7 +39,7 @@ class Sums:
 
     v: Float64Array
     action: Float64Array
-    square: float = 0.0
+    square: Any = 0.0
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.v.nbytes + self.action.nbytes
@@ -56,9 +57,25 @@ class Sums:
 
 
 @stored(
+    {"v": solved_numbers("k?", "m"), "action": Numbers("k?", "m", nan=True), "square": Numbers("k?", "k?", nan=True)}
+)
+@dataclass
+class BlockSums(Sums):
+    """S V and V'SV of several vectors, which are the rows of the arrays."""
+
+
+def _n_first(its: Any) -> int | None:
+    """Return the number of rows that the first read has come to, in an object or in a file; None if there is none."""
+    if its.stream is not None:
+        return int(its.stream.state.n_rows) + int(its.stream.n_waiting)
+    return None if its.moments is None else int(its.moments.n_rows)
+
+
+@stored(
     {
         "moments": OrNone(Object(Moments, m="m")),
-        "actions": Each(Object(Sums, m="m")),
+        "stream": OrNone(Object(Buffered, m="m")),
+        "actions": Each(Object(Sums, BlockSums, m="m")),
         "n_reads": Count(),
         "n_rows": Count(),
     },
@@ -66,10 +83,10 @@ class Sums:
         "reads are the first one and one for every action": lambda its: (
             len(its.actions) in {max(its.n_reads - 1, 0), its.n_reads}
         ),
-        "there are moments": lambda its: its.moments is not None or not (its.n_reads or its.n_rows),
-        "the first read is as far as its moments": lambda its: (
-            its.n_reads > 0 or its.moments is None or its.moments.n_rows == its.n_rows
+        "there are moments or a stream": lambda its: (
+            _n_first(its) is not None if its.n_reads or its.n_rows else None in {its.moments, its.stream}
         ),
+        "the first read is as far as its moments": lambda its: its.n_reads > 0 or _n_first(its) in {None, its.n_rows},
     },
 )
 @dataclass
@@ -80,6 +97,8 @@ class Journal:
     ----------
     moments : Moments or None
         Those of the rows of the first read.
+    stream : Buffered or None
+        The stream that these rows are in, if it takes the place of the moments.
     actions : list of Sums
         Those of the reads after it, the last one perhaps under way.
     n_reads : int
@@ -91,10 +110,30 @@ class Journal:
     """
 
     moments: Moments | None = None
+    stream: Buffered[Any] | None = None
     actions: list[Sums] = field(default_factory=list)
     n_reads: int = 0
     n_rows: int = 0
     tell: Callable[[int], None] | None = None
+
+    @property
+    def n_first(self) -> int | None:
+        """Rows that the first read has come to; None if it has not begun."""
+        return _n_first(self)
+
+    def continued_stream(self, stream: Buffered[Any]) -> Buffered[Any]:
+        """Return the stream to add the first read to: that of the journal, or an empty one, which it keeps."""
+        self.stream = self.stream or stream
+        if (type(self.stream.state), self.stream.state.shape) != (type(stream.state), stream.state.shape):
+            raise JournalError("The journal is one of other data.")
+        return self.stream
+
+    def add_to_stream(self, stream: Buffered[Any], n_rows: int) -> None:
+        """Keep the stream after so many rows more of the first read."""
+        self.stream = stream
+        self.n_rows += n_rows
+        if self.tell is not None:
+            self.tell(n_rows)
 
     def continued_moments(self, moments: Moments) -> Moments:
         """Return the moments to add the first read to: those of the journal, or empty ones, which it keeps."""
@@ -107,9 +146,10 @@ class Journal:
         """Return the sums to add the next read to: those of the journal, or empty ones, which it keeps."""
         if len(self.actions) < n_reads:
             self.actions.append(replace(sums, v=sums.v.copy()))
-        if not np.array_equal(self.actions[n_reads - 1].v, sums.v):
+        known = self.actions[n_reads - 1]
+        if type(known) is not type(sums) or not np.array_equal(known.v, sums.v):
             raise JournalError("The journal is one of other data, or of a machine or libraries that round otherwise.")
-        return self.actions[n_reads - 1]
+        return known
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "tell"}
@@ -136,6 +176,8 @@ class MultipassGram:
     journal : Journal, optional
         Reads of the same rows that have been done, to which those done here are added. Rows must have no weights, and
         blocks must end at the same rows; then results are the same to the last bit.
+    moments : Moments, optional
+        Those of the rows, if the first read has been made.
 
     Attributes
     ----------
@@ -168,6 +210,7 @@ class MultipassGram:
         forgetting: float = 1.0,
         planned_reads: int | None = None,
         journal: Journal | None = None,
+        moments: Moments | None = None,
     ) -> None:
         self.rows = rows
         self.forgetting = forgetting
@@ -175,7 +218,9 @@ class MultipassGram:
         self.planned_reads = planned_reads
         self._held: Float64Array | None = None
         self._journal = journal
-        if rows.in_memory:
+        if moments is not None:
+            self.n_reads, self.moments = 1, moments
+        elif rows.in_memory:
             self.n_reads = 1
             blocks = track(rows.aged_blocks(forgetting), "read 1 of 1", rows.n_rows, lambda block: block[1])
             self.moments, self._held = centred_rows(_as_one([block for block, _ in blocks]))
@@ -190,17 +235,27 @@ class MultipassGram:
         if self._held is not None:
             scores = self._held @ v
             return scores @ self._held, float(scores @ scores)
-        moments, sums = self.moments, Sums(v, np.zeros(len(v)))
+        sums, error = self._read(Sums(v, np.zeros(len(v))), _block_action)
+        shift, weight = float(error @ v), self.moments.weight
+        return sums.action - weight * shift * error, sums.square - weight * shift**2
+
+    def apply_block(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Return SV and V'SV of several vectors, the rows of arrays here, from one read of the data."""
+        sums, error = self._read(BlockSums(V, np.zeros_like(V), np.zeros((len(V), len(V)))), _block_products)
+        shift, weight = V @ error, self.moments.weight
+        return sums.action - weight * np.outer(shift, error), sums.square - weight * np.outer(shift, shift)
+
+    def _read(self, sums: Sums, work: Callable[..., Sums]) -> tuple[Sums, Float64Array]:
+        """Return the sums of one read, and the error of the mean that the rows were centred on."""
+        moments = self.moments
         if self._journal is not None:
             sums = self._journal.continued_sums(sums, self.n_reads)
         mean, deviation = moments.x_mean, np.sqrt(moments.x_squares / max(moments.weight, 1e-300))
         # Constant columns do not count.
         is_far = (np.abs(mean) > _LARGEST_SPARSE_MEAN * deviation) & (deviation > 0)
-        self._add_read(sums, partial(_block_action, mean, v, sparse_as_is=not is_far.any()))
-        # The rows were centred on a mean that is rounded to one number. Far from zero, that is off by a little.
-        error = (moments.x_origin - mean) + moments.x_offset
-        shift = float(error @ v)
-        return sums.action - moments.weight * shift * error, sums.square - moments.weight * shift**2
+        self._add_read(sums, partial(work, mean, sums.v, sparse_as_is=not is_far.any()))
+        # It is rounded to one number. Far from zero, that is off by a little.
+        return sums, (moments.x_origin - mean) + moments.x_offset
 
     def known(self) -> Moments:
         """Return what is known of the rows: the moments, and of few rows of few features the Gram matrix as well."""
@@ -251,3 +306,20 @@ def _block_action(mean: Float64Array, v: Float64Array, block: Block, *, sparse_a
             np.dot(tile, v, out=scores[rows])
             action += np.dot(scores[rows] * weight[rows], tile)
     return Sums(v, action, float(np.dot(scores * weight, scores)))
+
+
+def _block_products(mean: Float64Array, V: Float64Array, block: Block, *, sparse_as_is: bool) -> BlockSums:
+    """Return the same for several vectors, the rows of V."""
+    sums = BlockSums(V, np.zeros_like(V), np.zeros((len(V), len(V))))
+    weight = (np.ones(block.n_rows) if block.weight is None else block.weight)[:, None]
+    if sparse.issparse(block.X) and sparse_as_is:
+        scores = block.X @ V.T - V @ mean
+        sums.action += (block.X.T @ (scores * weight)).T - np.outer((scores * weight).sum(axis=0), mean)
+        sums.square += (scores * weight).T @ scores
+        return sums
+    for rows, tile in dense_tiles(block.X, mean):
+        scores = tile @ V.T
+        weighted = scores * weight[rows]
+        sums.action += weighted.T @ tile
+        sums.square += weighted.T @ scores
+    return sums

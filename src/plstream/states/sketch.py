@@ -96,6 +96,12 @@ class Residual(NamedTuple):
         squares: FloatArray = np.square(off, out=off) @ self.diagonal.astype(rows.dtype)
         return squares
 
+    def without(self, R: Float64Array) -> Residual:
+        """Return a residual that vanishes on more directions, the columns of R."""
+        both = np.concatenate([self.directions.T.astype(np.float64), R], axis=1)
+        basis = linalg.qr(both, mode="economic", check_finite=False)[0]
+        return self._replace(directions=basis.T.astype(self.directions.dtype))
+
     def _off(self, V: FloatArray) -> FloatArray:
         off = V.copy()
         for start in range(0, len(self.directions), _ROWS_AT_A_TIME):
@@ -239,11 +245,8 @@ class Sketch(Moments):
             As of the class: the solution to preserve may be another one.
         """
         state = cls._of_moments(moments, size, n_components, scale=scale)
-        c, ratio = factors.n_components, (state.unit / x_scale)[:, None]
-        varies = (state.x_squares > 0)[:, None]
-        rotations = np.where(varies, _rotations(factors) * ratio, 0.0)
-        lengths = np.sqrt(factors.score_squares[:c])
-        rows: FloatArray = np.where(varies, factors.x_loadings[:, :c] * lengths / ratio, 0.0).T
+        c = factors.n_components
+        rows, rotations = state._rows_of(factors, x_scale)
         total = state._total(state.x_squares)
         if total - _column_squares(rows).sum() > _NOTHING_LOST * total:
             state._set_residual(rows, rows[:0], rotations)
@@ -255,6 +258,41 @@ class Sketch(Moments):
             last = float(np.square(rows[-1:], dtype=np.float64).sum())
             state.unresolved = min(last, state._total(state.lost)) if c else state._total(state.lost)
             state._expect_errors(state.unresolved)
+        return state
+
+    def _rows_of(self, factors: Factors, x_scale: Float64Array) -> tuple[FloatArray, Float64Array]:
+        """Return rows that act on the rotations of a solution as all rows do, and these rotations, in units."""
+        c, ratio = factors.n_components, (self.unit / x_scale)[:, None]
+        varies = (self.x_squares > 0)[:, None]
+        rotations = np.where(varies, _rotations(factors) * ratio, 0.0)
+        lengths = np.sqrt(factors.score_squares[:c])
+        rows: FloatArray = np.where(varies, factors.x_loadings[:, :c] * lengths / ratio, 0.0).T
+        return rows, rotations
+
+    def corrected(self, factors: Factors, x_scale: Float64Array) -> Self:
+        r"""Return a state that acts exactly on the rotations of a PLS solution, which further reads have made exact.
+
+        As in :meth:`seeded`, the rows :math:`\sqrt{\tau_i} p_i` do so. What the others have there is taken out of them:
+        :math:`S (I - R P^T)`.
+
+        Parameters
+        ----------
+        factors, x_scale
+            As of :meth:`seeded`.
+        """
+        if not self.residuals:
+            return self
+        state = self.copy()
+        rows, rotations = self._rows_of(factors, x_scale)
+        rows = rows.astype(self.dtype)
+        turned = rotations.astype(self.dtype)
+        state.pieces = (rows, *(piece - (piece @ turned) @ rows for piece in self.pieces))
+        state.residuals = tuple(residual.without(rotations) for residual in self.residuals)
+        variances = self._errors_now()[1]
+        state._remember(rotations)
+        # Whatever was lost, the error is that of one compression now: there is none for these rotations.
+        state.errors = np.array([[1 / self.effective_rows], [1.0], [1 / self.effective_rows]]) * variances
+        state._compress()
         return state
 
     @classmethod
