@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 from plstream import (
     CCIPCA,
@@ -25,6 +26,7 @@ from plstream import (
     InfFS,
     InfFSS,
     InfFSU,
+    StreamingPipeline,
     VIPSelector,
 )
 from plstream.monitoring import DriftTracker, Monitor
@@ -44,6 +46,8 @@ class Case:
 
 CASES = [
     Case(IncrementalPLS()),
+    Case(StreamingPipeline([("scale", StandardScaler()), ("none", "passthrough"), ("pls", IncrementalPLS())])),
+    Case(StreamingPipeline([("norm", Normalizer()), ("pls", IncrementalPLSClassifier(solver="gram"))]), "many"),
     Case(IncrementalPLS(3, scale=False, solver="multipass"), "values", streams=False),
     Case(IncrementalPLS(solver="gram", forgetting=0.99)),
     Case(IncrementalPLS(3, read_tol=np.float64(1e-4), max_reads=3)),

@@ -8,9 +8,9 @@ from scipy import sparse
 from scipy.linalg import subspace_angles
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV
+from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, StreamingPipeline
 from plstream.monitoring import DriftTracker, Monitor
 
 from ..real_data import real_data
@@ -414,11 +414,28 @@ def test_a_model_that_cannot_be_solved_has_not_learnt(monkeypatch):
     assert tracker.partial_fit(*stream[11]).history_ == track(stream).history_
 
 
+def test_pipelines():
+    """Steps that learn nothing: as if the rows were treated before."""
+    stream = list(batches(30, 10))
+    own = FunctionTransformer(np.tanh)
+    tracker = DriftTracker(StreamingPipeline([("own", own), ("pls", IncrementalPLS(2))]))
+    same = DriftTracker(IncrementalPLS(2))
+    for X, y in stream:
+        tracker.partial_fit(X, y)
+        same.partial_fit(np.tanh(X), y)
+    assert str(tracker.history_) == str(same.history_)
+    before = str(tracker.history_), tracker.model.predict(X)
+    with pytest.raises(ValueError, match="NaN"):
+        tracker.partial_fit(np.full_like(X, np.nan), y)
+    assert str(tracker.history_) == before[0]
+    np.testing.assert_array_equal(tracker.model.predict(X), before[1])
+
+
 def test_bad_calls_and_no_batches():
     assert DriftTracker(IncrementalPLS()).summary() == "There has been no batch yet."
     with pytest.raises(TypeError, match="not of PLSRegression"):
         DriftTracker(PLSRegression())
-    with pytest.raises(TypeError, match=r"not of Pipeline: pass its last step, model\[-1\], and rows as"):
+    with pytest.raises(TypeError, match=r"or a StreamingPipeline with one, not of Pipeline"):
         DriftTracker(make_pipeline(StandardScaler(), IncrementalPLS()))
     with pytest.raises(ValueError, match="has not learnt enough rows to be a reference: call partial_fit"):
         DriftTracker(IncrementalPLS()).set_reference()

@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from plstream import IncrementalPLS, open_source
+from plstream import IncrementalPLS, StreamingPipeline, open_source
 from plstream.monitoring import Monitor
 from plstream.monitoring.limits import Q_LIMITS, residual_traces
 
@@ -319,12 +319,30 @@ def test_too_few_rows():
     assert np.isfinite([wide.t2_limit_, wide.q_limit_]).all()
 
 
-def test_pipelines_are_refused():
+@pytest.mark.parametrize("kind", [Pipeline, StreamingPipeline])
+def test_pipelines(kind):
     X, y, _ = process(100, 5, 0)
-    pipeline = make_pipeline(StandardScaler(), IncrementalPLS(2, solver="gram")).fit(X, y)
-    with pytest.raises(TypeError, match=r"not of Pipeline: pass its last step, model\[-1\], and rows as the steps"):
-        Monitor(pipeline)
-    assert Monitor(pipeline[-1]).check(pipeline[:-1].transform(X)).alarm.mean() < 0.1
+    pipeline = kind([("scale", StandardScaler()), ("pls", IncrementalPLS(2, solver="gram"))]).fit(X, y)
+    monitor, expected = Monitor(pipeline), Monitor(pipeline[-1])
+    rows = pipeline[:-1].transform(X)
+    np.testing.assert_array_equal(monitor.t2(X), expected.t2(rows))
+    np.testing.assert_array_equal(monitor.contributions(X), expected.contributions(rows))
+    assert monitor.partial_fit(X).q_limit_ == expected.partial_fit(rows).q_limit_
+    # What the pipeline learns later changes neither the model nor the steps of the monitor.
+    before = monitor.q(X)
+    pipeline.fit(10 * X + 3, y)
+    np.testing.assert_array_equal(monitor.q(X), before)
+
+
+def test_pipelines_in_blocks():
+    X, y, _ = process(100, 5, 0)
+    pipeline = StreamingPipeline([("scale", StandardScaler()), ("pls", IncrementalPLS(2))]).fit(X, y)
+    monitor = Monitor(pipeline)
+    np.testing.assert_allclose(monitor.check(open_source(X, batch_size=13)).q, monitor.q(X))
+    with pytest.raises(TypeError, match="use a StreamingPipeline"):
+        Monitor(Pipeline(pipeline.steps)).q(open_source(X))
+    with pytest.raises(TypeError, match="not of PLSRegression"):
+        Monitor(Pipeline([("scale", StandardScaler()), ("pls", PLSRegression())]))
 
 
 def test_bad_calls():

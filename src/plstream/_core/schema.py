@@ -110,6 +110,10 @@ class Value(Kind):
         """Return the size that a value stands for."""
         return len(value)
 
+    def restored(self, value: Any) -> Any:
+        """Return a value that was read as the attribute holds it."""
+        return value
+
 
 class Boolean(Value):
     """True or False."""
@@ -207,11 +211,19 @@ class FeatureNames(Value):
         return isinstance(value, np.ndarray) and value.dtype == object
 
 
-class OrNone(Kind):
+class OrElse(Kind):
+    """A value of some kind, or a string or None that stands for something else."""
+
+    def __init__(self, kind: Kind, other: str | None) -> None:
+        self.kind = kind
+        self.other = other
+
+
+class OrNone(OrElse):
     """A value of some kind, or None."""
 
     def __init__(self, kind: Kind) -> None:
-        self.kind = kind
+        super().__init__(kind, None)
 
 
 class OrMissing(Kind):
@@ -222,10 +234,11 @@ class OrMissing(Kind):
 
 
 class Each(Kind):
-    """A sequence of any length, all of one kind; it is read as a tuple."""
+    """A sequence of any length, all of one kind; it is read as a tuple, or as a list."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, container: type = tuple) -> None:
         self.kind = kind
+        self.container = container
 
     def kinds(self, length: int) -> tuple[Kind, ...]:
         """Return the kinds of so many entries."""
@@ -260,6 +273,19 @@ class Object(Kind):
         self.classes = {cls.__name__: cls for cls in classes}
         self.given = given or {}
         self.sizes = sizes
+
+    def name_of(self, cls: type) -> str | None:
+        """Return the name of a class in a file, or None if it may not be there."""
+        return cls.__name__ if self.classes.get(cls.__name__) is cls else None
+
+    def class_of(self, name: Any) -> type | None:
+        """Return the class of a name in a file, or None if it may not be there."""
+        return self.classes.get(name) if isinstance(name, str) else None
+
+    @property
+    def description(self) -> str:
+        """Which classes there may be."""
+        return f"of the class {' or '.join(self.classes)}"
 
 
 # What scikit-learn sets when X is validated.

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from .._core.tiles import SMALL_BYTES
+from .._core.types import Array
 from .._core.validation import changed_at_once
 from ..data import DataError, Source, open_source
 from ..data.treated import TreatedSource
@@ -97,7 +98,7 @@ class StreamingPipeline(Pipeline):
         Labels, if the last step has them.
     n_features_in_ : int
         Number of features that the first step takes.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if the first step knows them.
 
     See Also
@@ -249,6 +250,22 @@ class StreamingPipeline(Pipeline):
     predict_log_proba = _in_blocks("predict_log_proba")
     decision_function = _in_blocks("decision_function")
     score = _in_blocks("score")
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return int(self._first.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Names of the features, if they have any."""
+        names: Array = self._first.feature_names_in_
+        return names
+
+    @property
+    def _first(self) -> Any:
+        """The first step that does not pass rows through."""
+        return next(step for _, step in self.steps if hasattr(step, "fit"))
 
     @property
     def _before(self) -> list[tuple[str, Any]]:

@@ -22,6 +22,7 @@ from .._core.schema import (
     Kind,
     Numbers,
     Object,
+    OrElse,
     OrMissing,
     OrNone,
     Schema,
@@ -103,7 +104,7 @@ def _n_numbers(part: Any) -> int:
             return prod(part.shape)
         case Record():
             return part.n_numbers
-        case tuple() | dict():
+        case tuple() | list() | dict():
             return sum(map(_n_numbers, part.values() if isinstance(part, dict) else part))
     return 0
 
@@ -121,8 +122,8 @@ def require_keys(node: Any, keys: Any, where: str) -> None:
 def encode(kind: Kind, value: Any, where: str, arrays: dict[str, Array]) -> Any:
     """Return what stands for a value in JSON, and add its arrays; raise MismatchError if nothing does."""
     match kind:
-        case OrNone() | OrMissing():
-            return None if value is None else encode(kind.kind, value, where, arrays)
+        case OrElse() | OrMissing():
+            return value if _is_other(kind, value) else encode(kind.kind, value, where, arrays)
         case Numbers():
             return _encode_array(value, where, arrays)
         case Each() | Tuple():
@@ -138,6 +139,11 @@ def encode(kind: Kind, value: Any, where: str, arrays: dict[str, Array]) -> Any:
         raise MismatchError(f"{where} {error}") from None
 
 
+def _is_other(kind: OrElse | OrMissing, value: Any) -> bool:
+    """Return whether a value, or what stands for it in JSON, is the one that needs no encoding."""
+    return isinstance(kind, OrElse) and type(value) is type(kind.other) and value == kind.other
+
+
 def _encode_array(value: Any, where: str, arrays: dict[str, Array]) -> Any:
     """Return the array's type, shape and order in memory, on which the last bit of a product can depend."""
     if not isinstance(value, np.ndarray) or value.dtype not in TYPE_NAMES:
@@ -149,10 +155,11 @@ def _encode_array(value: Any, where: str, arrays: dict[str, Array]) -> Any:
 
 def _encode_object(kind: Object, value: Any, where: str, arrays: dict[str, Array]) -> Any:
     cls = type(value)
-    if kind.classes.get(cls.__name__) is not cls:
+    name = kind.name_of(cls)
+    if name is None:
         raise MismatchError(f"{where} is of the class {cls.__qualname__}")
     kinds, fields = _kinds_of(cls, kind), _state_of(value)
-    node: dict[str, Any] = {"class": cls.__name__}
+    node: dict[str, Any] = {"class": name}
     if issubclass(cls, BaseEstimator):
         parameters = {name: fields.pop(name) for name in cls._get_param_names()}
         node["parameters"] = _encode_fields(_parameter_kinds(cls), parameters, where, arrays)
@@ -222,16 +229,16 @@ class Reading:
         """Return what a part of the document stands for; raise MismatchError if that is not of the kind."""
         sizes = sizes or _Sizes()
         match kind:
-            case OrNone() | OrMissing():
-                is_none = node is None and isinstance(kind, OrNone)
-                return None if is_none else self.check(kind.kind, node, where, sizes)
+            case OrElse() | OrMissing():
+                return node if _is_other(kind, node) else self.check(kind.kind, node, where, sizes)
             case Numbers():
                 return self._check_array(kind, node, where, sizes)
             case Each() | Tuple():
                 if not isinstance(node, list) or len(kind.kinds(len(node))) != len(node):
                     raise MismatchError(f"{where} is not a list of the right length")
                 kinds = enumerate(zip(kind.kinds(len(node)), node, strict=True))
-                return tuple(self.check(inner, entry, f"{where}.{i}", sizes) for i, (inner, entry) in kinds)
+                checked = (self.check(inner, entry, f"{where}.{i}", sizes) for i, (inner, entry) in kinds)
+                return (kind.container if isinstance(kind, Each) else tuple)(checked)
             case Entries():
                 return self._check_fields(kind.kinds, node, where, sizes)
             case Object():
@@ -269,10 +276,10 @@ class Reading:
         return self.arrays[-1]
 
     def _check_object(self, kind: Object, node: Any, where: str, outer: _Sizes) -> Record:
-        name = node.get("class") if isinstance(node, dict) else None
-        if not isinstance(name, str) or name not in kind.classes:
-            raise MismatchError(f"{where} is not of the class {' or '.join(kind.classes)}")
-        cls, sizes = kind.classes[name], _Sizes()
+        cls = kind.class_of(node.get("class")) if isinstance(node, dict) else None
+        if cls is None:
+            raise MismatchError(f"{where} is not {kind.description}")
+        sizes = _Sizes()
         record = Record(cls, where, sizes.known, None)
         kinds = _kinds_of(cls, kind)
         if issubclass(cls, BaseEstimator):
@@ -337,7 +344,7 @@ def _check_value(kind: Kind, node: Any, where: str, sizes: _Sizes) -> Any:
         raise MismatchError(f"{where} is not {kind.description}")
     if kind.size is not None:
         sizes.require(kind.size, kind.size_of(value), where)
-    return value
+    return kind.restored(value)
 
 
 def _check_requests(cls: Any, requests: Any, where: str) -> dict[str, dict[str, Any]]:
@@ -365,8 +372,8 @@ def build(tree: Any) -> Any:
             return tree.array
         case Record():
             return _build_object(tree)
-        case tuple():
-            return tuple(build(part) for part in tree)
+        case tuple() | list():
+            return type(tree)(build(part) for part in tree)
         case dict():
             return {name: build(part) for name, part in tree.items()}
     return tree

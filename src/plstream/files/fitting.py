@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 
 import plstream
 
@@ -130,6 +131,8 @@ def fit_source(
     >>> bool(np.array_equal(model.x_weights_, CIPLS().fit(source).x_weights_))
     True
     """
+    if isinstance(model, Pipeline):
+        raise TypeError("fit_source takes no pipelines: call fit or partial_fit of the pipeline, without checkpoints.")
     require_ours(model, "fitted")
     if not isinstance(source, Source):
         raise TypeError(f"fit_source takes what plstream.open_source returns, not a {type(source).__name__}.")

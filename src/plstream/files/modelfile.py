@@ -7,19 +7,20 @@ from typing import Any
 
 import plstream
 
-from .. import estimators, monitoring, online, selection
+from .. import monitoring
 from .._core.schema import Object, declared
 from .._core.types import Array
 from .._core.urls import local_path
+from ..estimators import StreamingPipeline
 from .container import Container, ModelFileError, NotAModelError, hash_of, type_and_shape, write_container
 from .document import MismatchError, Reading, build, encode, require_keys
 from .files import PREFIX
+from .steps import MODELS
 
 FORMAT = 1
 
-
-MODEL = Object(*declared(estimators, online, selection))
-SAVED = Object(*declared(estimators, online, selection, monitoring))
+MODEL = Object(*MODELS)
+SAVED = Object(*MODELS, StreamingPipeline, *declared(monitoring))
 
 
 def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
@@ -44,7 +45,8 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) ->
     -----
     The file is data: a safetensors file with the arrays of the model, and with all else as JSON in its metadata. What a
     model was given as a parameter must be a number, text, a tuple or list of such, an array of one dimension, None or a
-    ``RandomState``; and a model within a ``VIPSelector`` one of this library.
+    ``RandomState``; and a model within a ``VIPSelector`` one of this library. Steps of a :class:`StreamingPipeline` are
+    estimators of this library, or of a short list of scikit-learn and chemotools: see ``docs/models.md``.
 
     Examples
     --------

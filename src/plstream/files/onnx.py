@@ -12,11 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 import plstream
 
 from .._core.types import Array, Float64Array
+from ..estimators import StreamingPipeline
 from ..estimators._decision import Decision
 from ..estimators.classifier import ClassifierMethods
 from ..online import IncrementalLDA
 from ..online._base import OnlineMethod
 from .files import replacing
+from .onnx_steps import add_step
 
 # Supported by all runtimes of the last years.
 _OPSET = 17
@@ -42,7 +44,8 @@ def export_onnx(
     Parameters
     ----------
     model : estimator
-        Any fitted estimator of this library.
+        Any fitted estimator of this library. The graph of a :class:`plstream.StreamingPipeline` has all steps, which
+        work in float64: it takes rows as the first of them does.
     path : str or path-like
         Where to write it; a file is replaced only when the new one is complete.
     method : {"transform", "predict"}, default=None
@@ -82,8 +85,12 @@ def export_onnx(
         raise TypeError(f"Only estimators of plstream can be exported, not {type(model).__name__}.")
     check_is_fitted(model)
     graph = _Graph(onnx, number_type)
-    for name in _methods(model, method):
-        (_add_transform if name == "transform" else _add_predict)(graph, model)
+    methods, last = _methods(model, method), model
+    if isinstance(model, StreamingPipeline):
+        graph.treat(model._before)
+        last = model[-1]
+    for name in methods:
+        (_add_transform if name == "transform" else _add_predict)(graph, last)
     content = graph.finished(model)
     with replacing(path, overwrite=overwrite) as file:
         file.write(content)
@@ -101,7 +108,7 @@ def _methods(model: Any, method: str | None) -> list[str]:
 def _add_transform(graph: _Graph, model: Any) -> None:
     if hasattr(model, "get_support"):
         kept = model.get_support(indices=True).astype(np.int64)
-        features = graph.node("Gather", "X", graph.constant("columns", kept), axis=1)
+        features = graph.node("Gather", graph.rows, graph.constant("columns", kept), axis=1)
         graph.output("scores", features, graph.number_type, [None, len(kept)])
         return
     solution = model._solution()
@@ -169,7 +176,17 @@ class _Graph:
         self._nodes: list[Any] = []
         self._constants: dict[str, Any] = {}
         self._outputs: list[Any] = []
+        self.rows = "X"
         self._centred = ""
+
+    def treat(self, steps: list[tuple[str, Any]]) -> None:
+        """Add the steps of a pipeline: what follows works on rows as they return them."""
+        rows = self.as_double(self.rows)
+        for name, step in steps:
+            rows = add_step(self, name, step, rows)
+        if steps and self.number_type != np.float64:
+            rows = self.node("Cast", rows, to=self.onnx.TensorProto.FLOAT)
+        self.rows = rows if steps else self.rows
 
     def constant(self, name: str, array: Array) -> str:
         """Add an array, and return its name."""
@@ -247,7 +264,7 @@ class _Graph:
         self._outputs.append(self.onnx.helper.make_tensor_value_info(name, kind, sizes))
 
     def _minus_mean(self, mean: Float64Array) -> str:
-        centred = self.node("Sub", "X", self.constant("mean", mean))
+        centred = self.node("Sub", self.rows, self.constant("mean", mean))
         rest = mean - mean.astype(self.number_type)
         # The difference of a row to the rounded mean is exact where they are close, and so what was rounded off counts.
         return self.node("Sub", centred, self.constant("mean_rest", rest)) if rest.any() else centred

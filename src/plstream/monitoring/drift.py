@@ -31,13 +31,14 @@ from .._core.schema import (
 from .._core.types import Array, Float64Array
 from .._core.validation import as_numpy, changed_at_once, validate_rows, validate_weight
 from ..data import Source
+from ..estimators import StreamingPipeline
 from ..estimators._base import PLSBase
 from ..estimators._solution import Solution
 from ..states import Moments
 from .cusum import WARM_UP, Cusum
 from .limits import divisor_of, residuals_of
-from .monitor import MONITORED
-from .pipelines import feature_names, instead_of
+from .monitor import MONITORED, is_monitored
+from .pipelines import feature_names, last_record, last_step
 
 WATCHED = ("error", "outside", "shift")
 # Usual batches that the reference is judged by, in windows. Of fewer, the mean is known so badly that small sums drift.
@@ -122,9 +123,16 @@ class Snapshot(NamedTuple):
     """Batches before."""
 
 
+def _is_of_size(model: Any, n_features: int, n_targets: int) -> bool:
+    """Return whether a model in a file is fitted, to so many features and responses."""
+    if not hasattr(model, "_fitted"):
+        return False
+    return bool(model.sizes["m"] == n_features and getattr(model._fitted.head, "n_targets", 0) == n_targets)
+
+
 @stored(
     {
-        "model": Object(*MONITORED, m="m"),
+        "model": Object(*MONITORED, StreamingPipeline),
         "window": Count(WARM_UP),
         "threshold": Number(0, finite=False),
         "max_history": Count(),
@@ -142,9 +150,9 @@ class Snapshot(NamedTuple):
         "there is a sum for all that is watched, with a reference": lambda its: (
             len(its._reference_sums) == (0 if its._reference is None else len(WATCHED))
         ),
+        "the model is one of PLS": lambda its: is_monitored(its.model),
         "the model has the features and responses of the rows before": lambda its: (
-            its._moments is None
-            or (hasattr(its.model, "_fitted") and its.sizes["v"] == getattr(its.model._fitted.head, "n_targets", 0))
+            its._moments is None or _is_of_size(last_record(its.model), its.sizes["m"], its.sizes["v"])
         ),
         "a reference is of rows before": lambda its: its._reference is None or its._moments is not None,
     },
@@ -166,7 +174,7 @@ class DriftTracker:
 
     Parameters
     ----------
-    model : IncrementalPLS
+    model : IncrementalPLS, or a pipeline that ends with one
         The model, which learns from ``partial_fit`` of the tracker. It may have learnt before. With ``forgetting`` it
         follows changes.
     window : int, default=30
@@ -225,8 +233,10 @@ class DriftTracker:
     """
 
     def __init__(self, model: Any, *, window: int = 30, threshold: float = 10.0, max_history: int = 1000) -> None:
-        if not isinstance(model, PLSBase):
-            raise TypeError(f"A tracker is of an IncrementalPLS, not of {type(model).__name__}{instead_of(model)}.")
+        last, _ = last_step(model)
+        if not (isinstance(last, PLSBase) and hasattr(model, "partial_fit")):
+            what = type(model if isinstance(last, PLSBase) else last).__name__
+            raise TypeError(f"A tracker is of an IncrementalPLS or a StreamingPipeline with one, not of {what}.")
         if window < WARM_UP:
             raise ValueError(f"window={window} is too few batches to compare with: use {WARM_UP} or more.")
         self.model: Any = model
@@ -296,20 +306,27 @@ class DriftTracker:
                 self._take_reference()
         measured, reference = _UNKNOWN, None
         if self._moments is not None and self._has_rows(1):
-            present = Snapshot(self.model._solution(), self._moments, self.n_batches_)
-            measured = self._measured(present, X, y)
+            _, treated = last_step(self.model, X)
+            present = Snapshot(self._last._solution(), self._moments, self.n_batches_)
+            measured = self._measured(present, treated, y)
             if self._reference is not None and self._is_comparable(present.solution):
-                reference = self._measured(self._reference, X, y)
+                reference = self._measured(self._reference, treated, y)
         self.model.partial_fit(X, y, **parameters)
-        rows = validate_rows(self.model, X, reset=False)
+        last, treated = last_step(self.model, X)
+        rows = validate_rows(last, treated, reset=False)
         weight = validate_weight(parameters.get("sample_weight"), rows.shape[0])
         Y = np.empty((rows.shape[0], 0)) if self._of_labels else _columns(y)
         before = self._moments
         if before is None:
-            before = Moments(rows.shape[1], Y.shape[1], forgetting=getattr(self.model, "forgetting", 1.0))
+            before = Moments(rows.shape[1], Y.shape[1], forgetting=getattr(last, "forgetting", 1.0))
         self._moments = before.copy().update(rows, Y, weight)
-        solution = self.model._solution() if self._moments.n_rows > 1 + self._n_components() else None
+        solution = last._solution() if self._moments.n_rows > 1 + self._n_components() else None
         self._record(rows.shape[0], before, measured, reference, solution)
+
+    @property
+    def _last(self) -> Any:
+        """The model itself, of a pipeline its last step."""
+        return last_step(self.model)[0]
 
     def set_reference(self) -> Self:
         """Take the model as it is now as the reference, and the batches that follow as usual.
@@ -330,7 +347,7 @@ class DriftTracker:
             self._moments = self._moments_of_model()
         if self._moments is None or not self._has_rows(1):
             raise ValueError("The model has not learnt enough rows to be a reference: call partial_fit first.")
-        self._reference = Snapshot(self.model._solution(), self._moments, self.n_batches_)
+        self._reference = Snapshot(self._last._solution(), self._moments, self.n_batches_)
         self._reference_sums, self._sums = self._new_sums(fixed=True), self._new_sums()
 
     def summary(self) -> str:
@@ -367,7 +384,7 @@ class DriftTracker:
 
     def _measured(self, known: Snapshot, X: Any, y: Any) -> Measured:
         """Return the measurements of a batch with the model as it was at a snapshot."""
-        model, (solution, moments, _) = copy(self.model), known
+        model, (solution, moments, _) = copy(self._last), known
         model._fitted = replace(model._fitted, solution=solution)
         prediction = model.predict(X)
         truth = check_array(as_numpy(y, "y"), ensure_2d=False, dtype=None, input_name="y")
@@ -389,7 +406,7 @@ class DriftTracker:
         means = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
         shifts = np.abs(means - moments.x_mean) / np.where(deviations > 0, deviations, np.inf)
         at = int(np.argmax(shifts))
-        return Measured(error, q / left, float(shifts[at]), str(feature_names(model)[at]))
+        return Measured(error, q / left, float(shifts[at]), str(feature_names(self.model)[at]))
 
     def _record(
         self,
@@ -498,14 +515,14 @@ class DriftTracker:
         return n_rows > n_for_each * (1 + self._n_components())
 
     def _n_components(self) -> int:
-        parameters = self.model.get_params(deep=False)
+        parameters = self._last.get_params(deep=False)
         return int(parameters.get("n_components") or parameters["max_components"])
 
     def _moments_of_model(self) -> Moments | None:
         """Return the moments of the rows that the model has learnt before, None if there are none."""
-        if not self.model.__sklearn_is_fitted__():
+        if not self._last.__sklearn_is_fitted__():
             return None
-        state = self.model._fitted.current()
+        state = self._last._fitted.current()
         moments = Moments(state.shape[0], 0 if self._of_labels else state.shape[1], forgetting=state.forgetting)
         of_y = {"y_origin", "y_offset", "y_squares", "cross"} if self._of_labels else set()
         for name in vars(moments).keys() - of_y:

@@ -11,7 +11,7 @@ from .._core.types import Array, Float64Array
 from ..estimators._base import PLSBase
 from ..rows import by_blocks
 from .limits import divisor_of
-from .pipelines import instead_of
+from .pipelines import last_step, snapshot
 
 
 class Interval(NamedTuple):
@@ -42,7 +42,7 @@ class PredictionInterval:
 
     Parameters
     ----------
-    model : IncrementalPLS or IncrementalPLSCV
+    model : IncrementalPLS, IncrementalPLSCV, or a pipeline that ends with one
         A fitted model. It is taken as it is now.
     level : float, default=0.95
         Probability that the value of a new row is between the limits.
@@ -92,12 +92,14 @@ class PredictionInterval:
     """
 
     def __init__(self, model: Any, *, level: float = 0.95) -> None:
+        self.model: Any = snapshot(model)
+        model, _ = last_step(self.model)
         if not isinstance(model, PLSBase) or hasattr(model, "classes_"):
-            instead = instead_of(model) if not isinstance(model, PLSBase) else ", which predicts labels"
+            instead = ", which predicts labels" if isinstance(model, PLSBase) else ""
             raise TypeError(f"Prediction intervals are of an IncrementalPLS, not of {type(model).__name__}{instead}.")
         if not 0 < level < 1:
             raise ValueError(f"level must be a probability between 0 and 1, not {level!r}.")
-        self.model, self.level = model, level
+        self.level = level
         solution, state = model._solution(), model._fitted.current()
         n, c, m = state.effective_rows, solution.n_components, len(solution.x_mean)
         self.is_validated_ = hasattr(model, "cv_results_")
@@ -141,15 +143,16 @@ class PredictionInterval:
             With the arrays ``lower`` and ``upper``, each of the shape that ``predict`` returns.
         """
         c = len(self._score_lengths)
+        model, treated = last_step(self.model, X)
 
         def both(rows: Any) -> Array:
-            scores = np.asarray(self.model.transform(rows), dtype=np.float64)[:, :c]
+            scores = np.asarray(model.transform(rows), dtype=np.float64)[:, :c]
             leverage = 1 / self._n_rows + np.square(scores / self._score_lengths).sum(axis=1)
             factor = stats.t.ppf((1 + self.level) / 2, self.degrees_of_freedom_)
             width = factor * np.sqrt((1 + leverage) / (1 + self._mean_leverage))[:, None] * self.standard_error_
-            predicted = np.asarray(self.model.predict(rows), dtype=np.float64)
+            predicted = np.asarray(model.predict(rows), dtype=np.float64)
             width = width.reshape(predicted.shape)
             return np.stack([predicted - width, predicted + width], axis=1)
 
-        limits = by_blocks(self.model, X, both)
+        limits = by_blocks(model, treated, both)
         return Interval(limits[:, 0], limits[:, 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,9 +20,14 @@ from ..estimators.training import Settings
 from ..rows import by_blocks, is_collection
 from ..states import Gram, Sketch
 from .limits import Q_LIMITS, Traces, divisor_of, residual_traces, residuals_of, t2_limit
-from .pipelines import feature_names, instead_of
+from .pipelines import feature_names, last_record, last_step, snapshot
 
 MONITORED = declared(estimators, having="vip_")
+
+
+def is_monitored(model: Any) -> bool:
+    """Return whether a model in a file is one of PLS, or a pipeline that ends with one."""
+    return last_record(model).cls in MONITORED
 
 
 class Checked(NamedTuple):
@@ -73,7 +79,7 @@ class Normal(NamedTuple):
 
 @stored(
     {
-        "model": Object(*MONITORED, m="m"),
+        "model": Object(*MONITORED, estimators.StreamingPipeline),
         "level": Number(0, 1),
         "q_limit": Choice(*Q_LIMITS),
         "held_out": Boolean(),
@@ -83,7 +89,11 @@ class Normal(NamedTuple):
         # Of scores, Q and its square.
         "_reference": OrNone(Object(Gram, m="a+2")),
         "_normal": OrNone(Object(Normal, a="a?")),
-    }
+    },
+    {
+        "the model is one of PLS": lambda its: is_monitored(its.model),
+        "the model has as many features": lambda its: last_record(its.model).sizes.get("m") == its.sizes["m"],
+    },
 )
 class Monitor:
     r"""Hotelling's T2 and Q of new rows, with limits: statistical process control of X.
@@ -103,8 +113,9 @@ class Monitor:
 
     Parameters
     ----------
-    model : IncrementalPLS
-        A fitted model. It is taken as it is now: what it learns later does not change the monitor.
+    model : IncrementalPLS, or a pipeline that ends with one
+        A fitted model. It is taken as it is now: what it learns later does not change the monitor. The features of a
+        pipeline are those of its last step, and rows pass through the steps before it.
     level : float, default=0.99
         Share of normal rows that is below each limit.
     q_limit : {"pearson", "jackson-mudholkar", "box"}, default="pearson"
@@ -157,22 +168,21 @@ class Monitor:
     """
 
     def __init__(self, model: Any, *, level: float = 0.99, q_limit: str = "pearson", held_out: bool = True) -> None:
-        self.model: Any = model
-        if not isinstance(model, PLSBase):
-            raise TypeError(
-                f"A monitor is of a fitted IncrementalPLS, not of {type(model).__name__}{instead_of(model)}."
-            )
+        self.model: Any = snapshot(model)
+        last, _ = last_step(self.model)
+        if not isinstance(last, PLSBase):
+            raise TypeError(f"A monitor is of a fitted IncrementalPLS, not of {type(last).__name__}.")
         if not 0 < level < 1:
             raise ValueError(f"level must be a share between 0 and 1, not {level!r}.")
         if q_limit not in Q_LIMITS:
             raise ValueError(f"q_limit must be one of {', '.join(map(repr, Q_LIMITS))}, not {q_limit!r}.")
         self.level, self.q_limit, self.held_out = level, q_limit, held_out
-        self._solution: Solution = model._solution()
-        self._n_rows = float(model.n_samples_seen_)
+        self._solution: Solution = last._solution()
+        self._n_rows = float(last.n_samples_seen_)
         # Near the variance of all features: squares of Q must not overflow.
         self._unit = self._solution.x_total / max(self._n_rows, 1.0) or 1.0
         self._reference: Gram | None = None
-        self._normal = self._from_state(model._fitted.streamed(Settings.of(model)).current())
+        self._normal = self._from_state(last._fitted.streamed(Settings.of(last)).current())
 
     def __repr__(self) -> str:
         return f"Monitor({self.model!r}, level={self.level:g})"
@@ -206,7 +216,7 @@ class Monitor:
             reference.update(np.column_stack([scores, q, q * q]), np.empty((len(q), 0)))
             return np.empty(0)
 
-        by_blocks(self.model, X, absorb)
+        self._by_blocks(X, absorb)
         # Both at once, for an interrupt may come between two statements.
         vars(self).update(_reference=reference, _normal=None)
         return self
@@ -237,7 +247,7 @@ class Monitor:
         -------
         q : ndarray of shape (n_samples,)
         """
-        return by_blocks(self.model, X, lambda rows: self._scores_and_q(rows)[1])
+        return self._by_blocks(X, lambda rows: self._scores_and_q(rows)[1])
 
     def check(self, X: Any) -> Checked:
         """Return T2 and Q of every row, and which of them are above the limits.
@@ -294,7 +304,7 @@ class Monitor:
             with np.errstate(over="ignore", invalid="ignore"):
                 return _finite(np.concatenate([part(*tile) for tile in residuals_of(self._solution, rows)]), rows)
 
-        return by_blocks(self.model, X, parts)
+        return self._by_blocks(X, parts)
 
     @property
     def t2_limit_(self) -> float:
@@ -316,6 +326,10 @@ class Monitor:
         """Names of the features, x0, x1 and so on if the model knows none."""
         return feature_names(self.model)
 
+    def _by_blocks(self, X: Any, function: Callable[[Rows], Array]) -> Array:
+        """Return a function of rows as the model itself takes them."""
+        return by_blocks(*last_step(self.model, X), function)
+
     def _scores_and_q(self, rows: Rows) -> tuple[Float64Array, Float64Array]:
         with np.errstate(over="ignore", invalid="ignore"):
             parts = [(scores, np.einsum("ij,ij->i", e, e)) for scores, e in residuals_of(self._solution, rows)]
@@ -330,7 +344,7 @@ class Monitor:
             scores, q = self._scores_and_q(rows)
             return np.column_stack([np.square(known.scaled(scores)).sum(axis=1), q])
 
-        return by_blocks(self.model, X, both)
+        return self._by_blocks(X, both)
 
     def _known(self) -> Normal:
         """Return the distribution of normal rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,8 @@ from sklearn.pipeline import Pipeline
 
 from .._core.types import Array
 from ..data import Source
+from ..estimators import StreamingPipeline
 from ..rows import is_collection
-
-
-def instead_of(model: Any) -> str:
-    """Return what to pass instead of a pipeline, as the end of a sentence; empty if the model is not a pipeline."""
-    if not isinstance(model, Pipeline):
-        return ""
-    return ": pass its last step, model[-1], and rows as the steps before it return them, model[:-1].transform(X)"
 
 
 def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
@@ -38,10 +33,27 @@ def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
     if not isinstance(model, Pipeline):
         return model, X
     if X is not None and len(model) > 1:
-        if isinstance(X, Source) or is_collection(X):
-            raise TypeError(f"The steps of a Pipeline take rows in memory, not {type(X).__name__}{instead_of(model)}.")
-        X = model[:-1].transform(X)
+        in_blocks = isinstance(X, Source) or is_collection(X)
+        if in_blocks and not isinstance(model, StreamingPipeline):
+            raise TypeError(
+                f"The steps of a Pipeline take rows in memory, not {type(X).__name__}: use a StreamingPipeline."
+            )
+        X = model._treated(X) if in_blocks else model[:-1].transform(X)
     return last_step(model[-1], X)
+
+
+def snapshot(model: Any) -> Any:
+    """Return a pipeline as it is now, which does not change when it learns more; other models as they are."""
+    if not isinstance(model, Pipeline):
+        return model
+    taken = copy(model)
+    taken.steps = [(name, copy(snapshot(step))) for name, step in model.steps]
+    return taken
+
+
+def last_record(model: Any) -> Any:
+    """Return the last step of a model as a rule for its file knows it, or the model itself."""
+    return model.parameters["steps"][-1][1] if model.cls is StreamingPipeline else model
 
 
 def feature_names(model: Any) -> Array:
