@@ -363,7 +363,7 @@ def test_a_tracker_of_other_features_than_its_model(path):
     X, y = data(m=7)
     tracker = copy(watchers(m=7)["tracker of a few rows"])
     tracker.model = IncrementalPLS().partial_fit(X[:, :6], y)
-    with pytest.raises(ValueError, match=r"model._moments has a size of 7 where .* have 6, which a model file cannot"):
+    with pytest.raises(ValueError, match=r"the model has the features and responses of the rows before, which a"):
         save(tracker, path)
 
 

@@ -571,7 +571,7 @@ def test_pipelines_that_are_refused():
     with pytest.raises(NotFittedError):
         model_report(pipeline)
     pipeline.fit(X, y)
-    with pytest.raises(TypeError, match=r"take rows in memory, not \w+: pass its"):
+    with pytest.raises(TypeError, match=r"take rows in memory, not \w+: use a StreamingPipeline"):
         model_report(pipeline, open_source(X, target=y))
     with pytest.raises(TypeError, match="of plstream, not of Ridge"):
         model_report(make_pipeline(StandardScaler(), Ridge()).fit(X, y))
