@@ -21,6 +21,8 @@ METHODS = [
     IPLS(),
     IPLS(variant="released"),
     OLPLS(),
+    OLPLS(target="labels"),
+    OLPLS(target="values"),
     OLPLS(variant="released", eta=1e-7, eta_loading=1e-6),
     SGDPLS(1, random_state=0),
     SGDPLS(1, variant="released", n_epochs=2, random_state=0),

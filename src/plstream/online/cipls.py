@@ -10,12 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
-from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from .._core.compiled import compiled
-from .._core.labels import as_labels
 from .._core.schema import (
     Boolean,
     Choice,
@@ -31,7 +28,7 @@ from .._core.schema import (
     stored,
 )
 from .._core.signs import peak_signs
-from .._core.types import Array, Float64Array
+from .._core.types import Float64Array
 from ..solvers import Factors, importance
 from ._base import (
     ENCODING,
@@ -46,6 +43,7 @@ from ._base import (
     square_and_product,
     state_of,
 )
+from ._prediction import PredictingMethod
 
 # Entries that a pass of several loops works on at a time.
 _STRIP = 512
@@ -639,14 +637,6 @@ class StackedModels:
         return importance(self.x_weights, self.y_lengths)
 
 
-def _tends_to_pls(model: Any) -> bool:
-    if model.variant != "normalized":
-        raise AttributeError(
-            f"variant={model.variant!r} has loadings that no prediction can be made with: use variant='normalized'."
-        )
-    return True
-
-
 # What methods with such models declare: loadings of every response with the components of all of them.
 STACKED_IN_PROPORTION: dict[str, Rule] = {
     "responses are in proportion to its arrays": lambda its: is_in_proportion(
@@ -669,7 +659,7 @@ STACKED_IN_PROPORTION: dict[str, Rule] = {
     },
     STACKED_IN_PROPORTION,
 )
-class CIPLS(OnlineMethod):
+class CIPLS(PredictingMethod):
     """Covariance-free incremental partial least squares: one row at a time, without a covariance matrix.
 
     A row costs a few passes over the components, and memory is that of a few vectors per component. It is the method of
@@ -780,6 +770,8 @@ class CIPLS(OnlineMethod):
         "amnesic": [Interval(Real, 0, None, closed="left")],
     }
 
+    _predicting_variant = "normalized"
+
     x_weights_ = Solved("Weights of X.")
     x_loadings_ = Solved("Loadings of X.")
     x_rotations_ = Solved("Rotations of X.")
@@ -798,68 +790,6 @@ class CIPLS(OnlineMethod):
         self.variant = variant
         self.amnesic = amnesic
         self.target = target
-
-    @available_if(_tends_to_pls)
-    def predict(self, X: Any) -> Array:
-        """Predict labels or values.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Labels, the one whose response is predicted to be largest; or values, with as many dimensions as the y of
-            the fit.
-        """
-        solution, encoding = self._solution(), self._encoding
-        assert encoding is not None
-        values = self._map_product(X, solution.coef.T, lambda product: product)
-        return encoding.decode(values + solution.y_mean)
-
-    @available_if(_tends_to_pls)
-    def score(self, X: Any, y: Any) -> float:
-        """Return how good predictions are: the share of labels that are right, or the R² of values.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Their labels or values.
-
-        Returns
-        -------
-        score : float
-            Accuracy, or the mean of the R² of all responses.
-        """
-        # It takes time to import.
-        from sklearn.metrics import accuracy_score, r2_score
-
-        predicted = self.predict(X)
-        assert self._encoding is not None
-        return float((r2_score if self._encoding.labels is None else accuracy_score)(y, predicted))
-
-    def __sklearn_tags__(self) -> Any:
-        """Return the tags: those of a classifier or regressor if it predicts, and ``target`` or y has said what."""
-        tags = super().__sklearn_tags__()
-        known = {"labels": True, "values": False}.get(self.target)
-        if self._encoding is not None:
-            known = self._encoding.labels is not None
-        tags.target_tags.multi_output = self.target != "labels"
-        if self.variant == "normalized" and known is not None:
-            tags.estimator_type = "classifier" if known else "regressor"
-            tags.classifier_tags = ClassifierTags() if known else None
-            tags.regressor_tags = None if known else RegressorTags()
-        return tags
-
-    def _as_target(self, y: Any, classes: Any) -> Array:
-        if self.target != "labels":
-            return super()._as_target(y, classes)
-        # As of classifiers, of which it is one then.
-        return as_labels(y, type(self).__name__, first=classes is None and not hasattr(self, "_state"))
 
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
         if self.variant == "normalized":

@@ -29,6 +29,7 @@ from ._base import (
     square_and_product,
     state_of,
 )
+from ._prediction import PredictingMethod
 from .cipls import STACKED_IN_PROPORTION, StackedModels, rotations
 
 # Smaller sums of squares are of numbers that have lost digits.
@@ -347,7 +348,7 @@ def _turn_and_pass_on(
     },
     STACKED_IN_PROPORTION,
 )
-class OLPLS(OnlineMethod):
+class OLPLS(PredictingMethod):
     """Partial least squares by a gradient step for every row: NIPALS online.
 
     Every component keeps a covariance s of y with X in which old rows are forgotten, and turns its weights w uphill on
@@ -389,6 +390,10 @@ class OLPLS(OnlineMethod):
         The same for the column of y that the score belongs to, and zero for the others.
     x_rotations_ : ndarray of shape (n_features, n_components * n_columns)
         What takes centred rows to scores, deflation included. For "released", the weights with their lengths.
+    coef_ : ndarray of shape (n_columns, n_features)
+        Coefficients of the centred X, with which ``predict`` predicts. Not for "released".
+    intercept_, y_mean_ : ndarray of shape (n_columns,)
+        Means of the columns of y.
     x_mean_ : ndarray of shape (n_features,)
         Means of the features, of all rows alike. For "released" zero: it does not centre rows.
     vip_ : ndarray of shape (n_features,)
@@ -457,11 +462,16 @@ class OLPLS(OnlineMethod):
         "variant": [StrOptions({"corrected", "released"})],
     }
 
+    _predicting_variant = "corrected"
+
     x_weights_ = Solved("Weights of X.")
     x_loadings_ = Solved("Loadings of X.")
     y_loadings_ = Solved("Loadings of y.")
     x_rotations_ = Solved("Rotations of X.")
+    coef_ = Solved("Coefficients of the centred X.")
+    intercept_ = Solved("Means of y.")
     x_mean_ = Solved("Means of the features.")
+    y_mean_ = Solved("Means of y.")
     vip_ = Solved("Variable importance in projection.")
     n_components_ = Solved("Components that the rows so far have.")
 
