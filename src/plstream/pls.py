@@ -99,6 +99,32 @@ class Factors:
         coefficients: Float64Array = self.x_rotations[:, k] @ self.y_loadings[:, k].T
         return coefficients
 
+    def first(self, n_components: int) -> Factors:
+        """Return the first components, which do not depend on those after them."""
+        weights, loadings, rotations, y_loadings = (
+            np.ascontiguousarray(columns[:, :n_components])
+            for columns in (self.x_weights, self.x_loadings, self.x_rotations, self.y_loadings)
+        )
+        squares, found = self.score_squares[:n_components].copy(), min(self.n_components, n_components)
+        return Factors(weights, loadings, rotations, y_loadings, squares, found)
+
+    def rounding_bound(self, resolution: float, x_squares: float, y_squares: float) -> float:
+        r"""Return an estimate of the relative errors of weights and scores that rounding of the Gram action leaves.
+
+        With the action known up to :math:`\epsilon \|X\|^2`, :math:`\epsilon` the ``resolution``, the covariance that
+        is left for component i is known up to :math:`\epsilon \|X\|^2 \sum_{j<i} \|r_j\| \|q_j\|`, where its length is
+        :math:`\tau_i \|q_i\|`, and the variance of the scores up to :math:`\epsilon \|X\|^2 \|r_i\|^2`.
+        """
+        c = self.n_components
+        if not c:
+            return 0.0
+        # All relative to lengths of X and y, and so numbers that float64 can hold.
+        reach = np.sqrt(x_squares / self.score_squares[:c])
+        loads = np.sqrt(np.square(self.y_lengths[:, :c] / sqrt(y_squares)).sum(axis=0))
+        rotations = reach * np.sqrt(np.einsum("ij,ij->j", self.x_rotations, self.x_rotations))[:c]
+        before = np.cumsum(rotations * loads) - rotations * loads
+        return resolution * float(((1.0 + before) * reach / loads).max() + (rotations**2).max())
+
     @property
     def x_explained(self) -> Float64Array:
         """Sum of squares of X that each component explains."""
@@ -159,7 +185,7 @@ def solve_pls(
         left = _norm(C)
         if left <= noise:
             break
-        w = _project_out(W[:i], W[:i], _dominant_left_vector(C / left))
+        w = _project_out(W[:i], W[:i], dominant_left_vector(C / left))
         w *= peak_signs(w) / _norm(w)
         # Once more, for unlike the others w is not free of the earlier directions but for rounding errors.
         r = _project_out(R[:i], P[:i], _project_out(R[:i], P[:i], w))
@@ -177,14 +203,19 @@ def solve_pls(
         found = i + 1
     if found < n_components and not quiet:
         y_left = y_squares - np.square(Q.T * np.sqrt(squares)).sum()
-        # scikit-learn's words, for code that looks for them.
-        why = f"y residual is constant at iteration {found}, and " if y_left <= gram.rounding * y_squares else ""
-        warn_user(
-            f"X and y have only {found} component(s) in common, fewer than the n_components={n_components} asked for: "
-            f"{why}the rest are zero."
-        )
+        warn_of_rank(found, n_components, y_is_explained=y_left <= gram.rounding * y_squares)
     weights, loadings, rotations, y_loadings = map(np.ascontiguousarray, (W.T, P.T, R.T, Q.T))
     return Factors(weights, loadings, rotations, y_loadings, squares, found)
+
+
+def warn_of_rank(found: int, n_components: int, *, y_is_explained: bool) -> None:
+    """Warn that the data has fewer components than were asked for."""
+    # scikit-learn's words, for code that looks for them.
+    why = f"y residual is constant at iteration {found}, and " if y_is_explained else ""
+    warn_user(
+        f"X and y have only {found} component(s) in common, fewer than the n_components={n_components} asked for: "
+        f"{why}the rest are zero."
+    )
 
 
 def _norm(array: Float64Array) -> float:
@@ -215,7 +246,7 @@ def _project_out(basis: Float64Array, dual: Float64Array, vectors: Float64Array)
     return vectors - basis.T @ (dual @ vectors) if len(basis) else vectors
 
 
-def _dominant_left_vector(C: Float64Array) -> Float64Array:
+def dominant_left_vector(C: Float64Array) -> Float64Array:
     """Return the first left singular vector, of any length, from the smaller of C'C and CC'."""
     m, q = C.shape
     if q == 1:

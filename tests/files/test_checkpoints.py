@@ -230,8 +230,8 @@ def test_what_has_changed_is_named(tmp_path):
 def test_a_journal_of_other_numbers_is_refused(tmp_path, monkeypatch):
     with pytest.raises(Stopped):
         run("multipass", opened("multipass"), checkpoint=tmp_path, stop=stopping_after(10))
-    solve = pls._dominant_left_vector
-    monkeypatch.setattr(pls, "_dominant_left_vector", lambda C: np.nextafter(solve(C), 1))
+    solve = pls.dominant_left_vector
+    monkeypatch.setattr(pls, "dominant_left_vector", lambda C: np.nextafter(solve(C), 1))
     with pytest.raises(CheckpointError, match="round otherwise: go on with those, or delete"):
         run("multipass", opened("multipass"), checkpoint=tmp_path)
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from functools import cache
 from numbers import Integral, Real
 from sys import getsizeof
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.labels import as_one_target
 from .._core.projection import centred_product
 from .._core.schema import FEATURES, stored
 from .._core.types import FloatArray, Rows
+from .._core.validation import as_one_row
 from ..rows import by_blocks
 from ._solution import Solution, Solved
-from .training import are_affordable
+from .training import are_affordable, learn_one_row
 
 
 def _parameter_is_affordable(its: Any) -> bool:
@@ -100,6 +102,56 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return centred_product(rows, solution.x_mean, projection, dtype)
 
         return by_blocks(self, X, scores)
+
+    def learn_one(self, x: Any, y: Any = None) -> Self:
+        """Add one row to the model: what ``partial_fit`` does with it, in a fraction of the time.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The row. An array has its features in the order of the first call; a Series of pandas has their names.
+        y : float, label or array-like of shape (n_targets,)
+            Its value, its label or its values.
+
+        Returns
+        -------
+        self : object
+        """
+        row = as_one_row(x)
+        if not learn_one_row(self, row, y):
+            cast("Any", self).partial_fit(row, as_one_target(y))
+        return self
+
+    def transform_one(self, x: Any) -> FloatArray:
+        """Return the scores of one row.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The row, see ``learn_one``.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_components,)
+            float32 if x is, else float64.
+        """
+        scores: FloatArray = self.transform(as_one_row(x))[0]
+        return scores
+
+    def predict_one(self, x: Any) -> Any:
+        """Predict the label, the value or the values of one row.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            The row, see ``learn_one``.
+
+        Returns
+        -------
+        y : label, float or ndarray of shape (n_targets,)
+            As ``predict`` returns it for a row.
+        """
+        return cast("Any", self).predict(as_one_row(x))[0]
 
     @property
     def n_samples_seen_(self) -> int:

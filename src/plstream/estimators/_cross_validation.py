@@ -1,18 +1,20 @@
-"""Cross-validated errors of all numbers of components, from the states of the folds alone."""
+"""Cross-validated errors of all numbers of components, from the states of the folds alone or from held-out scores."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from .._core.schema import Boolean, Numbers, stored
 from .._core.types import Float64Array
+from ..rows import Block
 from ..solvers import Scaling, held_out_errors, solve_scaled
-from ..states import Gram, Sketch
+from ..states import Gram, Moments, Sketch
 from ..states.folds import all_but_one
 from ._expected_accuracy import expected_accuracies
 from ._solution import Solution
@@ -133,9 +135,7 @@ class CrossValidation(FoldErrors):
             factors = solve_scaled(training, training, scaling, at_most, quiet=True)
             rmse[i, :at_most] = held_out_errors(factors, training, scaling, held_out, held_out)
             rmse[i, at_most:] = rmse[i, at_most - 1]
-        deviation = np.sqrt(total.y_squares / total.weight)
-        unit = deviation if scale else np.full(q, deviation.max())
-        return cls(rmse, _weights(folds), deviation, np.where(unit > 0, unit, 1.0), y_is_vector)
+        return cls(rmse, _weights(folds), *y_units(total, scale=scale), y_is_vector)
 
     @property
     def split_errors(self) -> Float64Array:
@@ -202,6 +202,65 @@ class ClassCrossValidation(FoldErrors):
     def results(self) -> dict[str, Any]:
         """Return the scores, which are accuracies."""
         return self._scores()
+
+
+def y_units(total: Moments, *, scale: bool) -> tuple[Float64Array, Float64Array]:
+    """Return the standard deviations of the responses, and what their errors are divided by."""
+    deviation: Float64Array = np.sqrt(total.y_squares / total.weight)
+    unit = deviation if scale else np.full_like(deviation, deviation.max())
+    return deviation, np.where(unit > 0, unit, 1.0)
+
+
+@dataclass
+class SquaredErrors:
+    """Sums of squared errors of some held-out rows, for 0, 1, 2, ... components, of shape (c + 1, q)."""
+
+    sums: Float64Array
+
+    @classmethod
+    def of(
+        cls, solution: Solution, training: Moments, held_out: Moments, unit: Float64Array
+    ) -> Callable[[Float64Array, Block], SquaredErrors]:
+        """Return a function of scores of rows of a fold, centred on the mean of the fold, and of their block."""
+        c = solution.n_components
+        loads = solution.y_loadings[:, :c] * (solution.y_scale / unit)[:, None]
+        offset = training.differences(held_out)[0] @ solution.projection(c)
+
+        def summarise(scores: Float64Array, block: Block) -> SquaredErrors:
+            residual = ((block.Y - training.y_origin) - training.y_offset) / unit
+            weight = np.ones(block.n_rows) if block.weight is None else block.weight
+            sums = [weight @ residual**2]
+            for score, load in zip((scores + offset).T, loads.T, strict=True):
+                residual -= np.outer(score, load)
+                sums.append(weight @ residual**2)
+            return cls(np.array(sums))
+
+        return summarise
+
+    def merge(self, other: Self) -> None:
+        """Add those of other rows."""
+        self.sums += other.sums
+
+
+@dataclass
+class ClassSums:
+    """Sums of the scores of some held-out rows by class, of shape (c, n_classes), and sums of their products."""
+
+    sums: Float64Array
+    products: Float64Array
+
+    @classmethod
+    def of(cls, scores: Float64Array, block: Block) -> Self:
+        """Return those of rows, given their scores by :func:`unit_rotations`, centred on the mean of the fold."""
+        weighted = scores if block.weight is None else scores * block.weight[:, None]
+        shape = block.n_rows, block.n_classes
+        members = sparse.csr_array((np.ones(block.n_rows), block.classes, np.arange(block.n_rows + 1)), shape=shape)
+        return cls((members.T @ weighted).T, weighted.T @ scores)
+
+    def merge(self, other: Self) -> None:
+        """Add those of other rows."""
+        self.sums += other.sums
+        self.products += other.products
 
 
 def _weights(folds: States) -> Float64Array:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from .._core.types import Float64Array
-from ..states import Gram, Sketch
+from ..states import Gram, Moments, Sketch
 from ._decision import Decision, by_lda, least_within
 from ._solution import Solution
 
@@ -51,21 +51,39 @@ def expected_accuracies(solution: Solution, training: Gram | Sketch, held_out: G
     accuracies : ndarray of shape (c,)
         For as many components as the solution has, but one at the least.
     """
+    rotations = unit_rotations(solution)
+    products = rotations.T @ np.column_stack([held_out.apply(column)[0] for column in rotations.T])
+    sums = rotations.T @ held_out.cross
+    return accuracies_of_scores(solution, training, held_out, sums, products)
+
+
+def unit_rotations(solution: Solution) -> Float64Array:
+    """Return rotations in units in which the sum of squares of every score is one, among the training rows."""
     c = max(1, solution.n_components)
     deviations = np.sqrt(solution.factors.score_squares[:c])
-    # In units in which the sum of squares of every score is one, among the training rows.
-    rotations = solution.projection(c) * np.divide(1.0, deviations, out=np.zeros(c), where=deviations > 0)
+    return solution.projection(c) * np.divide(1.0, deviations, out=np.zeros(c), where=deviations > 0)
+
+
+def accuracies_of_scores(
+    solution: Solution, training: Moments, held_out: Moments, sums: Float64Array, products: Float64Array
+) -> Float64Array:
+    """Return expected accuracies as :func:`expected_accuracies` does, from scores.
+
+    ``sums`` are those of the scores of held-out rows by class, of shape (c, n_classes), and ``products`` the sums of
+    their products, of shape (c, c), both of rows centred on their own mean and by :func:`unit_rotations`.
+    """
+    c = max(1, solution.n_components)
+    deviations = np.sqrt(solution.factors.score_squares[:c])
     counts = np.maximum(held_out.y_mean, 0.0) * held_out.weight
     classes = np.flatnonzero(counts)
     counts = counts[classes]
-    means = (rotations.T @ held_out.cross)[:, classes] / counts
-    products = rotations.T @ np.column_stack([held_out.apply(column)[0] for column in rotations.T])
+    means = sums[:, classes] / counts
     within = (products - (means * counts) @ means.T) / held_out.weight
     values, vectors = np.linalg.eigh((within + within.T) / 2)
     # Of a sketch, the difference may have become negative.
     values = np.maximum(values, least_within(solution) / training.weight)
     spread = vectors * np.sqrt(values)
-    means += (rotations.T @ training.differences(held_out)[0])[:, None]
+    means += (unit_rotations(solution).T @ training.differences(held_out)[0])[:, None]
     accuracies = np.empty(c)
     for i in range(1, c + 1):
         decision = by_lda(solution, i, solution.y_mean)

@@ -84,6 +84,13 @@ class RegressionHead:
         """Return a stream as it is."""
         return stream
 
+    def numbers_of_one(self, y: Any) -> Float64Array | None:
+        """Return the numbers of the y of one row if it is plainly such, else None."""
+        if isinstance(y, float | int) and self.n_targets == 1:
+            return np.array([[y]], dtype=np.float64)
+        is_row = type(y) is np.ndarray and y.dtype == np.float64 and y.shape == (self.n_targets,)
+        return y[None] if is_row else None
+
     def shaped(self, prediction: Float64Array) -> Float64Array:
         """Return predictions with as many dimensions as y has."""
         return prediction[:, 0] if self.is_vector else prediction
@@ -111,6 +118,11 @@ class ClassifierHead:
     def alike(self) -> dict[str, Any]:
         """What models must have in common to be merged."""
         return {"the type of labels": self.labels.kind}
+
+    def numbers_of_one(self, y: Any) -> Float64Array | None:
+        """Return the number of the class of one row if y is plainly a known label, else None."""
+        position = self.labels.position_of(y)
+        return None if position is None else np.array([[position]], dtype=np.float64)
 
     def with_class(self, label: Any) -> tuple[ClassifierHead, int]:
         """Return the head with one class more, and its number."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,12 @@ from scipy import linalg
 
 from .._core.schema import Number, Numbers, Object, stored
 from .._core.types import Float64Array
-from ..solvers import Factors, LossyGramAction, Scaling, importance, solve_scaled
+from ..solvers import Factors, JointGramAction, LossyGramAction, Scaling, importance, solve_jointly, solve_scaled
 from ..states import Moments
 from ..states.ranges import require_resolution
+
+# Of several solutions, those that are solved for together have no more numbers: 1 GiB.
+_NUMBERS_AT_A_TIME = 1 << 27
 
 
 class Solved:
@@ -86,13 +90,26 @@ class Solution:
             # Else small means that all other rows are forgotten.
             require_resolution(moments)
         scaling = Scaling.of(moments, scale=scale)
-        x_total, y_total = float(scaling.x_squares.sum()), float(scaling.y_squares.sum())
         factors = solve_scaled(moments, gram, scaling, n_components, quiet=quiet)
         # Nothing is known of components that the state does not preserve.
         subspace_error = np.zeros(n_components)
         subspace_error[: factors.n_components] = float(np.any(gram.lost))
         known = gram.subspace_error[:n_components]
         subspace_error[: len(known)] = known
+        return cls.of_factors(factors, moments, scaling, lost=gram.lost, subspace_error=subspace_error)
+
+    @classmethod
+    def of_factors(
+        cls,
+        factors: Factors,
+        moments: Moments,
+        scaling: Scaling,
+        *,
+        lost: Float64Array | float = 0.0,
+        subspace_error: Float64Array | None = None,
+    ) -> Solution:
+        """Return the solution with the factors of data with some moments, of which a state may have lost something."""
+        x_total, y_total = float(scaling.x_squares.sum()), float(scaling.y_squares.sum())
         return cls(
             factors=factors,
             x_mean=moments.x_mean,
@@ -101,9 +118,15 @@ class Solution:
             y_scale=scaling.y_scale,
             x_total=x_total,
             y_total=y_total,
-            retained_variance=1.0 - float(np.sum(gram.lost / scaling.x_scale**2)) / (x_total or 1.0),
-            subspace_error=subspace_error,
+            retained_variance=1.0 - float(np.sum(lost / scaling.x_scale**2)) / (x_total or 1.0),
+            subspace_error=np.zeros(len(factors.score_squares)) if subspace_error is None else subspace_error,
             weight=moments.weight,
+        )
+
+    def first(self, n_components: int) -> Solution:
+        """Return the solution with the first components only: that of a fit with so many."""
+        return replace(
+            self, factors=self.factors.first(n_components), subspace_error=self.subspace_error[:n_components].copy()
         )
 
     @property
@@ -182,3 +205,20 @@ class Solution:
     def y_explained_variance_ratio(self) -> Float64Array:
         """Share of Y's variance that each component explains."""
         return self.factors.y_explained / (self.y_total or 1.0)
+
+
+def joint_solutions(
+    training: Sequence[Moments], gram: JointGramAction, n_components: int, *, scale: bool
+) -> Iterator[dict[int, Solution]]:
+    """Yield the solutions of several sets of rows by their numbers, as many at a time as memory allows.
+
+    Components that the data does not have are zero, without a warning.
+    """
+    m, q = training[0].shape
+    at_a_time = max(1, _NUMBERS_AT_A_TIME // (m * (5 * n_components + 3 * q + 6)))
+    for first in range(0, len(training), at_a_time):
+        sets = range(first, min(first + at_a_time, len(training)))
+        moments = [training[k] for k in sets]
+        scalings = [Scaling.of(one, scale=scale) for one in moments]
+        found = solve_jointly(moments, gram, sets, scalings, n_components)
+        yield dict(zip(sets, map(Solution.of_factors, found, moments, scalings), strict=True))

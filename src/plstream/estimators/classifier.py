@@ -368,7 +368,6 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         """
         return self._fit(X, y, sample_weight)
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the model. A call that fails leaves the model as it was.
 

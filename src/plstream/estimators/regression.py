@@ -22,7 +22,7 @@ from ._base import PLSBase
 from ._heads import RegressionHead, open_values
 from ._scores import SquaredErrors, score_of
 from ._solution import NotKept
-from .training import Fitted, Settings, fit_rows, learn_rows, merge_models
+from .training import Fitted, Settings, fit_rows, learn_one_row, learn_rows, merge_models
 
 
 class RegressionMethods(RegressorMixin, MultiOutputMixin):
@@ -308,7 +308,6 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         """
         return self._fit(X, y, sample_weight)
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the model. A call that fails leaves the model as it was.
 
@@ -325,6 +324,14 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         -------
         self : IncrementalPLS
         """
+        is_one = (
+            sample_weight is None
+            and type(y) is np.ndarray
+            and y.shape[:1] == (1,)
+            and learn_one_row(self, X, y.ravel())
+        )
+        if is_one:
+            return self
         learned: Self = learn_rows(self, open_values, (X, y, sample_weight))
         return learned
 

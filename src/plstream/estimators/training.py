@@ -35,6 +35,8 @@ _LARGEST_SUBSPACE_ERROR = 0.3
 # Data up to this size is solved by one thread.
 _SINGLE_THREADED_BYTES = 4 << 20
 
+_SOLVERS = frozenset({"auto", "multipass", "gram", "sketch"})
+
 Stream: TypeAlias = Buffered[Gram | Sketch]
 
 
@@ -106,7 +108,7 @@ class Settings:
         if self.streaming_solver(rows.n_columns) == "gram":
             state = Gram(*shape, forgetting=self.forgetting)
             return Buffered(state, GRAM_BLOCK_ROWS, of_labels=of_labels)
-        size = self._sketch_rows()
+        size = self.sketch_rows
         state = Sketch(*shape, size=size, forgetting=self.forgetting, n_components=self.n_components, scale=self.scale)
         return Buffered(state, size, of_labels=of_labels)
 
@@ -114,7 +116,7 @@ class Settings:
         """Return a stream that goes on from what exact reads have left."""
         if isinstance(moments, Gram | Sketch):
             return Buffered(moments, getattr(moments, "size", GRAM_BLOCK_ROWS), of_labels=of_labels)
-        size = self._sketch_rows()
+        size = self.sketch_rows
         sketch: Gram | Sketch = Sketch.seeded(
             moments,
             solution.factors,
@@ -157,7 +159,7 @@ class Settings:
         else:
             # Three times the rows left by a compression, and as many directions, before and after a change of units,
             # and four blocks.
-            block_rows = self._sketch_rows()
+            block_rows = self.sketch_rows
             n_rows = (4 * n_states + n_folds + 5) * block_rows
             small = 6 * (3 * block_rows) ** 2
         vectors = 4 * self.n_components + (6 * n_targets + 10) * n_states
@@ -182,7 +184,9 @@ class Settings:
                 f"The bound is {features if n_rows is None else f'the smaller of n_samples={n_rows} and {features}'}."
             )
 
-    def _sketch_rows(self) -> int:
+    @property
+    def sketch_rows(self) -> int:
+        """Rows of a sketch."""
         if self.sketch_size is None:
             return max(_SKETCH_SIZE, _SKETCH_SIZE_PER_COMPONENT * self.n_components)
         if self.sketch_size <= self.n_components:
@@ -291,6 +295,20 @@ class Fitted:
             warn_of_small_sketch(state, solution)
             self.solution = solution
         return self.solution
+
+    def has_parameters_of(self, model: Any) -> bool:
+        """Return whether all parameters of a model are those that its stream has, and so valid."""
+        state = self.stream.state
+        return (
+            getattr(model, "n_components", None) == self.n_components
+            and model.scale is self.scale
+            and getattr(model, "forgetting", 1.0) == state.forgetting
+            and model.solver in _SOLVERS
+            and (model.sketch_size is None or model.sketch_size == getattr(state, "size", None))
+            and model.batch_size is None
+            and getattr(model, "read_tol", 0.0) == 0.0
+            and getattr(model, "max_reads", None) is None
+        )
 
     def after(self, stream: Any, head: Head | None = None) -> Self:
         """Return what is left with another stream, and perhaps more classes."""
@@ -438,7 +456,8 @@ def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, A
         raise ValueError(
             "solver='multipass' reads the data several times: for partial_fit use solver='gram' or 'sketch'."
         )
-    model._validate_params()
+    if left is None or left.stream is None or not left.has_parameters_of(model):
+        model._validate_params()
     settings = Settings.of(model)
     before = None if left is None else left.streamed(settings)
     with learning(model, how) as twin:
@@ -452,6 +471,32 @@ def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, A
         if left is None or left.moments is None or fitted.n_rows > left.n_rows:
             twin._fitted = fitted
     return model
+
+
+def learn_one_row(model: Any, X: Any, y: Any) -> bool:
+    """Add one row to a model, in microseconds, and return True; or do nothing if there is anything else to check or do.
+
+    Parameters
+    ----------
+    model : estimator
+        Nothing about it has changed since the last row, and the row only has to wait for others.
+    X : array-like of shape (1, n_features)
+        The row.
+    y : object
+        Its value, its label, or its values as an array.
+    """
+    fitted: Fitted | None = vars(model).get("_fitted")
+    if fitted is None or type(fitted.stream) is not Buffered or not fitted.has_parameters_of(model):
+        return False
+    is_plain = type(X) is np.ndarray and X.dtype.kind == "f" and "feature_names_in_" not in vars(model)
+    if not is_plain or X.shape != (1, model.n_features_in_):
+        return False
+    numbers = fitted.head.numbers_of_one(y)
+    stream = None if numbers is None else fitted.stream.with_one(X, numbers)
+    if stream is None:
+        return False
+    model._fitted = fitted.after(stream)
+    return True
 
 
 def merge_models(model: Any, other: Any, kind: Any, *, later: bool | None) -> Any:

@@ -28,6 +28,8 @@ class Block(NamedTuple):
     """Whether to use compiled loops: X is dense, and part of something large."""
     n_classes: int = 0
     """Number of classes, if Y is of labels."""
+    first: int = 0
+    """Number of its first row among all that have a weight, as :meth:`TrainingRows.parts` counts them."""
 
     @property
     def n_rows(self) -> int:
@@ -133,5 +135,5 @@ class TrainingRows(ABC):
             # Rows of weight zero are left out by now, but for those that become too old to weigh.
             present = block.aged(forgetting, n_later) if forgetting < 1.0 else block
             if present.n_rows:
-                yield present, n_read
+                yield present._replace(first=self.n_rows - n_later - block.n_rows), n_read
                 n_read = 0

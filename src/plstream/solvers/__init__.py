@@ -2,7 +2,9 @@
 
 from ..pls import Factors, GramAction, LossyGramAction, solve_pls
 from .few_reads import CorrectedGram, read_few_times
+from .fold_reads import FoldGrams, FoldReads
 from .held_out import held_out_errors
+from .joint import JointGramAction, solve_jointly
 from .multipass import Journal, JournalError, MultipassGram
 from .scaling import Scaling, solve_scaled
 from .vip import column_lengths, importance
@@ -10,7 +12,10 @@ from .vip import column_lengths, importance
 __all__ = [
     "CorrectedGram",
     "Factors",
+    "FoldGrams",
+    "FoldReads",
     "GramAction",
+    "JointGramAction",
     "Journal",
     "JournalError",
     "LossyGramAction",
@@ -20,6 +25,7 @@ __all__ = [
     "held_out_errors",
     "importance",
     "read_few_times",
+    "solve_jointly",
     "solve_pls",
     "solve_scaled",
 ]

@@ -22,6 +22,10 @@ from .sketch import MOST_ROWS, Sketch
 
 State = TypeVar("State", bound=Moments)
 
+# Squares of such numbers leave room for sums of any number of rows.
+_FAR_FROM_OVERFLOW = 1e100
+_ONE = np.ones(1)
+
 
 def _is_y(Y: Float64Array, n_targets: int) -> bool:
     """Return whether rows of Y have all responses, or the numbers of classes."""
@@ -118,6 +122,18 @@ class Buffered(Generic[State]):
                 _absorb(twin.state, twin._waiting())
                 twin.n_waiting, twin._buffer = 0, twin._buffer.copy(0, twin._buffer.n_places)
         twin._peaks = peaks if twin.n_waiting else (0.0, 0.0)
+        return twin
+
+    def with_one(self, X: FloatArray, Y: Float64Array) -> Self | None:
+        """Return the stream after one row more, or None if that takes more than to let it wait: see ``with_rows``."""
+        if not self.n_waiting or self.n_waiting + 1 >= self.block_rows:
+            return None
+        largest = max(-X.min(), X.max()), max(-Y.min(), Y.max())
+        # The state has room for others that wait and are larger. Comparisons with NaN are false.
+        if not all(new <= old <= _FAR_FROM_OVERFLOW for new, old in zip(largest, self._peaks, strict=True)):
+            return None
+        twin = self._twin()
+        twin._append(Block(X, Y, _ONE))
         return twin
 
     def merged(self, other: Buffered[State], *, later: bool = False) -> Self:

@@ -245,20 +245,59 @@ class Sketch(Moments):
             As of the class: the solution to preserve may be another one.
         """
         state = cls._of_moments(moments, size, n_components, scale=scale)
-        c = factors.n_components
-        rows, rotations = state._rows_of(factors, x_scale)
-        total = state._total(state.x_squares)
+        state._begin(*state._rows_of(factors, x_scale))
+        return state
+
+    @classmethod
+    def of_rows(
+        cls,
+        moments: Moments,
+        rows: Float64Array,
+        rotations: Float64Array | None,
+        *,
+        size: int,
+        n_components: int,
+        scale: bool,
+    ) -> Self:
+        """Return the state of rows of which the moments are known, and other rows that act as they do.
+
+        Parameters
+        ----------
+        moments : Moments
+            Those of the rows.
+        rows : ndarray of shape (n, m)
+            Rows S with S'S R = Xc'Xc R.
+        rotations : ndarray of shape (m, c) or None
+            R. None if S'S is all of Xc'Xc.
+        size, n_components, scale
+            As of the class.
+        """
+        state = cls._of_moments(moments, size, n_components, scale=scale)
+        in_units: FloatArray = np.where(state.x_squares > 0, rows / state.unit, 0.0)
+        if rotations is not None:
+            state._begin(in_units, np.where(state.x_squares > 0, rotations.T * state.unit, 0.0).T)
+            return state
+        state.compressed = False
+        state.pieces = (in_units,)
+        if state.n_held > 3 * size + 1:
+            state._compress()
+        elif state.n_held >= size:
+            state._remember(_rotations(state._solve(state._cross_in_units())))
+        return state
+
+    def _begin(self, rows: FloatArray, rotations: Float64Array) -> None:
+        """Begin with rows that act as all of them do on some rotations, both in units; the rest is the residual."""
+        total = self._total(self.x_squares)
         if total - _column_squares(rows).sum() > _NOTHING_LOST * total:
-            state._set_residual(rows, rows[:0], rotations)
-        state.pieces = (rows,)
-        state._settle_dtype()
-        state._remember(rotations)
-        if state.residuals:
+            self._set_residual(rows, rows[:0], rotations)
+        self.pieces = (rows,)
+        self._settle_dtype()
+        self._remember(rotations)
+        if self.residuals:
             # What a component explains falls from one to the next, and there is no better guess for those not found.
             last = float(np.square(rows[-1:], dtype=np.float64).sum())
-            state.unresolved = min(last, state._total(state.lost)) if c else state._total(state.lost)
-            state._expect_errors(state.unresolved)
-        return state
+            self.unresolved = min(last, self._total(self.lost)) if len(rows) else self._total(self.lost)
+            self._expect_errors(self.unresolved)
 
     def _rows_of(self, factors: Factors, x_scale: Float64Array) -> tuple[FloatArray, Float64Array]:
         """Return rows that act on the rotations of a solution as all rows do, and these rotations, in units."""

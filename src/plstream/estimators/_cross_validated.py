@@ -1,0 +1,335 @@
+"""What both estimators with cross-validation share: rows are assigned to folds, of which states or models are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import ceil, log2
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .._core.progress import track
+from .._core.projection import centred_product
+from .._core.types import Array, Rows
+from .._core.validation import NoWeightError, changed_at_once, located_errors, require_components
+from ..data import Source
+from ..rows import ArrayRows, CollectionRows, TrainingRows, by_blocks, is_collection
+from ..states import Folds, Gram, Sketch
+from ._base import PLSBase
+from ._decision import by_lda
+from ._exact_folds import fit_exactly, in_one_fold
+from ._fitted_folds import FittedFolds
+from ._folds import FoldAssignment, as_groups, as_vector, folds_of_splits
+from ._heads import ClassifierHead, OpenedRows
+from ._solution import Solution
+from .training import Settings, learning
+
+_NOT_FOR_SOURCES = "groups and folds are not for sources: pass blocks of rows with theirs."
+# Rows of a fold in a block, at the least: of fewer long rows, adding up sums of columns takes longer than the sums do.
+_ROWS_OF_A_FOLD = 32
+
+
+class CrossValidated(PLSBase):
+    """What both estimators share: rows are assigned to folds, and each fold has a state."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PLSBase._parameter_constraints,
+        "max_components": [Interval(Integral, 1, None, closed="left")],
+        "cv": ["cv_object", "array-like"],
+        "rule": [StrOptions({"min", "one-se"})],
+        "block_length": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"auto", "gram", "sketch"})],
+    }
+
+    def __init__(
+        self,
+        max_components: int = 10,
+        *,
+        cv: Any = 5,
+        rule: str = "min",
+        block_length: int = 1,
+        scale: bool = True,
+        solver: str = "auto",
+        sketch_size: int | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        self.max_components = max_components
+        self.cv = cv
+        self.rule = rule
+        self.block_length = block_length
+        self.scale = scale
+        self.solver = solver
+        self.sketch_size = sketch_size
+        self.batch_size = batch_size
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
+        """Return the bytes that ``partial_fit`` and solving take, at most, whatever the number of rows.
+
+        Parameters
+        ----------
+        n_features, n_targets : int
+            Number of columns of X and y, or of classes.
+
+        Returns
+        -------
+        n_bytes : int
+            With all that is held for a moment only. The rows handed over, and copies of them, do not count.
+
+        Examples
+        --------
+        >>> from plstream import IncrementalPLS, IncrementalPLSCV
+        >>> IncrementalPLSCV().memory_usage(1000) // IncrementalPLS().memory_usage(1000)
+        3
+        """
+        n_folds = self._number_of_folds
+        if n_folds is None:
+            raise ValueError("How many folds a splitter makes depends on the rows: set cv to a number of folds.")
+        # Halves of the folds are merged, and halves of these.
+        return Settings.of(self).stream_bytes(n_features, n_targets, n_folds, ceil(log2(n_folds)) + 2)
+
+    def predict_held_out(
+        self, X: Any, n_components: int | None = None, *, groups: Any = None, folds: Any = None
+    ) -> Array:
+        """Predict rows that the model was made from, each by the model of all folds but its own.
+
+        This is what scikit-learn's ``cross_val_predict`` returns, from one more read of the rows and no further fits.
+        Any score can be computed from it.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            The rows, in the order in which they came since the first call, without those of weight zero; with
+            ``groups`` or ``folds`` in any order. After ``merge``, rows are known by those alone.
+        n_components : int, default=None
+            Components of the models, up to ``max_components``. By default ``n_components_``.
+        groups, folds : array-like of shape (n_samples,), default=None
+            Groups or folds of the rows, as in ``partial_fit``.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Values or labels as ``predict`` returns them.
+        """
+        check_is_fitted(self)
+        k = self._components_to_use(n_components, self._fitted.n_components)
+        assignment = self._assignment_again(X, groups, folds)
+        models, head = self._fitted.models_of_others(k), self._fitted.head
+        of_labels = isinstance(head, ClassifierHead)
+        start = 0
+
+        def predict(rows: Rows) -> Array:
+            nonlocal start
+            numbers = assignment.folds(start, start, rows.shape[0])
+            start += rows.shape[0]
+            prediction = np.empty(len(numbers), np.intp) if of_labels else np.empty((len(numbers), head.n_targets))
+            for fold in np.unique(numbers):
+                chosen = numbers == fold
+                prediction[chosen] = _predicted(models[fold], rows[chosen], of_labels=of_labels)
+            return prediction
+
+        prediction = by_blocks(self, X, predict)
+        predicted: Array = head.labels.classes[prediction] if of_labels else head.shaped(prediction)
+        return predicted
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """Scores and errors of all numbers of components."""
+        results: dict[str, Any] = self._require_fitted().validated().results()
+        return results
+
+    @property
+    def n_components_(self) -> int:
+        """The number of components that was chosen."""
+        return int(self._n_features_out)
+
+    @property
+    def best_score_(self) -> float:
+        """Its cross-validated score."""
+        return float(1.0 - self._require_fitted().validated().errors[self.n_components_ - 1])
+
+    def _fit_folds(
+        self, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], groups: Any, folds: Any
+    ) -> Self:
+        """Fit the model, forgetting what it was before; here cv may be a splitter."""
+        with changed_at_once(self) as (twin,):
+            for name in ("_fitted", "_classes_to_come"):
+                twin.__dict__.pop(name, None)
+            fitted = twin._absorbed(opened, data, groups, folds, is_fit=True)
+            if fitted.solution is None and sum(fold.n_rows > 0 for fold in fitted.stream.streams) < 2:
+                raise ValueError(in_one_fold(fitted.n_rows))
+            fitted.solved()
+            twin._fitted = fitted
+        return self
+
+    def _learn_folds(
+        self, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], groups: Any, folds: Any, **how: Any
+    ) -> Self:
+        """Add rows to the model. If that fails it is as it was, and if none of them has a weight."""
+        with learning(self, how) as twin:
+            twin._fitted = twin._absorbed(opened, data, groups, folds, **how)
+        return self
+
+    def _absorbed(
+        self,
+        opened: Callable[..., OpenedRows],
+        data: tuple[Any, Any, Any],
+        groups: Any,
+        folds: Any,
+        *,
+        is_fit: bool = False,
+        **how: Any,
+    ) -> FittedFolds:
+        """Return what is left after more rows. In ``fit``, cv may be a splitter of these rows, which are all."""
+        X, _, _ = data
+        before: FittedFolds | None = vars(self).get("_fitted")
+        assignment = self._assignment(data, groups, folds, before, is_fit=is_fit)
+        settings = Settings.of(self)
+        before = None if before is None else before.streamed(settings)
+        if is_collection(X):
+            how |= {
+                "groups": _in_blocks(groups, as_groups),
+                "folds": _in_blocks(folds, partial(as_vector, name="folds")),
+            }
+        head = None if before is None else before.head
+        again = is_fit and self.solver == "auto" and not is_collection(X) and getattr(X, "rereadable", True)
+        with opened(self, *data, head, again=again, batch_size=self.batch_size, **how) as (rows, head):
+            require_components(settings.n_components, rows.n_columns, "max_components")
+            if assignment.given is not None and isinstance(X, Source):
+                raise ValueError(_NOT_FOR_SOURCES)
+            if isinstance(rows, ArrayRows):
+                assignment = assignment.present(rows.X, rows.weight)
+            if before is None:
+                if rows.n_rows == 0:
+                    raise NoWeightError
+                stream = Folds(settings.new_stream(rows) for _ in range(assignment.n_folds))
+            else:
+                before.require_same(assignment)
+                stream = Folds(settings.continued(fold) for fold in before.stream.streams)
+            with located_errors(rows):
+                if again:
+                    if self.batch_size is None and isinstance(rows, ArrayRows):
+                        rows.batch_size = max(rows.batch_size, _ROWS_OF_A_FOLD * assignment.n_folds)
+                    absorbed = partial(_assign, stream, rows, assignment, 0)
+                    return fit_exactly(rows, head, assignment, settings, self.rule, absorbed)
+                if isinstance(rows, CollectionRows):
+                    stream = self._absorbed_by_workers(stream, rows, assignment, settings)
+                else:
+                    stream = _assign(stream, rows, assignment, stream.n_rows)
+        solver = settings.streaming_solver(rows.n_columns) if before is None else before.solver
+        return FittedFolds(
+            head,
+            solver,
+            settings.n_components,
+            settings.scale,
+            stream,
+            assigned_by=assignment.by,
+            rule=self.rule,
+        )
+
+    def _assignment(
+        self, data: tuple[Any, Any, Any], groups: Any, folds: Any, before: FittedFolds | None, *, is_fit: bool
+    ) -> FoldAssignment:
+        """Return how rows are assigned to folds."""
+        X, y, _ = data
+        n_folds = self._number_of_folds
+        if n_folds is None and folds is not None and before is not None:
+            n_folds = before.n_folds
+        if n_folds is None and (not is_fit or is_collection(X)):
+            raise ValueError(
+                "Rows to come, and those of a Dask collection, cannot be split beforehand: set cv to a number of folds."
+            )
+        self._validate_params()
+        if n_folds is None:
+            return self._assignment_of_splits(X, y, groups, folds)
+        if is_collection(X):
+            return FoldAssignment.by_columns(n_folds, self.block_length, groups, folds)
+        return FoldAssignment.of(n_folds, self.block_length, groups, folds)
+
+    def _absorbed_by_workers(
+        self, stream: Folds[Gram | Sketch], rows: CollectionRows, assignment: FoldAssignment, settings: Settings
+    ) -> Folds[Gram | Sketch]:
+        same = settings.continuing(stream.streams[0])
+        empty = Folds(same.new_stream(rows) for _ in range(assignment.n_folds))
+        learnt = rows.absorbed(
+            empty,
+            _AssignedBlocks(assignment, stream.n_rows),
+            state_bytes=self.memory_usage(rows.n_columns, rows.n_targets),
+            by_number=assignment.by not in {"groups", "folds"},
+        )
+        return stream.merged(learnt, later=True) if stream.n_rows else learnt
+
+    def _assignment_again(self, X: Any, groups: Any, folds: Any) -> FoldAssignment:
+        """Return how rows that have been learnt were assigned to folds."""
+        if is_collection(X):
+            raise TypeError("Rows are known by their number, and those of a Dask collection are not: pass arrays.")
+        assignment = FoldAssignment.of(self._fitted.n_folds, self.block_length, groups, folds)
+        self._fitted.require_same(assignment)
+        if assignment.given is not None:
+            if isinstance(X, Source):
+                raise ValueError(_NOT_FOR_SOURCES)
+            assignment = assignment.present(X, None)
+        return assignment
+
+    @property
+    def _number_of_folds(self) -> int | None:
+        """The number of folds, or None if it depends on the rows."""
+        if self.cv is None:
+            return 5
+        return int(self.cv) if isinstance(self.cv, Integral) else None
+
+    def _assignment_of_splits(self, X: Any, y: Any, groups: Any, folds: Any) -> FoldAssignment:
+        if isinstance(X, Source):
+            raise ValueError("A source is read only once, and not split beforehand: set cv to a number of folds.")  # noqa: TRY004
+        if folds is not None:
+            raise ValueError("cv and folds both say which rows are in a fold: with folds, set cv to their number.")
+        given = folds_of_splits(self.cv, X, y, groups)
+        return FoldAssignment(int(given.max(initial=0)) + 1, "folds", given=given)
+
+
+def _predicted(model: Solution, rows: Rows, *, of_labels: bool) -> Array:
+    """Return what a model predicts: values, or classes by number."""
+    if of_labels:
+        scores: Any = centred_product(rows, model.x_mean, model.projection(None))
+        return by_lda(model, scores.shape[1], model.y_mean).largest(scores)
+    return centred_product(rows, model.x_mean, model.coefficients(None).T) + model.y_mean
+
+
+def _assign(
+    stream: Folds[Gram | Sketch], rows: TrainingRows, assignment: FoldAssignment, n_before: int
+) -> Folds[Gram | Sketch]:
+    """Return the streams with all rows, each in that of its fold; ``n_before`` rows came before them."""
+    start = 0
+    for block in track(rows.blocks(), "read 1 of 1", rows.n_rows, lambda block: block.n_rows):
+        folds = assignment.folds(n_before + start, start, block.n_rows)
+        stream = stream.with_rows(block.X, block.Y, block.weight, folds)
+        start += block.n_rows
+    return stream
+
+
+@dataclass(frozen=True)
+class _AssignedBlocks:
+    """Assigns the rows of blocks to folds, where Dask has them."""
+
+    assignment: FoldAssignment
+    n_before: int
+
+    def __call__(
+        self, stream: Folds[Gram | Sketch], rows: TrainingRows, first_row: int, columns: dict[str, Any]
+    ) -> Folds[Gram | Sketch]:
+        known = self.assignment
+        assignment = FoldAssignment.of(known.n_folds, known.block_length, columns.get("groups"), columns.get("folds"))
+        if isinstance(rows, ArrayRows):
+            assignment = assignment.present(rows.X, rows.weight)
+        return _assign(stream, rows, assignment, self.n_before + first_row)
+
+
+def _in_blocks(column: Any, as_array: Callable[[Any], Array]) -> Any:
+    """Return groups or folds of a Dask collection as these, or as an array of one entry per row."""
+    return column if column is None or is_collection(column) else as_array(column)

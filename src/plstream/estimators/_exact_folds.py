@@ -1,0 +1,263 @@
+"""Cross-validation of data that can be read again: exact, in the cheapest way for its shape.
+
+Models of all rows but those of each fold come from Gram matrices of the folds, or from reads of the rows that all
+models share. Their errors come from one more read, which gives the scores of every row by the model without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from math import log2
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.threads import single_threaded_blas
+from .._core.types import Float64Array
+from ..pls import warn_of_rank
+from ..rows import TrainingRows
+from ..solvers import FoldGrams, FoldReads
+from ..states import Buffered, Folds, Gram, Moments
+from ..states.ranges import require_resolution
+from ._cross_validation import ClassCrossValidation, ClassSums, CrossValidation, SquaredErrors, y_units
+from ._expected_accuracy import accuracies_of_scores, unit_rotations
+from ._fitted_folds import FittedFolds, FoldRemains
+from ._folds import FoldAssignment
+from ._heads import ClassifierHead, Head
+from ._solution import Solution, joint_solutions
+from .training import GRAM_BLOCK_ROWS, Settings
+
+# Gram matrices are not used where rounding may change results by more.
+_LARGEST_ROUNDING = 1e-9
+# How many times as long a multiplication takes in a product with one column per fold as in a Gram matrix.
+_SLOWER_IN_READS = 4
+# Numbers of all Gram matrices together.
+_LARGEST_GRAMS = 1 << 25
+# Data up to this size is solved by one thread.
+_SINGLE_THREADED_BYTES = 32 << 20
+# Numbers of rows that are looked at together.
+_ROWS_AT_A_TIME = 1 << 20
+
+
+def fit_exactly(
+    rows: TrainingRows,
+    head: Head,
+    assignment: FoldAssignment,
+    settings: Settings,
+    rule: str,
+    absorbed: Callable[[], Folds[Any]],
+) -> FittedFolds:
+    """Return what a fit of rows that can be read again leaves.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        The rows.
+    head : RegressionHead or ClassifierHead
+        What y is.
+    assignment : FoldAssignment
+        Which fold a row is in.
+    settings : Settings
+        Parameters of the estimator.
+    rule : str
+        How the number of components is chosen.
+    absorbed : callable
+        Returns the streaming states of the folds, from one read.
+    """
+    assert rows.n_rows is not None
+    used = _used_folds(assignment, rows.n_rows)
+    if len(used) < 2:
+        raise ValueError(in_one_fold(rows.n_rows))
+
+    def folds_of(first: int, n_rows: int) -> NDArray[np.int64]:
+        numbers = assignment.folds(first, first, n_rows)
+        return numbers if len(used) == assignment.n_folds else np.searchsorted(used, numbers)
+
+    # Threads of BLAS do not pay for small products, and spin on the cores that the next read needs.
+    small = 8 * rows.n_rows * rows.n_columns <= _SINGLE_THREADED_BYTES
+    with single_threaded_blas() if rows.compiled or small else nullcontext():
+        fit = _Fit(rows, head, settings, folds_of, len(used))
+        stream = fit.by_grams(absorbed, assignment.n_folds, used) if fit.grams_are_cheaper else None
+        if stream is None:
+            fit.by_reads()
+        remains = None if stream is not None else fit.remains(assignment.n_folds, used)
+    validation = fit.validation(assignment.n_folds, used)
+    n_components = validation.choice(rule)
+    solution = fit.total.first(min(n_components, fit.most))
+    if solution.n_components < n_components:
+        y_left = solution.y_total - float(solution.factors.y_explained.sum())
+        warn_of_rank(
+            solution.n_components, n_components, y_is_explained=y_left <= FoldReads.rounding * solution.y_total
+        )
+    return FittedFolds(
+        head,
+        "multipass" if stream is None else "gram",
+        settings.n_components,
+        settings.scale,
+        stream,
+        fit.reads.training[-1] if stream is None else None,
+        solution,
+        n_reads=max(1, fit.reads.n_reads),
+        assigned_by=assignment.by,
+        rule=rule,
+        validation=validation,
+        remains=remains,
+    )
+
+
+def in_one_fold(n_rows: int) -> str:
+    """Return what to say of rows that cannot be cross-validated."""
+    return (
+        f"All rows (n_samples={n_rows}) are in one fold, and cross-validation takes two at least: pass more rows, or "
+        "other groups."
+    )
+
+
+def _used_folds(assignment: FoldAssignment, n_rows: int) -> NDArray[np.int64]:
+    """Return the folds that have rows."""
+    parts = (
+        np.unique(assignment.folds(first, first, min(_ROWS_AT_A_TIME, n_rows - first)))
+        for first in range(0, n_rows, _ROWS_AT_A_TIME)
+    )
+    return np.unique(np.concatenate(list(parts)))
+
+
+class _Fit:
+    """A fit that is under way: models and errors of all folds that have rows."""
+
+    def __init__(
+        self, rows: TrainingRows, head: Head, settings: Settings, folds_of: Callable[..., Any], n_folds: int
+    ) -> None:
+        assert rows.n_rows is not None
+        self.rows = rows
+        self.head = head
+        self.settings = settings
+        self.n_rows, self.n_folds = rows.n_rows, n_folds
+        self.folds_of = folds_of
+        self.most = min(settings.n_components, rows.n_columns, rows.n_rows)
+        self.reads: FoldReads
+        self.total: Solution
+        self.models: dict[int, Solution] = {}
+        self.errors: dict[int, Float64Array] = {}
+
+    @property
+    def grams_are_cheaper(self) -> bool:
+        """Whether Gram matrices of the folds take less time than reads: see the table in choosing_components.md."""
+        n, m, folds = self.n_rows, self.rows.n_columns, self.n_folds
+        if (2 * folds + 1) * m**2 > _LARGEST_GRAMS:
+            return False
+        by_grams = n * m**2 + 4 * folds * m**2 * (log2(folds) + 1 + self.most)
+        by_reads = 4 * n * m * (folds + 1) * self.most
+        return by_grams < _SLOWER_IN_READS * by_reads
+
+    def by_grams(self, absorbed: Callable[[], Folds[Any]], n_folds: int, used: NDArray[np.int64]) -> Folds[Any] | None:
+        """Solve by Gram matrices and return their stream, or None if rounding errors are too large."""
+        if self.rows.in_memory:
+            self.reads = self._new_reads(1)
+            grams = list(map(Gram.of, self.reads.folds, self.reads.held))
+            states = dict(zip(used.tolist(), grams, strict=True))
+            shape, of_labels = (self.rows.n_columns, self.rows.n_targets), isinstance(self.head, ClassifierHead)
+            stream: Folds[Any] = Folds(
+                Buffered(states[fold] if fold in states else Gram(*shape), GRAM_BLOCK_ROWS, of_labels=of_labels)
+                for fold in range(n_folds)
+            )
+        else:
+            stream = absorbed()
+            grams = [stream.streams[fold].current() for fold in used]
+            self.reads = self._new_reads(2, grams)
+        return stream if self._solve(FoldGrams(grams), _LARGEST_ROUNDING) else None
+
+    def by_reads(self) -> None:
+        """Solve by reading the rows again, once for each component of all models together."""
+        if not hasattr(self, "reads"):
+            self.reads = self._new_reads(self.most + 3)
+        self._solve(self.reads, np.inf)
+
+    def _new_reads(self, planned: int, folds: list[Any] | None = None) -> FoldReads:
+        reads = FoldReads(self.rows, self.folds_of, self.n_folds, planned, folds)
+        require_resolution(reads.training[-1])
+        return reads
+
+    def _solve(self, gram: FoldGrams | FoldReads, largest_rounding: float) -> bool:
+        """Set the models and errors, and return whether they are known well enough."""
+        for solutions in joint_solutions(gram.training, gram, self.most, scale=self.settings.scale):
+            if largest_rounding < np.inf and not all(
+                solution.n_components == self.most
+                and solution.factors.rounding_bound(Gram.rounding, solution.x_total, solution.y_total)
+                <= largest_rounding
+                for solution in solutions.values()
+            ):
+                return False
+            if self.n_folds in solutions:
+                self.total = solutions.pop(self.n_folds)
+            if solutions:
+                self._hold_out(solutions)
+            if not self.rows.in_memory:
+                self.models |= solutions
+        return True
+
+    def _hold_out(self, solutions: dict[int, Solution]) -> None:
+        """Set the errors of some folds, given the models of all rows but theirs."""
+        folds, training = self.reads.folds, self.reads.training
+        if isinstance(self.head, ClassifierHead):
+            sums = self.reads.held_out(
+                {fold: unit_rotations(solution) for fold, solution in solutions.items()},
+                lambda _, scores, block: ClassSums.of(scores, block),
+            )
+            for fold, solution in solutions.items():
+                self.errors[fold] = accuracies_of_scores(
+                    solution, training[fold], folds[fold], sums[fold].sums, sums[fold].products
+                )
+            return
+        unit = y_units(training[-1], scale=self.settings.scale)[1]
+        summaries = {
+            fold: SquaredErrors.of(solution, training[fold], folds[fold], unit) for fold, solution in solutions.items()
+        }
+        squares = self.reads.held_out(
+            {fold: solution.projection(solution.n_components) for fold, solution in solutions.items()},
+            lambda fold, scores, block: summaries[fold](scores, block),
+        )
+        for fold, found in squares.items():
+            rmse = np.sqrt(found.sums / folds[fold].weight) * unit
+            # Those of no component at all come first.
+            self.errors[fold] = rmse[min(1, len(rmse) - 1) :]
+
+    def validation(self, n_folds: int, used: NDArray[np.int64]) -> CrossValidation | ClassCrossValidation:
+        """Return the errors of all folds and numbers of components; past the last component they are repeated."""
+        weight = np.zeros(n_folds)
+        weight[used] = [fold.weight for fold in self.reads.folds]
+        c = self.settings.n_components
+        errors = np.full((n_folds, c, *self.errors[0].shape[1:]), np.nan)
+        for fold, found in self.errors.items():
+            errors[used[fold]] = found[np.arange(c).clip(max=len(found) - 1)]
+        if isinstance(self.head, ClassifierHead):
+            return ClassCrossValidation(errors, weight)
+        units = y_units(self.reads.training[-1], scale=self.settings.scale)
+        return CrossValidation(errors, weight, *units, self.head.is_vector)
+
+    def remains(self, n_folds: int, used: NDArray[np.int64]) -> FoldRemains:
+        """Return what is left of the folds."""
+        m, q = self.rows.n_columns, self.rows.n_targets
+        folds, rows = [Moments(m, q) for _ in range(n_folds)], [np.empty((0, m)) for _ in range(n_folds)]
+        models, rotations = [self.total] * n_folds, None
+        if not self.rows.in_memory:
+            rotations = unit_rotations(self.total)
+            actions = self.reads.fold_actions(rotations)
+        for at, fold in enumerate(used):
+            folds[fold] = self.reads.folds[at]
+            if rotations is None:
+                rows[fold] = self.reads.held[at]
+            else:
+                rows[fold] = _rows_acting_as(actions[at], rotations)
+                models[fold] = self.models[at]
+        return FoldRemains(tuple(folds), tuple(rows), rotations, () if rotations is None else tuple(models))
+
+
+def _rows_acting_as(action: Float64Array, R: Float64Array) -> Float64Array:
+    """Return rows S with S'S R = G R, given that, for a Gram matrix G: those of G R (R'G R)^+ R'G."""
+    squares, vectors = np.linalg.eigh(R.T @ action)
+    held = squares > Gram.rounding * squares.max(initial=0.0)
+    rows: Float64Array = (action @ (vectors[:, held] / np.sqrt(squares[held]))).T[::-1]
+    return np.ascontiguousarray(rows)

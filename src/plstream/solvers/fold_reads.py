@@ -1,0 +1,407 @@
+r"""The Gram actions of all rows but those of each fold, and held-out scores, from shared reads of the data.
+
+With the rows :math:`H_f` of fold f, centred on their own mean :math:`\bar x_f`, their weight :math:`n_f`, and the mean
+:math:`\bar x_{-g}` of all rows but those of fold g,
+
+.. math::
+    S_{-g} v = \sum_{f \ne g} H_f^T H_f v + n_f \, d_{fg} (d_{fg}^T v) , \quad d_{fg} = \bar x_f - \bar x_{-g} .
+
+So one read of the rows serves the models of all folds, and a product of H with one column per fold takes the place of
+as many products with a vector. Scaling by the training rows of each fold is a factor of v, and of the result. Centring
+each fold on its own mean keeps outliers of a fold out of the models that it does not train.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .._core.tiles import MIN_TILE_ROWS, TILE_BYTES, dense_tiles
+from .._core.types import Float64Array, Rows
+from ..rows import Block, TrainingRows
+from ..states.folds import all_but_one, merged
+from ..states.gram import Gram
+from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
+from .multipass import _LARGEST_SPARSE_MEAN, _as_one
+
+# Sets up to which products with vectors are faster than those with a matrix of them, and bytes up to which calls count.
+_FEW_SETS = 8
+_LITTLE_BYTES = 1 << 20
+# Columns of products that are as fast as fewer.
+_COLUMNS = 8
+
+FoldsOf = Callable[[int, int], NDArray[np.int64]]
+"""Returns the folds of rows, given the number of the first one and how many they are."""
+
+
+class Summary(Protocol):
+    """What is kept of some rows of a fold."""
+
+    def merge(self, other: Any) -> Any:
+        """Add what is kept of other rows."""
+
+
+Kept = TypeVar("Kept", bound=Summary)
+
+
+class FoldReads:
+    """The moments of every fold, from a first read, and what further reads say of the rows.
+
+    Sets of rows are known by the fold that they leave out; the number of folds stands for all rows.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        Rows that can be read again.
+    folds_of : callable
+        Returns the folds of rows, given the number of the first one and how many they are.
+    n_folds : int
+        Number of folds, each of which has rows.
+    planned_reads : int
+        Reads that will be made in all, for progress to tell.
+    folds : sequence of Moments, optional
+        The moments of each fold, if they are known: then there is no first read.
+
+    Attributes
+    ----------
+    folds : list of Moments
+        The moments of each fold.
+    training : list of Moments
+        The moments of all rows but those of each fold, and last of all rows.
+    held : list of ndarray
+        Of rows that are held in memory, those of each fold, centred on its mean and times the roots of the weights.
+    n_reads : int
+        Reads so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.rows import ArrayRows
+    >>> from plstream.solvers import FoldReads
+    >>> X = np.array([[1.0], [2.0], [6.0], [7.0]])
+    >>> reads = FoldReads(ArrayRows(X, X), lambda first, n: (first + np.arange(n)) % 2, 2, 1)
+    >>> actions, squares = reads.apply_jointly(np.ones((3, 1)), [0, 1, 2])
+    >>> actions.ravel().tolist(), squares.tolist()
+    ([12.5, 12.5, 26.0], [12.5, 12.5, 26.0])
+    """
+
+    rounding = ROUNDING
+    # Scores are known up to rounding errors, so variances up to the square of these.
+    variance_resolution = ROUNDING**2
+
+    def __init__(
+        self,
+        rows: TrainingRows,
+        folds_of: FoldsOf,
+        n_folds: int,
+        planned_reads: int,
+        folds: Sequence[Moments] | None = None,
+    ) -> None:
+        self.rows = rows
+        self.folds_of = folds_of
+        self.planned_reads = planned_reads
+        self.n_reads = 0
+        self.blocks: list[Block] = []
+        self.held: list[Float64Array] = []
+        if folds is not None:
+            self.n_folds, self.folds = n_folds, list(folds)
+        elif rows.in_memory:
+            self._hold(n_folds)
+        else:
+            self.n_folds = n_folds
+            self.folds = list(self._by_fold(lambda _, block: moments_of(block)).values())
+        self._prepare()
+
+    @classmethod
+    def of_centred(cls, folds: Sequence[Moments], rows: Sequence[Float64Array]) -> Self:
+        """Return the same for rows in memory, centred on the means of their folds and times the roots of weights."""
+        reads = cls.__new__(cls)
+        reads.n_folds, reads.folds, reads.held = len(folds), list(folds), list(rows)
+        reads._prepare()
+        return reads
+
+    def _hold(self, n_folds: int) -> None:
+        """Copy the rows, fold after fold, each centred on its mean and times the roots of the weights."""
+        self.n_reads = self.planned_reads = 1
+        block = _as_one(list(self.rows.blocks()))
+        numbers = self.folds_of(0, block.n_rows)
+        order = np.argsort(numbers, kind="stable")
+        self.blocks = [_chosen(block, part) for part in np.split(order, np.cumsum(np.bincount(numbers))[:-1])]
+        self.n_folds = n_folds
+        self.folds, self.held = map(list, zip(*map(centred_rows, self.blocks), strict=True))
+        self.blocks = [block._replace(X=rows) for block, rows in zip(self.blocks, self.held, strict=True)]
+
+    def _prepare(self) -> None:
+        self.training = [*all_but_one(self.folds), merged(self.folds)]
+        self._weight = np.array([[fold.weight] for fold in self.folds])
+        self.means = np.array([fold.x_mean for fold in self.folds])
+        # The mean of a fold is the sum of two numbers, and rows that are read again are centred on that rounded to one.
+        self._errors = np.array([(fold.x_origin - fold.x_mean) + fold.x_offset for fold in self.folds])
+        self._set_relative_means()
+        self.centres_products = bool(self.held or self._means_are_small())
+
+    def _set_relative_means(self) -> None:
+        """Take the means of folds and sets relative to a reference that no single fold can move far.
+
+        It is the median of three folds, for each column. Where one fold has an outlier, the means of the others keep
+        their digits.
+        """
+        three = np.array([0, self.n_folds // 2, self.n_folds - 1])
+        middle = three[np.argsort(self.means[three], axis=0)[1]], np.arange(self.means.shape[1])
+        origins = np.array([fold.x_origin for fold in self.folds])
+        offsets = np.array([fold.x_offset for fold in self.folds])
+        origin, offset = origins[middle], offsets[middle]
+        self._fold_means = (origins - origin) + (offsets - offset)
+        self._set_means = np.array([(one.x_origin - origin) + (one.x_offset - offset) for one in self.training])
+
+    def _means_are_small(self) -> bool:
+        """Return whether means may be subtracted from products, and not from the rows."""
+        least = np.full(self.means.shape[1], np.inf)
+        for one in self.training:
+            deviation = np.sqrt(one.x_squares / max(one.weight, 1e-300))
+            # Constant columns do not take part.
+            np.minimum(least, deviation, out=least, where=one.x_squares > 0)
+        return bool((np.abs(self.means) <= _LARGEST_SPARSE_MEAN * least).all())
+
+    def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
+        """Return Sv and v'Sv of each set, for the row of V that belongs to it, from one read of the data."""
+        if self.held:
+            total = self._held_actions(V, sets)
+        else:
+            total = _Actions(np.zeros_like(V), np.zeros(len(V)))
+            self._read(_BlockActions(self, V, sets), total)
+            self._add_rows(self._errors, self._errors @ V.T, sets, total, -1.0)
+        set_means = self._set_means[list(sets)]
+        between = self._fold_means @ V.T - np.einsum("ij,ij->i", set_means, V)
+        if self.n_folds == 2:
+            # Those of a single fold have its mean.
+            between[:, [left_out < 2 for left_out in sets]] = 0.0
+        weights = self._add_rows(self._fold_means, between, sets, total, 1.0)
+        total.actions -= weights[:, None] * set_means
+        return total.actions, total.squares
+
+    def _held_actions(self, V: Float64Array, sets: Sequence[int]) -> _Actions:
+        """Return the actions of rows in memory, but for the differences between means."""
+        if len(sets) > _FEW_SETS or sum(rows.nbytes for rows in self.held) <= _LITTLE_BYTES:
+            rows = np.concatenate(self.held)
+            scores = rows @ V.T
+            ends = np.cumsum([0, *map(len, self.held)])
+            for k, left_out in enumerate(sets):
+                if left_out < self.n_folds:
+                    scores[ends[left_out] : ends[left_out + 1], k] = 0.0
+            return _Actions(scores.T @ rows, np.einsum("ij,ij->j", scores, scores))
+        total = _Actions(np.zeros_like(V), np.zeros(len(V)))
+        for fold, rows in enumerate(self.held):
+            for k, left_out in enumerate(sets):
+                if left_out != fold:
+                    # While the rows are in cache, this is faster than a product with few columns.
+                    scores = rows @ V[k]
+                    total.actions[k] += scores @ rows
+                    total.squares[k] += scores @ scores
+        return total
+
+    def _add_rows(
+        self, rows: Float64Array, scores: Float64Array, sets: Sequence[int], total: _Actions, sign: float
+    ) -> Float64Array:
+        """Add one row per fold, with the weight of the fold, to the sets that have the fold."""
+        absent = np.arange(self.n_folds)[:, None] == np.asarray(sets)
+        weighted = np.where(absent, 0.0, sign * self._weight * scores)
+        total.actions += weighted.T @ rows
+        total.squares += np.einsum("ij,ij->j", weighted, scores)
+        sums: Float64Array = weighted.sum(axis=0)
+        return sums
+
+    def held_out(
+        self, projections: Mapping[int, Float64Array], summarise: Callable[[int, Float64Array, Block], Kept]
+    ) -> dict[int, Kept]:
+        """Return what is kept of some folds, from one read.
+
+        Parameters
+        ----------
+        projections : mapping of int to ndarray of shape (m, c)
+            For each of the folds, what its rows are multiplied by, after centring on their own mean.
+        summarise : callable
+            Returns what to keep of some rows, given their fold, their scores, and their block.
+        """
+        if not self.blocks:
+            return self._by_fold(
+                lambda fold, block: summarise(fold, self._scores(fold, block.X, projections[fold]), block), projections
+            )
+        kept = {}
+        for fold, projection in projections.items():
+            block = self.blocks[fold]
+            scores = block.X @ projection
+            kept[fold] = summarise(fold, scores if block.weight is None else scores / _roots(block), block)
+        return kept
+
+    def fold_actions(self, R: Float64Array) -> list[Float64Array]:
+        """Return the Gram action of each fold on the columns of a matrix, each of shape (m, c), from one read."""
+
+        def action(fold: int, block: Block) -> _Sum:
+            scores = self._scores(fold, block.X, R)
+            weighted = scores if block.weight is None else scores * block.weight[:, None]
+            mean = self.means[fold]
+            if self.centres_products:
+                return _Sum(_in_float64(block.X).T @ weighted - np.outer(mean, weighted.sum(axis=0)))
+            total = np.zeros_like(R)
+            for rows, tile in dense_tiles(block.X, mean):
+                total += tile.T @ weighted[rows]
+            return _Sum(total)
+
+        parts = zip(self._by_fold(action).values(), self._errors, self._weight, strict=True)
+        return [part.total - weight * np.outer(error, error @ R) for part, error, weight in parts]
+
+    def _scores(self, fold: int, X: Rows, R: Float64Array) -> Float64Array:
+        """Return (X - mean) R for rows of a fold."""
+        mean = self.means[fold]
+        if self.centres_products:
+            scores: Float64Array = _in_float64(X) @ R - mean @ R
+            return scores
+        scores = np.empty((X.shape[0], R.shape[1]))
+        for rows, tile in dense_tiles(X, mean):
+            np.dot(tile, R, out=scores[rows])
+        return scores
+
+    def _by_fold(self, work: Callable[[int, Block], Kept], chosen: Collection[int] | None = None) -> dict[int, Kept]:
+        """Return what is kept of each fold, or of some of them, from one read."""
+
+        def of_block(block: Block) -> _ByFold:
+            folds = self.folds_of(block.first, block.n_rows)
+            present = [int(fold) for fold in np.unique(folds) if chosen is None or fold in chosen]
+            return _ByFold({fold: work(fold, _chosen(block, np.flatnonzero(folds == fold))) for fold in present})
+
+        total = _ByFold({})
+        self._read(of_block, total)
+        return dict(sorted(total.kept.items()))
+
+    def _read(self, work: Callable[[Block], Any], total: Summary) -> None:
+        """Add to a total what ``work`` makes of the blocks of one read."""
+        self.n_reads += 1
+        for part, _ in self.rows.parts(work, 1.0, f"read {self.n_reads} of {self.planned_reads}"):
+            total.merge(part)
+
+
+@dataclass
+class _Actions:
+    """Sv and v'Sv of some rows for several sets."""
+
+    actions: Float64Array
+    squares: Float64Array
+
+    def merge(self, other: Self) -> None:
+        self.actions += other.actions
+        self.squares += other.squares
+
+
+@dataclass
+class _Sum:
+    """A sum over rows."""
+
+    total: Float64Array
+
+    def merge(self, other: Self) -> None:
+        self.total += other.total
+
+
+@dataclass
+class _ByFold:
+    """What is kept of each fold that has come so far."""
+
+    kept: dict[int, Any]
+
+    def merge(self, other: Self) -> None:
+        for fold, part in other.kept.items():
+            if fold in self.kept:
+                self.kept[fold].merge(part)
+            else:
+                self.kept[fold] = part
+
+
+class FoldGrams:
+    """The same actions by Gram matrices of the folds.
+
+    Parameters
+    ----------
+    folds : sequence of Gram
+        The state of each fold.
+    """
+
+    rounding = Gram.rounding
+    variance_resolution = Gram.variance_resolution
+
+    def __init__(self, folds: Sequence[Gram]) -> None:
+        self.training = [*all_but_one(folds), merged(folds)]
+
+    def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
+        """Return Sv and v'Sv of each set, for the row of V that belongs to it."""
+        actions, squares = zip(*(self.training[k].apply(v) for k, v in zip(sets, V, strict=True)), strict=True)
+        return np.array(actions), np.array(squares)
+
+
+class _BlockActions:
+    """The part that a block has in the actions, of rows centred on the means of their folds."""
+
+    def __init__(self, reads: FoldReads, V: Float64Array, sets: Sequence[int]) -> None:
+        self.reads = reads
+        # Products with six columns take longer than those with eight.
+        n_more = -len(V) % _COLUMNS
+        self.V = np.concatenate([V, np.zeros((n_more, V.shape[1]))])
+        self.sets = np.array([*sets, *[reads.n_folds] * n_more])
+        self.n_sets = len(V)
+        # Without explicit centring, nothing is copied, and sparse rows stay so.
+        self.centres = reads.means @ self.V.T if reads.centres_products else None
+
+    def __call__(self, block: Block) -> _Actions:
+        folds = self.reads.folds_of(block.first, block.n_rows)
+        absent = folds[:, None] == self.sets
+        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        total, sums = (
+            _Actions(np.zeros_like(self.V), np.zeros(len(self.V))),
+            np.zeros((self.reads.n_folds, len(self.V))),
+        )
+        for rows in self._tiles(block.X):
+            tile = self._tile(block.X[rows], folds[rows])
+            scores = tile @ self.V.T
+            if self.centres is not None:
+                scores -= self.centres[folds[rows]]
+            scores[absent[rows]] = 0.0
+            weighted = scores * weight[rows, None]
+            total.actions += (tile.T @ weighted).T if sparse.issparse(tile) else weighted.T @ tile
+            total.squares += np.einsum("ij,ij->j", weighted, scores)
+            np.add.at(sums, folds[rows], weighted)
+        if self.centres is not None:
+            total.actions -= sums.T @ self.reads.means
+        return _Actions(total.actions[: self.n_sets], total.squares[: self.n_sets])
+
+    def _tiles(self, X: Rows) -> list[slice]:
+        """Return the rows that are worked on at a time: all, or few enough that a copy stays in cache."""
+        n_rows, n_columns = X.shape
+        copied = self.centres is None or X.dtype != np.float64
+        step = max(MIN_TILE_ROWS, TILE_BYTES // (8 * n_columns)) if copied else n_rows
+        return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+    def _tile(self, X: Rows, folds: NDArray[np.int64]) -> Rows:
+        if self.centres is not None:
+            return _in_float64(X)
+        dense = X.toarray() if sparse.issparse(X) else X
+        return np.subtract(dense, self.reads.means[folds], dtype=np.float64)
+
+
+def _in_float64(X: Rows) -> Rows:
+    return X.astype(np.float64, copy=False)
+
+
+def _chosen(block: Block, rows: NDArray[np.intp]) -> Block:
+    """Return some rows of a block."""
+    weight = None if block.weight is None else block.weight[rows]
+    return block._replace(X=block.X[rows], Y=block.Y[rows], weight=weight)
+
+
+def _roots(block: Block) -> Float64Array:
+    assert block.weight is not None
+    return np.sqrt(block.weight)[:, None]

@@ -1,0 +1,136 @@
+r"""PLS of several sets of rows at once: the solver of :mod:`plstream.pls` with one more axis.
+
+The sets of cross-validation, all rows but those of a fold, take the same steps with different numbers. Step by step
+together, they need one Gram action for all sets, so that one read of the data serves them all, and small data takes as
+many calls of NumPy as a single fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from .._core.types import Float64Array
+from ..pls import Factors, dominant_left_vector
+from ..states.moments import Moments
+from .scaling import Scaling
+
+
+class JointGramAction(Protocol):
+    """What the solver needs of X for several sets of rows."""
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of a sum of products."""
+
+    @property
+    def variance_resolution(self) -> float:
+        """Relative variance below which a direction cannot be told from rounding errors."""
+
+    def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
+        """Return Sv and v'Sv of each set, for the row of V that belongs to it."""
+
+
+def solve_jointly(
+    moments: Sequence[Moments],
+    gram: JointGramAction,
+    sets: Sequence[int],
+    scalings: Sequence[Scaling],
+    n_components: int,
+) -> list[Factors]:
+    """Return the PLS factors of several sets of rows, centred and scaled.
+
+    Parameters
+    ----------
+    moments : sequence of Moments
+        The moments of each set.
+    gram : JointGramAction
+        The action of Xc'Xc of each set.
+    sets : sequence of int
+        What the Gram action knows the sets by.
+    scalings : sequence of Scaling
+        What the columns of each set are divided by.
+    n_components : int
+        Components to look for. Columns past the rank are zero.
+    """
+    factor = np.array([scaling.x_factor for scaling in scalings])
+    pairs = list(zip(moments, scalings, strict=True))
+    # One row per response.
+    C = np.array([one.cross.T * scaling.x_factor * scaling.y_factor[:, None] for one, scaling in pairs])
+    x_squares = np.array([(scaling.x_squares / scaling.x_unit**2).sum() for scaling in scalings])
+    y_squares = np.array([(scaling.y_squares / scaling.y_unit**2).sum() for scaling in scalings])
+    n_sets, q, m = C.shape
+    # As in solve_pls, where the comments are: sets come first in all arrays.
+    W, P, R = np.zeros((3, n_sets, n_components, m))
+    Q, squares = np.zeros((n_sets, n_components, q)), np.zeros((n_sets, n_components))
+    noise = gram.rounding * np.sqrt(x_squares * y_squares)
+    found = np.zeros(n_sets, dtype=np.intp)
+    for i in range(min(n_components, m)):
+        left = _norms(C)
+        # Of a set without another component nothing is left, and all of its numbers are zero from now on.
+        C[left <= noise] = 0.0
+        if not (left > noise).any():
+            break
+        w = _dominant_left_vectors(C, np.where(left > noise, left, 1.0))
+        w = _project_out(W[:, :i], W[:, :i], w)
+        peaks = np.take_along_axis(w, np.abs(w).argmax(axis=1)[:, None], axis=1)[:, 0]
+        w *= _ratio(np.where(peaks < 0, -1.0, 1.0), _norms(w))[:, None]
+        r = _project_out(R[:, :i], P[:, :i], _project_out(R[:, :i], P[:, :i], w))
+        action, tau = gram.apply_jointly(factor * r, sets)
+        action *= factor
+        length = _norms(r)
+        stands_out = tau > gram.variance_resolution * x_squares * length**2
+        C[~stands_out] = 0.0
+        if not stands_out.any():
+            break
+        action = _project_out(P[:, :i], R[:, :i], action)
+        share = _ratio(stands_out.astype(np.float64), tau)
+        load = (C @ r[:, :, None])[:, :, 0] * share[:, None]
+        C -= load[:, :, None] * action[:, None]
+        if i:
+            C -= (C @ _transposed(R[:, :i])) @ P[:, :i]
+        noise += gram.variance_resolution * x_squares * length * _norms(load)
+        kept = stands_out[:, None]
+        W[:, i], R[:, i] = w * kept, r * kept
+        P[:, i], Q[:, i], squares[:, i] = action * share[:, None], load, tau * stands_out
+        found[stands_out] = i + 1
+    solutions = []
+    for k, scaling in enumerate(scalings):
+        weights, loadings, rotations = (np.ascontiguousarray(rows[k].T) for rows in (W, P, R))
+        y_loadings = np.ascontiguousarray(Q[k].T) * (scaling.y_unit / scaling.x_unit)
+        solutions.append(
+            Factors(weights, loadings, rotations, y_loadings, squares[k] * scaling.x_unit**2, int(found[k]))
+        )
+    return solutions
+
+
+def _dominant_left_vectors(C: Float64Array, length: Float64Array) -> Float64Array:
+    if C.shape[1] == 1:
+        return C[:, 0] / length[:, None]
+    return np.array([dominant_left_vector(one.T / size) for one, size in zip(C, length, strict=True)])
+
+
+def _norms(arrays: Float64Array) -> Float64Array:
+    """Return the root of the sum of squares of each array."""
+    vectors = arrays.reshape(len(arrays), -1)
+    norms: Float64Array = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    return norms
+
+
+def _ratio(numerator: Float64Array, denominator: Float64Array) -> Float64Array:
+    """Return the quotients, zero where there is nothing to divide by."""
+    return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > 0)
+
+
+def _transposed(matrices: Float64Array) -> Float64Array:
+    return matrices.transpose(0, 2, 1)
+
+
+def _project_out(basis: Float64Array, dual: Float64Array, vectors: Float64Array) -> Float64Array:
+    """Return (I - basis' dual) v for each vector, where dual basis' = I."""
+    if not basis.shape[1]:
+        return vectors
+    coordinates = dual @ vectors[:, :, None]
+    return vectors - (_transposed(coordinates) @ basis)[:, 0]
