@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._core.metrics import figures_of_merit
     from ._core.progress import show_progress
     from .data import open_source
     from .estimators import (
@@ -38,6 +39,7 @@ __all__ = [
     "InfFSU",
     "StreamingPipeline",
     "VIPSelector",
+    "figures_of_merit",
     "load",
     "open_source",
     "save",
@@ -63,6 +65,7 @@ _HOME = {
     "SGDPLS": "online",
     "StreamingPipeline": "estimators",
     "VIPSelector": "selection",
+    "figures_of_merit": "_core.metrics",
     "load": "files",
     "open_source": "data",
     "save": "files",

@@ -1,11 +1,12 @@
-"""Metrics of predictions, block by block: R2, RMSE and bias of values, accuracy and confusions of labels."""
+"""Metrics of predictions, block by block: figures of merit of values, accuracy and confusions of labels."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from sklearn.utils import check_array, check_consistent_length
 
 from .types import Array, Float64Array
 
@@ -70,7 +71,7 @@ class ClassificationMetrics:
 
 
 class RegressionMetrics:
-    """R2, RMSE and bias per target.
+    """R2, RMSE, SEP, bias, slope and RPD per target, see :func:`figures_of_merit`.
 
     Sums of squares are about the mean of the rows so far, block by block (Chan, Golub and LeVeque), in units of the
     first block: a mean of 1e8 costs no digits, and units of 1e200 do not overflow.
@@ -87,6 +88,8 @@ class RegressionMetrics:
         _, exponents = np.frexp(np.abs(first).max(axis=0))
         self._unit: Float64Array = np.ldexp(1.0, exponents - 1)
         self._mean, self._total, self._residual, self._excess = np.zeros((4, first.shape[1]))
+        # Of errors about their mean: their squares, and their products with the target.
+        self._error_squares, self._cross = np.zeros((2, first.shape[1]))
 
     def add(self, y: Array, predicted: Array) -> None:
         """Add a block of true and predicted values."""
@@ -95,11 +98,16 @@ class RegressionMetrics:
             raise ValueError(f"There are {true.shape[1]} target(s), but the model predicts {guess.shape[1]}.")
         n, n_before = len(true), self.n_rows
         self.n_rows += n
-        move = true.mean(axis=0) - self._mean
-        self._total += np.square(true - true.mean(axis=0)).sum(axis=0) + move**2 * (n_before * n / self.n_rows)
+        errors = guess / self._unit - true
+        move, error_move = true.mean(axis=0) - self._mean, errors.mean(axis=0) - self._excess / max(n_before, 1)
+        centred, centred_errors = true - true.mean(axis=0), errors - errors.mean(axis=0)
+        weight = n_before * n / self.n_rows
+        self._total += np.square(centred).sum(axis=0) + move**2 * weight
+        self._error_squares += np.square(centred_errors).sum(axis=0) + error_move**2 * weight
+        self._cross += (centred * centred_errors).sum(axis=0) + move * error_move * weight
         self._mean += move * (n / self.n_rows)
-        self._residual += np.square(true - guess / self._unit).sum(axis=0)
-        self._excess += (guess / self._unit - true).sum(axis=0)
+        self._residual += np.square(errors).sum(axis=0)
+        self._excess += errors.sum(axis=0)
 
     @property
     def rmse(self) -> Float64Array:
@@ -110,6 +118,26 @@ class RegressionMetrics:
     def bias(self) -> Float64Array:
         """Mean of predicted minus true values."""
         return self._unit * (self._excess / self.n_rows)
+
+    @property
+    def sep(self) -> Float64Array:
+        """Standard error of prediction: the standard deviation of the errors, without their bias."""
+        return self._unit * np.sqrt(self._error_squares / max(self.n_rows - 1, 1))
+
+    @property
+    def slope(self) -> Float64Array:
+        """Slope of the line of predicted against true values; NaN if the latter are all equal."""
+        nothing = np.full_like(self._total, np.nan)
+        slope: Float64Array = 1.0 + np.divide(self._cross, self._total, out=nothing, where=self._total > 0)
+        return slope
+
+    @property
+    def rpd(self) -> Float64Array:
+        """Ratio of performance to deviation: the standard deviation of the target over SEP."""
+        infinite = np.where(self._total > 0, np.inf, np.nan)
+        deviations, errors = np.sqrt(self._total), np.sqrt(self._error_squares)
+        rpd: Float64Array = np.divide(deviations, errors, out=infinite, where=errors > 0)
+        return rpd
 
     @property
     def resolution(self) -> Float64Array:
@@ -134,13 +162,79 @@ class RegressionMetrics:
         return float(np.sqrt(np.mean(1.0 - self.r2)))
 
     def table(self, names: list[str]) -> list[dict[str, Any]]:
-        """Return R2 and RMSE per target."""
+        """Return the figures of merit per target."""
         if self.n_rows < 2:
             raise ValueError("R2 needs two rows or more, and there is one.")
+        figures = {name: getattr(self, name).tolist() for name in ("r2", "rmse", "sep", "bias", "slope", "rpd")}
         return [
-            {"target": name, "rows": self.n_rows, "r2": float(r2), "rmse": float(error)}
-            for name, r2, error in zip(names, self.r2, self.rmse, strict=True)
+            {"target": target, "rows": self.n_rows, **{name: values[k] for name, values in figures.items()}}
+            for k, target in enumerate(names)
         ]
+
+
+class FiguresOfMerit(NamedTuple):
+    """How good predictions are: a number each, or an array of one per response."""
+
+    n_rows: int
+    """Number of rows."""
+    rmse: Any
+    """Root mean squared error."""
+    sep: Any
+    """Standard error of prediction: the standard deviation of the errors, without their bias."""
+    bias: Any
+    """Mean of predicted minus measured values."""
+    slope: Any
+    """Slope of the line of predicted against measured values."""
+    r2: Any
+    """Share of the variance that is predicted."""
+    rpd: Any
+    """Ratio of performance to deviation: the standard deviation of the measured values over SEP."""
+
+
+def figures_of_merit(y_true: Any, y_pred: Any) -> FiguresOfMerit:
+    r"""Return the figures of merit of predictions that chemometricians read.
+
+    With errors :math:`e_i = \hat y_i - y_i` of n rows,
+
+    .. math::
+        \mathrm{RMSE} = \sqrt{\tfrac1n \sum e_i^2}, \quad
+        \mathrm{bias} = \bar e, \quad
+        \mathrm{SEP} = \sqrt{\tfrac1{n - 1} \sum (e_i - \bar e)^2}, \quad
+        \mathrm{RPD} = s_y / \mathrm{SEP},
+
+    where :math:`s_y` is the standard deviation of the measured values (n - 1). The slope is that of least squares of
+    predicted on measured values, and R2 is that of :func:`sklearn.metrics.r2_score`.
+
+    RMSEC, RMSECV and RMSEP are RMSE of different rows: the training rows, rows held out in cross-validation
+    (``predict_held_out`` of :class:`plstream.IncrementalPLSCV`), and new rows.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Measured and predicted values, of two rows or more.
+
+    Returns
+    -------
+    figures : FiguresOfMerit
+        ``n_rows``, ``rmse``, ``sep``, ``bias``, ``slope``, ``r2`` and ``rpd``: numbers, or arrays of one per response
+        if y has two dimensions.
+
+    Examples
+    --------
+    >>> from plstream import figures_of_merit
+    >>> figures = figures_of_merit([1.0, 2.0, 3.0, 4.0], [1.2, 2.0, 3.1, 4.3])
+    >>> print(f"RMSEP {figures.rmse:.3f}, bias {figures.bias:.3f}, SEP {figures.sep:.3f}, RPD {figures.rpd:.1f}")
+    RMSEP 0.187, bias 0.150, SEP 0.129, RPD 10.0
+    """
+    true, predicted = (
+        check_array(values, ensure_2d=False, dtype=np.float64, ensure_min_samples=2, input_name=name)
+        for name, values in (("y_true", y_true), ("y_pred", y_pred))
+    )
+    check_consistent_length(true, predicted)
+    metrics = RegressionMetrics(columns_of(true))
+    metrics.add(true, predicted)
+    values = [getattr(metrics, name) for name in FiguresOfMerit._fields[1:]]
+    return FiguresOfMerit(metrics.n_rows, *(float(value[0]) if true.ndim == 1 else value for value in values))
 
 
 Metrics: TypeAlias = ClassificationMetrics | RegressionMetrics

@@ -13,7 +13,7 @@ def evaluate(
     *,
     reading: Reading,
 ) -> None:
-    """Compare predictions with the true target: R2 and RMSE of each response, or the accuracy of labels.
+    """Compare predictions with the true target: R2, RMSE, SEP, bias, slope and RPD of each response, or the accuracy.
 
     \b
     plstream evaluate model.plstream test.csv --target moisture
