@@ -223,7 +223,7 @@ def csv_text_among_numbers(folder):
 @case
 def csv_several_of_text(folder):
     lines = "a,z,b,m", "1,2,3,4", "1,x,3,y", "1,2,w,4"
-    message = r"d.csv, row 1, column 'z', there is 'x', not a number: .* exclude=; the same applies to 'b', 'm'\."
+    message = r"3 columns of .*d.csv do not hold numbers, 'z' \(text\), 'b' \(text\), 'm' \(text\): .* exclude=\['z',"
     return _text(folder / "d.csv", *lines), {}, message
 
 
@@ -396,7 +396,7 @@ def ndjson_text(folder):
 
 @case
 def ndjson_several_of_text(folder):
-    message = r"d.ndjson, row 0, column 'z', there is 'x', not a number: .* exclude=; the same applies to 'b'\."
+    message = r"2 columns of .*d.ndjson do not hold numbers, 'z' \(text\), 'b' \(text\): .* exclude=\['z', 'b'\]"
     return _text(folder / "d.ndjson", '{"a": 1, "z": "x", "c": 2, "b": "y"}'), {}, message
 
 
@@ -491,7 +491,7 @@ def parquet_several_of_text(folder):
     columns = {"a": [1.0], "z": ["x"], "b": ["x"], "c": [1], "m": pa.array([1], pa.timestamp("s"))}
     pq.write_table(pa.table(columns), folder / "d.parquet")
     # In the order of the file, whatever the hashes of names are.
-    message = r"Column 'z' of .*d.parquet holds text, not numbers: .* exclude=; the same applies to 'b', 'm'\."
+    message = r"3 columns of .*d.parquet do not hold numbers, 'z' \(text\), 'b' \(text\), 'm' \(.*\): .* exclude="
     return folder / "d.parquet", {}, message
 
 
@@ -838,7 +838,7 @@ def frame_with_several_of_text(_):
     pytest.importorskip("pyarrow", reason="needs pyarrow")
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     frame = pandas.DataFrame({"a": [1.0], "z": ["x"], "b": ["x"]})
-    return frame, {}, r"Column 'z' of the frame holds text, not numbers: .* exclude=; the same applies to 'b'\."
+    return frame, {}, r"2 columns of the frame do not hold numbers, 'z' \(text\), 'b' \(text\): .* exclude=\['z', 'b'\]"
 
 
 @case

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._core.errors import DataError, usable_dtype, wrap_iteration
 from .._core.types import Array
-from .reader import NO_COLUMNS, XY, Columns, Reader, pick
+from .reader import NO_COLUMNS, Columns, Pieces, Reader, pick
 
 # Rows that are taken from a file at a time, at most.
 _PIECE_BYTES = 16 << 20
@@ -100,7 +100,7 @@ class ArrayReader(Reader):
         chunk_bytes = math.prod(self._chunks) * (self._dtype.itemsize or _STRING_BYTES)
         return side_by_side + 2 * min(self._chunks_at_a_time * chunk_bytes, max(side_by_side, chunk_bytes))
 
-    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+    def pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
         """Yield rows; views of an array, with ends at multiples of the step."""
         at_a_time = step
         if self.array is None:
@@ -111,12 +111,12 @@ class ArrayReader(Reader):
             del part
             for first in range(0, len(rows), step):
                 some = rows[first : first + step]
-                X, y = pick(some, features), self._target(some, targets) if len(targets) else None
+                X, columns = pick(some, features), [self._decoded(some[:, column]) for column in others]
                 if self.array is None and len(some) == step:
                     # What is a block by itself would keep all that it is a view of.
-                    X, y = _own(X, rows), y if y is None else _own(y, rows)
-                yield X, y
-                del some, X, y
+                    X, columns = _own(X, rows), [_own(column, rows) for column in columns]
+                yield X, columns
+                del some, X, columns
             del rows
 
     def rows(self, start: int, step: int) -> Iterator[Array]:
@@ -133,12 +133,11 @@ class ArrayReader(Reader):
             yield np.asarray(array[start:stop])
             start = stop
 
-    def _target(self, rows: Array, targets: Columns) -> Array:
-        y = pick(rows, targets, as_target=True)
-        if y.dtype.kind != "S":
-            return y
+    def _decoded(self, column: Array) -> Array:
+        if column.dtype.kind != "S":
+            return column
         try:
-            text: Array = np.char.decode(y, "utf-8")
+            text: Array = np.char.decode(column, "utf-8")
         except UnicodeDecodeError:
             raise DataError(f"{self.where} holds labels that are not text in UTF-8.") from None
         return text

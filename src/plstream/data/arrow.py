@@ -25,7 +25,7 @@ import numpy as np
 from .._core.errors import DataError, beginning, import_optional, shortened, wrap_library_errors
 from .._core.types import Array
 from .columns import listed
-from .reader import NO_COLUMNS, XY, Columns, Reader, are_neighbours, side_by_side
+from .reader import NO_COLUMNS, Columns, Pieces, Reader, are_neighbours, side_by_side
 from .reading import GrowingArray, NoRoomError, temporary_array
 
 # Rows that are taken apart at a time, at most: they stay in the cache from one step to the next.
@@ -168,7 +168,7 @@ class ArrowReader(Reader):
         held = self._held_bytes(0, self._names(features, targets))
         return held + min(held, self._pieces_bytes)
 
-    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[Pieces]:
         """Yield rows, group by group."""
         row_bytes = self.dtype_of(features).itemsize * len(features) if len(features) else 1
         step = max(1, min(step, self._pieces_bytes // _COPIES // row_bytes))
@@ -206,7 +206,7 @@ class ArrowReader(Reader):
 
     def _turned(
         self, turned: Array, number: int, features: Columns, targets: Columns, start: int, step: int
-    ) -> Iterator[XY]:
+    ) -> Iterator[Pieces]:
         """Yield the rows of a group from that file."""
         n_rows = self._groups.ends[number] - max(start, self._begin(number))
         parts = [
@@ -214,8 +214,8 @@ class ArrowReader(Reader):
             for part in self._parts(number, features)
         ]
         row = 0
-        for X, y in self._rows_of(number, NO_COLUMNS, targets, start, step):
-            yield np.concatenate([part[row : row + len(X)] for part in parts], axis=1), y
+        for X, columns in self._rows_of(number, NO_COLUMNS, targets, start, step):
+            yield np.concatenate([part[row : row + len(X)] for part in parts], axis=1), columns
             row += len(X)
 
     def _parts(self, number: int, features: Columns) -> Iterator[slice]:
@@ -232,7 +232,7 @@ class ArrowReader(Reader):
     def _begin(self, number: int) -> int:
         return self._groups.ends[number - 1] if number else 0
 
-    def _rows_of(self, number: int, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+    def _rows_of(self, number: int, features: Columns, targets: Columns, start: int, step: int) -> Iterator[Pieces]:
         """Yield the rows of a group, batch by batch."""
         dtype = self.dtype_of(features) if len(features) else np.dtype(np.float64)
         begin = self._begin(number)
@@ -251,7 +251,7 @@ class ArrowReader(Reader):
             # Neither is needed while the next one is read.
             del batch
 
-    def _piece(self, batch: Any, features: Columns, targets: Columns, dtype: np.dtype[Any], row: int) -> XY:
+    def _piece(self, batch: Any, features: Columns, targets: Columns, dtype: np.dtype[Any], row: int) -> Pieces:
         if not len(features):
             X: Array = np.empty((batch.num_rows, 0), dtype)
         elif self._list is not None:
@@ -259,10 +259,7 @@ class ArrowReader(Reader):
             X = X if len(features) == self.n_columns and are_neighbours(features) else X[:, features]
         else:
             X = self._rows(batch, features, dtype, row)
-        columns = [self._column(batch, int(column), row) for column in targets]
-        if len(columns) > 1:
-            return X, np.column_stack(columns)
-        return X, columns[0] if columns else None
+        return X, [self._column(batch, int(column), row) for column in targets]
 
     def _rows(self, batch: Any, features: Columns, dtype: np.dtype[Any], row: int) -> Array:
         """Return columns side by side; by Arrow if all are of one type, which leaves the interpreter to others."""

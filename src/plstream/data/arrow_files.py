@@ -16,6 +16,7 @@ import numpy as np
 from .._core.errors import DataError, import_optional, wrap_iteration, wrap_library_errors
 from .arrow import ArrowReader, RowGroups, beginning_of
 from .reader import OpenOptions
+from .where import Where
 
 # A page of a column with its dictionary, at most, unless a writer was told otherwise.
 _PAGE_BYTES = 2 << 20
@@ -23,7 +24,7 @@ _PAGE_BYTES = 2 << 20
 _FILE_NOT_STREAM = "1330795073 metadata bytes"
 
 
-def open_parquet(path: Path, where: str, _options: OpenOptions) -> ArrowReader:
+def open_parquet(path: Path, where: str, options: OpenOptions) -> ArrowReader:
     """Open a Parquet file."""
     parquet = import_optional("pyarrow.parquet", f"Reading {path}")
     # Without pre_buffer=False all of a row group is read before the first of its rows.
@@ -51,8 +52,31 @@ def open_parquet(path: Path, where: str, _options: OpenOptions) -> ArrowReader:
         # A dictionary of as many values as rows, and their numbers.
         return min(at_most, counts[number] * value_bytes[name] * 5 // 4) if value_bytes[name] else at_most
 
+    kept = _groups_with(path, where, options.where, schema, len(groups))
+    if kept is not None and len(kept) < len(groups):
+        counts, sizes = [counts[number] for number in kept], [sizes[number] for number in kept]
+        every = batches
+
+        def batches(number: int, names: list[str], step: int) -> Iterator[Any]:
+            return every(kept[number], names, step)
+
     ends = np.cumsum(counts, dtype=int).tolist()
-    return ArrowReader(where, schema, RowGroups(ends, batches, held_bytes), n_rows=metadata.num_rows, path=path)
+    return ArrowReader(where, schema, RowGroups(ends, batches, held_bytes), n_rows=sum(counts), path=path)
+
+
+def _groups_with(path: Path, where: str, condition: Where | None, schema: Any, n_groups: int) -> list[int] | None:
+    """Return the groups that may have rows for which a condition holds, by their statistics; at least one."""
+    if condition is None or not set(condition.names()) <= set(schema.names) or n_groups < 2:
+        return None
+    needed = ("dataset", "compute", "fs")
+    dataset, compute, fs = (import_optional(f"pyarrow.{name}", f"Reading {where}") for name in needed)
+    try:
+        fragment = dataset.ParquetFileFormat().make_fragment(str(path), fs.LocalFileSystem())
+        parts = fragment.split_by_row_group(condition.expression(compute))
+        return [group.id for part in parts for group in part.row_groups] or [0]
+    except (ValueError, TypeError, NotImplementedError):
+        # Types that Arrow does not compare: all groups are read, and rows are looked at one by one.
+        return None
 
 
 @contextmanager

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from glob import has_magic
 from numbers import Integral
 from typing import Any
 
@@ -57,6 +60,11 @@ def find_columns(chosen: Any, names: Sequence[str] | None, n_columns: int, where
     return found
 
 
+def is_pattern(item: Any, names: Container[str] | None) -> bool:
+    """Return whether it stands for all names that match, as ``"sensor_*"`` does, and is not itself a name."""
+    return isinstance(item, str) and names is not None and item not in names and has_magic(item)
+
+
 def _as_list(chosen: Any) -> list[Any]:
     return [chosen] if isinstance(chosen, str | Integral | slice | range) else list(chosen)
 
@@ -66,6 +74,12 @@ def _find(item: Any, places: dict[str, int] | None, n_columns: int, where: str) 
         item = item.meant(places)
     if isinstance(item, slice):
         return np.arange(n_columns, dtype=np.intp)[item]
+    if is_pattern(item, places):
+        assert places is not None
+        matching = [number for name, number in places.items() if fnmatchcase(name, item)]
+        if not matching:
+            raise DataError(f"No column of {where} matches {item!r}: its columns are {listed(_in_order(places))}.")
+        return np.array(sorted(matching), dtype=np.intp)
     if isinstance(item, str):
         return np.array([_find_name(item, places, where)], dtype=np.intp)
     if isinstance(item, bool | np.bool_) or not isinstance(item, Integral | range):
@@ -81,6 +95,14 @@ def _find_name(name: str, places: dict[str, int] | None, where: str) -> int:
     if places is None:
         raise DataError(f"There is no column {name!r} in {where}, whose columns have no names: use a number.")
     if name not in places:
-        names = sorted(places, key=lambda name: places[name])
-        raise DataError(f"There is no column {name!r} in {where}: its columns are {listed(names)}.")
+        similar = get_close_matches(name, places, 2, 0.75)
+        if similar:
+            raise DataError(f"There is no column {name!r} in {where}: did you mean {' or '.join(map(repr, similar))}?")
+        names = _in_order(places)
+        last = f", the last {beginning(names[-1])}" if len(names) > _MOST_NAMES_SHOWN else ""
+        raise DataError(f"There is no column {name!r} in {where}: its columns are {listed(names)}{last}.")
     return places[name]
+
+
+def _in_order(places: dict[str, int]) -> list[str]:
+    return sorted(places, key=lambda name: places[name])

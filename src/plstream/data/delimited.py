@@ -14,7 +14,7 @@ import numpy as np
 
 from .._core.errors import DataError, shortened
 from .._core.types import Array
-from .reader import XY, Columns, OpenOptions, Reader, pick, side_by_side
+from .reader import Columns, OpenOptions, Pieces, Reader, side_by_side
 from .text import Record, TextReader
 
 # Whole numbers below this one are exact in float64.
@@ -26,13 +26,21 @@ _LEAST_RECORDS_OF_ARROW = 32
 _ARROW_COLUMN_BYTES = 1500
 # Nothing, whole numbers, numbers, text: a column holds the last of what its fields hold.
 _KINDS = ["", "i", "f", "U"]
+# Of the column that pandas writes before all others, unless it is told not to.
+_INDEX_NAMES = {"", "Unnamed: 0"}
+_OTHER_DELIMITERS = (";", "\t", "|")
 # What stands for a missing value is no name.
 _MISSING = {"", "na", "n/a", "null", "none", "?", "-"}
 
 
 def open_csv(file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader:
-    """Open CSV, with a comma between fields unless the caller says otherwise."""
-    return CsvReader(file, where, delimiter=options.delimiter or ",", header=options.header).open()
+    """Open CSV, with a comma between fields unless the caller says otherwise, or lines have another sign instead."""
+    reader = CsvReader(file, where, delimiter=options.delimiter or ",", header=options.header).open()
+    if options.delimiter is None and reader.n_columns == 1 and (other := reader.likely_delimiter()) is not None:
+        if not reader.rereadable:
+            raise DataError(f"{where} has {other!r} between its fields, not a comma: pass delimiter={other!r}.")
+        return CsvReader(file, where, delimiter=other, header=options.header).open()
+    return reader
 
 
 def open_tsv(file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader:
@@ -74,6 +82,21 @@ class CsvReader(TextReader):
             raise DataError(f"{self.where} has no rows, only a header.")
         self.n_columns = len(first[0])
         self.kinds = self._kinds()
+        if self.names is not None and self.names[0] in _INDEX_NAMES and self.n_columns > 1 and self._numbers_rows():
+            self.index_columns = np.zeros(1, np.intp)
+
+    def _numbers_rows(self) -> bool:
+        """Return whether the first column of the first records only numbers them."""
+        sample = map(self._fields, self._sample[self._header_records :])
+        return [fields[0].strip() for fields in sample] == list(
+            map(str, range(len(self._sample) - self._header_records))
+        )
+
+    def likely_delimiter(self) -> str | None:
+        """Return what else is between the fields of the first records, as often in each, if lines have such a sign."""
+        lines = [self._as_bytes(record).decode(errors="replace") for record in self._sample]
+        counts = {sign: {line.count(sign) for line in lines} for sign in _OTHER_DELIMITERS}
+        return next((sign for sign, found in counts.items() if len(found) == 1 and found != {0}), None)
 
     def _kinds(self) -> list[str]:
         """Return what the columns hold, by the first records, of which only one is taken apart at a time."""
@@ -90,8 +113,8 @@ class CsvReader(TextReader):
         if text and kinds == {"U"}:
             return np.dtype(str)
         if "U" in kinds:
-            first, *others = [int(column) for column in columns if self.kinds[column] == "U"]
-            raise self.with_others(self._text_in(first), others)
+            refused = [int(column) for column in columns if self.kinds[column] == "U"]
+            raise self._text_in(refused[0]) if len(refused) == 1 else self.unsuitable(refused)
         return np.dtype(np.float64)
 
     def kind_of(self, column: int) -> str:
@@ -108,12 +131,12 @@ class CsvReader(TextReader):
         rows = ((row, fields[column]) for row, fields in sample if len(fields) == self.n_columns)
         return next(self.not_a_number(row, column, field) for row, field in rows if _kind(field) == "U")
 
-    def parse(self, records: list[Record], features: Columns, targets: Columns, row: int) -> XY:
+    def parse(self, records: list[Record], features: Columns, others: Columns, row: int) -> Pieces:
         """Parse by Arrow or else by NumPy; if neither can, find out what is wrong."""
-        numbers = [int(column) for column in (*features, *targets) if self.kinds[column] != "U"]
-        texts = [int(column) for column in targets if self.kinds[column] == "U"]
+        numbers = [int(column) for column in (*features, *others) if self.kinds[column] != "U"]
+        texts = [int(column) for column in others if self.kinds[column] == "U"]
         if not numbers and not texts:
-            return np.empty((len(records), 0)), None
+            return np.empty((len(records), 0)), []
         lines = None if any(isinstance(record, list) for record in records) else b"\n".join(records)
         is_few = len(records) < _LEAST_RECORDS_OF_ARROW
         parsed = None if lines is None or is_few else self._by_arrow(lines, numbers, texts)
@@ -124,9 +147,12 @@ class CsvReader(TextReader):
         for column, label in zip(texts, labels, strict=True):
             if (missing := label == "").any():
                 raise self.bad_value(row + int(np.argmax(missing)), column, None)
-        if labels:
-            return X, labels[0] if len(labels) == 1 else np.column_stack(labels)
-        return X, self._numeric_targets(values[:, len(features) :], targets, row) if len(targets) else None
+        plain, text = iter(values[:, len(features) :].T), iter(labels)
+        columns = [
+            next(text) if self.kinds[column] == "U" else self._integers_if_any(next(plain), int(column), row)
+            for column in others
+        ]
+        return X, columns
 
     def parsed_bytes(self, text: bytes) -> int:
         """Count text and lines, as they are and as Arrow has them, and two arrays; with quotation marks, objects."""
@@ -136,16 +162,15 @@ class CsvReader(TextReader):
             return 8 * len(text) + 160 * records + 128 * fields
         return 4 * len(text) + 80 * records + 20 * fields + _ARROW_COLUMN_BYTES * self.n_columns
 
-    def _numeric_targets(self, values: Array, targets: Columns, row: int) -> Array:
+    def _integers_if_any(self, values: Array, column: int, row: int) -> Array:
         """Return integers if the first rows have such, and all of these are."""
-        y = np.ascontiguousarray(pick(values, np.arange(len(targets)), as_target=True))
-        if any(self.kinds[column] != "i" for column in targets) or not (y == np.round(y)).all():
-            return y
-        if (large := np.argwhere(np.abs(values) >= _LARGEST_EXACT)).size:
-            at, column = large[0]
+        values = np.ascontiguousarray(values)
+        if self.kinds[column] != "i" or not (values == np.round(values)).all():
+            return values
+        if (large := np.abs(values) >= _LARGEST_EXACT).any():
             problem = "there is a whole number too large to be read exactly: use text for labels, 1e20 for values"
-            raise self.error_at(row + int(at), int(targets[column]), problem)
-        return y.astype(np.int64)
+            raise self.error_at(row + int(np.argmax(large)), column, problem)
+        return values.astype(np.int64)
 
     def _by_arrow(self, lines: bytes, numbers: list[int], texts: list[int]) -> tuple[Array, list[Array]] | None:
         """Parse all of it, or return None if there is anything that is not as it should be."""

@@ -14,6 +14,7 @@ from .._core.errors import DataError
 from .._core.urls import shown
 from .files import Utf8File, exists, file_status, natural_order, require_readable
 from .objects import open_object
+from .partitions import PartitionReader, is_partition, may_hold, partition_of, typed_values
 from .reader import ConcatenatedReader, OpenOptions, Reader
 
 
@@ -133,7 +134,7 @@ def _open_path(path: Path, options: OpenOptions) -> Reader:
     if require_readable(path):
         return _open_stream(path, str(path), options)
     if _is_folder_of_files(path, options):
-        return _open_parts(str(path), _files_in(path), options)
+        return _open_parts(str(path), _files_in(path), options, path)
     return open_file(path, options)
 
 
@@ -144,7 +145,7 @@ def _is_folder_of_files(path: Path, options: OpenOptions) -> bool:
     return known is None or not known.marks
 
 
-def _open_parts(where: str, paths: list[Path], options: OpenOptions) -> Reader:
+def _open_parts(where: str, paths: list[Path], options: OpenOptions, folder: Path | None = None) -> Reader:
     paths = _each_once(sorted(paths, key=natural_order))
     formats = {format_of(path, options): path for path in reversed(paths)}
     if not any(formats):
@@ -154,7 +155,15 @@ def _open_parts(where: str, paths: list[Path], options: OpenOptions) -> Reader:
         raise DataError(f"Parts must be of one format, and {where} has {other.name} and {one.name}.")
     for path in paths:
         require_readable(path)
-    readers = [open_file(path, options) for path in paths]
+    partitions = [] if folder is None else [partition_of(folder, path) for path in paths]
+    if any(partitions):
+        values = typed_values(partitions, where)
+        # If no file has such rows, one is left to tell the columns.
+        files = list(zip(paths, values, strict=True))
+        files = [pair for pair in files if may_hold(options.where, pair[1])] or files[:1]
+        readers: list[Reader] = [PartitionReader(open_file(path, options), found) for path, found in files]
+    else:
+        readers = [open_file(path, options) for path in paths]
     return readers[0] if len(readers) == 1 else ConcatenatedReader(where, readers)
 
 
@@ -222,9 +231,11 @@ def _open_stream(file: Path | IO[bytes], where: str, options: OpenOptions) -> Re
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """Return the files of a folder; raise DataError if there are folders in it, for they may hold more rows."""
+    """Return the files of a folder and its partitions; raise DataError for other folders, which may hold more rows."""
     found = [path for path in folder.iterdir() if not path.name.startswith(("_", "."))]
     folders = [path for path in found if path.is_dir()]
+    if folders and all(map(is_partition, folders)):
+        return [path for path in found if path not in folders] + [file for part in folders for file in _files_in(part)]
     if folders:
         pattern = str(folder / "**" / "*.parquet")
         raise DataError(f"{folder} has folders in it, such as {folders[0].name}: use a pattern such as {pattern!r}.")

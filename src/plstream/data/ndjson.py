@@ -13,7 +13,7 @@ import numpy as np
 from .._core.errors import DataError, shortened
 from .._core.types import Array
 from .columns import listed
-from .reader import XY, Columns, OpenOptions, Reader, are_neighbours
+from .reader import Columns, OpenOptions, Pieces, Reader, are_neighbours
 from .text import Record, TextReader
 
 
@@ -55,18 +55,14 @@ class NdjsonReader(TextReader):
             return np.dtype(str)
         other = [(int(column), value) for column, value in zip(columns, values, strict=True) if _is_no_number(value)]
         if other:
-            (first, value), *more = other
-            raise self.with_others(self.not_a_number(0, first, value), [column for column, _ in more])
+            raise self.not_a_number(0, *other[0]) if len(other) == 1 else self.unsuitable([each[0] for each in other])
         return np.dtype(np.float64)
 
-    def parse(self, records: list[Record], features: Columns, targets: Columns, row: int) -> XY:
+    def parse(self, records: list[Record], features: Columns, others: Columns, row: int) -> Pieces:
         """Parse all records at once."""
         values = self._load(records, row)
         X = self._numbers(values, features, row)
-        if not len(targets):
-            return X, None
-        columns = [self._target(values, int(column), row) for column in targets]
-        return X, columns[0] if len(columns) == 1 else np.column_stack(columns)
+        return X, [self._target(values, int(column), row) for column in others]
 
     def parsed_bytes(self, text: bytes) -> int:
         """Count the text, its lines, both joined and decoded; objects for records; for numbers objects and arrays."""

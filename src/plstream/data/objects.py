@@ -17,7 +17,7 @@ from .._core.errors import DataError, import_optional, usable_dtype
 from .._core.types import Array
 from .array_reader import ArrayReader, reader_of_array
 from .arrow_objects import is_frame, is_table, is_table_block, open_table, open_tables, pair_of
-from .reader import XY, Columns, Reader, pick
+from .reader import Columns, Pieces, Reader, pick
 
 # Rows by which a stream that begins anew is known.
 _FIRST_ROWS = 5
@@ -102,7 +102,7 @@ class BlocksReader(Reader):
         """Return the dtype of the first block."""
         return usable_dtype(self._dtype, self.where, text=text)
 
-    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+    def pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
         """Yield the blocks from the row on."""
         end, dtype = 0, usable_dtype(self._dtype, self.where)
         for number, item in enumerate(self._blocks):
@@ -117,14 +117,12 @@ class BlocksReader(Reader):
                 rows = slice(first, first + step)
                 part = _dense(X[rows])
                 part = part.astype(dtype, copy=False) if np.can_cast(part.dtype, dtype, "safe") else part
-                yield pick(part, features), self._targets(part, None if y is None else y[rows], targets)
+                yield pick(part, features), self._columns(part, None if y is None else y[rows], others)
 
-    def _targets(self, X: Array, y: Array | None, targets: Columns) -> Array | None:
-        if not len(targets):
-            return None
-        if y is None:
-            return pick(X, targets, as_target=True)
-        return pick(y.reshape(len(y), -1), targets - self.n_columns, as_target=True)
+    def _columns(self, X: Array, y: Array | None, columns: Columns) -> list[Array]:
+        rows = None if y is None else y.reshape(len(y), -1)
+        m = self.n_columns
+        return [X[:, column] if rows is None or column < m else rows[:, column - m] for column in columns]
 
     def _require_alike(self, number: int, X: Any, y: Array | None) -> None:
         if X.shape[1] != self.n_columns:

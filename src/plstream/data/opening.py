@@ -15,12 +15,14 @@ from .._core.progress import track
 from .._core.types import Array
 from .array_reader import ArrayReader
 from .arrow_objects import is_table
-from .columns import NameOrNumber, NamesIfAny, find_columns
+from .choosing import choose_columns, find_role, with_columns
+from .columns import NameOrNumber, find_columns
 from .files import exists
 from .formats import FORMATS, format_of, open_file, open_reader, split_key
 from .objects import open_array, open_object
 from .reader import NO_COLUMNS, Columns, OpenOptions, Reader
 from .source import DEFAULT_MEMORY, Source
+from .where import Where
 
 # What is read at a time of an array that is compressed.
 _BLOCK_BYTES = 32 << 20
@@ -33,6 +35,13 @@ def open_source(
     columns: Any = None,
     exclude: Any = None,
     format: str | None = None,  # noqa: A002
+    query: str | None = None,
+    where: Any = None,
+    categorical: Any = None,
+    weight: str | int | None = None,
+    groups: str | int | None = None,
+    folds: str | int | None = None,
+    ids: str | int | None = None,
     key: str | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
@@ -65,7 +74,21 @@ def open_source(
         a file of several arrays the name of another one in it.
     columns, exclude : str, int, range, slice or list of such, default=None
         Features to use, by name or number, and features to leave out. By default all columns but targets. They are
-        used in the order given.
+        used in the order given. Patterns such as ``"sensor_*"`` stand for all names that match. ``"kind=red"`` is a
+        level of a column of categories, so that the names of a model's features open new data for it.
+    query : str, default=None
+        The query whose result is read, if ``data`` is the address of a database.
+    where : str or list of tuples, default=None
+        Which rows to use: a condition such as ``"year >= 2020 and site in ('A', 'B')"``, or ``[("year", ">=", 2020)]``.
+        Columns that it names need be no features. Groups of rows of Parquet files, and folders of partitions, that have
+        no such rows are not read.
+    categorical : str, int, list of such, or dict, default=None
+        Columns of categories. Each becomes one feature per level, named as in ``"kind=red"``, which is one in the rows
+        with that level and zero in all others. Levels are found by a read of their own, unless a dict from columns to
+        lists of levels is passed. Rows with other levels have zeros, and are counted in ``unseen_levels``.
+    weight, groups, folds, ids : str or int, default=None
+        Columns that are no features: weights of the rows, with which ``fit`` learns; groups and folds of
+        cross-validation, and names of rows, which :meth:`Source.records` yields.
     format : str, default=None
         The format, if names of files do not tell: "npy", "npz", "csv", "tsv", "ndjson", "parquet", "arrow", "hdf5" or
         "zarr".
@@ -134,7 +157,8 @@ def open_source(
     array(['a', 'b', 'c'], dtype=object)
     """
     _check_options(format, memory, batch_size, delimiter)
-    options = OpenOptions(format, key, header, delimiter)
+    condition = None if where is None else Where.of(where)
+    options = OpenOptions(format, key, header, delimiter, query, condition)
     reader = open_reader(data, options)
     allowed = DEFAULT_MEMORY if memory is None else memory
     _require_names(reader)
@@ -144,13 +168,21 @@ def open_source(
             f"A row of {reader.where}, of {reader.n_columns:,} columns, is too large for memory={allowed:,}."
         )
     targets, target_reader, is_vector = _find_targets(reader, target, data, options)
-    features = _find_features(reader, targets if target_reader is None else NO_COLUMNS, columns, exclude)
+    named = {"weight": weight, "groups": groups, "folds": folds, "ids": ids}
+    roles = {role: find_role(reader, role, column) for role, column in named.items() if column is not None}
+    if condition is not None:
+        if target_reader is not None:
+            raise DataError("where= chooses rows of one table: have the target in a column of it.")
+        condition = with_columns(condition, reader)
+    preparation = choose_columns(
+        reader, targets if target_reader is None else NO_COLUMNS, columns, exclude, categorical, condition, roles
+    )
     if len(targets):
         # What cannot be a target is an error now, and not when it is read.
         (target_reader or reader).dtype_of(targets, text=True)
     source = Source(
         reader,
-        features,
+        preparation,
         targets,
         target_reader=target_reader,
         is_vector=is_vector,
@@ -166,6 +198,13 @@ def open_source(
             columns=columns,
             exclude=exclude,
             format=format,
+            query=query,
+            where=where,
+            categorical={category.name: category.levels for category in preparation.categories} or None,
+            weight=weight,
+            groups=groups,
+            folds=folds,
+            ids=ids,
             key=key,
             header=header,
             delimiter=delimiter,
@@ -287,26 +326,6 @@ def _file_with_keys(data: Any, options: OpenOptions) -> Path | None:
 def _names_file(name: str) -> bool:
     front, _, _ = name.rpartition(":")
     return exists(Path(name)) or (len(front) > 1 and exists(Path(front))) or os.sep in name
-
-
-def _find_features(reader: Reader, targets: Columns, columns: Any, exclude: Any) -> Columns:
-    names, n = reader.names, reader.n_columns
-    if isinstance(columns, NamesIfAny) and names is None:
-        columns = None
-    chosen = np.arange(n, dtype=np.intp) if columns is None else find_columns(columns, names, n, reader.where)
-    if columns is None:
-        chosen = chosen[~np.isin(chosen, targets)]
-    elif np.isin(chosen, targets).any():
-        raise DataError("A column is both a feature and a target: leave it out of columns=.")
-    if exclude is not None:
-        exclude = [exclude] if isinstance(exclude, str) else exclude
-        if isinstance(exclude, list | tuple):
-            # What can only be a target is no feature anyway.
-            exclude = [item for item in exclude if item not in reader.others]
-        chosen = chosen[~np.isin(chosen, find_columns(exclude, names, n, reader.where))]
-    if not len(chosen):
-        raise DataError(f"No columns of {reader.where} are left to be features.")
-    return chosen
 
 
 def _require_names(reader: Reader) -> None:

@@ -14,14 +14,21 @@ from .._core.errors import DataError, first_not_finite, shortened
 from .._core.types import Array
 from .columns import listed
 from .files import file_identity, file_status
+from .where import Where
 
 Checked = TypeVar("Checked")
 
 XY: TypeAlias = tuple[Array, Array | None]
 """Some rows: their features, and their targets if there are any."""
 
+Pieces: TypeAlias = tuple[Array, list[Array]]
+"""Some rows as a reader yields them: features side by side, and further columns, numbers or text, each by itself."""
+
 Columns: TypeAlias = NDArray[np.intp]
 """Numbers of columns."""
+
+# Columns that are described in a message.
+_SHOWN = 20
 
 NO_COLUMNS: Columns = np.empty(0, np.intp)
 
@@ -33,6 +40,8 @@ class OpenOptions(NamedTuple):
     key: str | None = None
     header: bool | None = None
     delimiter: str | None = None
+    query: str | None = None
+    where: Where | None = None
 
 
 class Reader(ABC):
@@ -52,6 +61,8 @@ class Reader(ABC):
         Names of further columns, which can only be targets. They are numbered on from ``n_columns``.
     own_targets : array of int
         Numbers of the columns that are targets unless the caller names others: blocks may come as pairs of X and y.
+    index_columns : array of int
+        Numbers of the columns that only number the rows, and are features only if they are chosen.
     is_vector : bool
         Whether it has a single column because it has one dimension.
     rereadable, slow : bool
@@ -72,6 +83,7 @@ class Reader(ABC):
     names: tuple[str, ...] | None = None
     others: tuple[str, ...] = ()
     own_targets: Columns = NO_COLUMNS
+    index_columns: Columns = NO_COLUMNS
     is_vector = False
     rereadable = True
     slow = True
@@ -90,7 +102,7 @@ class Reader(ABC):
         """Return the dtype of some columns together; raise DataError if they are not numbers (or text)."""
 
     @abstractmethod
-    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+    def pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
         """Yield rows from ``start`` on, at most ``step`` at a time, best with ends at multiples of it."""
 
     def whole_bytes(self, features: Columns, targets: Columns) -> int:
@@ -117,11 +129,11 @@ class Reader(ABC):
             self.n_rows = sum(len(X) for X, _ in self.pieces(NO_COLUMNS, NO_COLUMNS, 0, 1 << 16))
         return self.n_rows
 
-    def read(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+    def read(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
         """Yield rows from ``start`` on; raise DataError for the first number that is not finite, or if files change."""
         self.require_unchanged()
         try:
-            yield from self._finite_pieces(features, targets, start, step)
+            yield from self._finite_pieces(features, others, start, step)
         except DataError:
             # What looks like damage may be a file that is being written.
             self.require_unchanged()
@@ -147,18 +159,19 @@ class Reader(ABC):
         if not isinstance(self.status, str):
             self.require_unchanged()
 
-    def _finite_pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+    def _finite_pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
         read = False
-        for X, y in self.pieces(features, targets, start, step):
-            for values, columns in ((X, features), (y, targets)):
-                bad = None if values is None else first_not_finite(values)
-                if values is not None and bad is not None:
-                    raise self.bad_value(start + bad[0], int(columns[bad[1] if len(bad) > 1 else 0]), values[bad])
+        for X, columns in self.pieces(features, others, start, step):
+            if (bad := first_not_finite(X)) is not None:
+                raise self.bad_value(start + bad[0], int(features[bad[1]]), X[bad])
+            for values, column in zip([X, *columns], [-1, *others], strict=True):
+                if column >= 0 and (bad := first_not_finite(values)) is not None:
+                    raise self.bad_value(start + bad[0], int(column), values[bad])
             start += len(X)
             read = True
-            yield X, y
+            yield X, columns
             # It is not needed while the next one is made.
-            del X, y, values
+            del X, columns, values
             self.require_not_cut()
         if self.n_rows is not None and (start < self.n_rows or (read and start > self.n_rows)):
             raise DataError(f"{self.where} is damaged: it says that it has {self.n_rows:,} rows, and has {start:,}.")
@@ -172,7 +185,7 @@ class Reader(ABC):
         return "text" if dtype.kind in "SU" else str(dtype)
 
     def each_suitable(self, columns: Columns, check: Callable[[int], Checked]) -> list[Checked]:
-        """Return what ``check`` makes of columns; raise the first DataError it raises, with the other columns named."""
+        """Return what ``check`` makes of columns; raise one DataError that names all columns that it refuses."""
         found: list[Checked] = []
         refused: list[int] = []
         error: DataError | None = None
@@ -183,15 +196,18 @@ class Reader(ABC):
                 error = error or problem
                 refused.append(column)
         if error is not None:
-            raise self.with_others(error, refused[1:])
+            raise error if len(refused) == 1 else self.unsuitable(refused)
         return found
 
-    def with_others(self, error: DataError, columns: Sequence[int]) -> DataError:
-        """Return the error for a column, which says that other columns are to be left out too."""
-        if not columns:
-            return error
-        names = listed(self.column_name(column) for column in columns)
-        return DataError(f"{str(error).removesuffix('.')}; the same applies to {names}.")
+    def unsuitable(self, columns: Sequence[int]) -> DataError:
+        """Return the error for several columns that do not hold numbers, in their order, to be left out together."""
+        names = [str(name) if (name := self.name_of(column)) is not None else column for column in sorted(columns)]
+        kinds = ", ".join(f"{self.column_name(column)} ({self.kind_of(column)})" for column in sorted(columns)[:_SHOWN])
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        return DataError(
+            f"{len(names)} columns of {self.where} do not hold numbers, {kinds}{more}: leave them out by "
+            f"exclude={names}, or encode text by categorical=."
+        )
 
     def bad_value(self, row: int, column: int, value: Any) -> DataError:
         """Return the error for a value that is not a finite number."""
@@ -259,7 +275,7 @@ class ConcatenatedReader(Reader):
         self.n_rows = sum(reader.count() for reader in self.readers)
         return self.n_rows
 
-    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+    def pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
         """Yield the rows of one after another."""
         dtype = self.dtype_of(features) if len(features) else None
         for reader in self.readers:
@@ -268,9 +284,9 @@ class ConcatenatedReader(Reader):
             if skipped and skipped == reader.n_rows:
                 continue
             reader.room = self.room
-            for X, y in reader.read(features, targets, skipped, step):
-                yield X if dtype is None else X.astype(dtype, copy=False), y
-                del X, y
+            for X, columns in reader.read(features, others, skipped, step):
+                yield X if dtype is None else X.astype(dtype, copy=False), columns
+                del X, columns
 
     # Each looks for numbers that are not finite and for changes of its file, and knows its own rows.
     read = pieces
@@ -296,10 +312,8 @@ class ConcatenatedReader(Reader):
             )
 
 
-def pick(rows: Array, columns: Columns, *, as_target: bool = False) -> Array:
-    """Return some columns, as a view if they are neighbours; a single target as a vector."""
-    if as_target and len(columns) == 1:
-        return rows[:, columns[0]]
+def pick(rows: Array, columns: Columns) -> Array:
+    """Return some columns, as a view if they are neighbours."""
     if len(columns) and are_neighbours(columns):
         return rows[:, columns[0] : columns[-1] + 1]
     return rows[:, columns]

@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from queue import Empty, Queue
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from .._core.progress import still_waiting
 from .._core.tiles import LARGEST_BLOCK_BYTES
 from .._core.types import Array
-from .reader import XY
 
 Item = TypeVar("Item")
+Parts: TypeAlias = tuple[Array | None, ...]
+"""Arrays of the same rows: X first, and others or None."""
 
 # Blocks that wait to be used. One more is in the hands of the reader.
 _WAITING = 1
@@ -80,32 +81,58 @@ def _next_entry(queue: Queue[Item]) -> Item:
             still_waiting()
 
 
-def regrouped(pieces: Iterable[XY], start: int, rows: int, *, live: bool = False) -> Iterator[XY]:
+def _n_rows(parts: Parts) -> int:
+    return 0 if parts[0] is None else len(parts[0])
+
+
+def _between(parts: Parts, start: int, stop: int) -> Parts:
+    return tuple(None if part is None else part[start:stop] for part in parts)
+
+
+def regrouped(pieces: Iterable[Parts], start: int, rows: int, *, live: bool = False) -> Iterator[Parts]:
     """Cut and join pieces that begin at row ``start`` to blocks that end where a multiple of ``rows`` does.
 
     Those of a ``live`` stream may end sooner, so as not to wait for what is yet to come.
     """
     block = _BlockBuffer(rows - start % rows)
     yielded_at = time.monotonic()
-    for X, y in pieces:
-        begin = 0
-        while len(X) - begin >= block.missing:
+    for piece in pieces:
+        begin, n_rows = 0, _n_rows(piece)
+        while n_rows - begin >= block.missing:
             end = begin + block.missing
-            if block.n_rows or len(X) > end - begin:
-                block.add(X[begin:end], None if y is None else y[begin:end])
+            if block.n_rows or n_rows > end - begin:
+                block.add(_between(piece, begin, end))
                 yield block.rows()
             else:
-                yield X, y
+                yield piece
             block, begin, yielded_at = _BlockBuffer(rows), end, time.monotonic()
-        if begin < len(X):
-            block.add(X[begin:], None if y is None else y[begin:])
+        if begin < n_rows:
+            block.add(_between(piece, begin, n_rows))
         # It is not needed while the next one is read.
-        del X, y
+        del piece
         if live and block.n_rows and time.monotonic() - yielded_at > PATIENCE_SECONDS:
             yield block.rows()
             block, yielded_at = _BlockBuffer(rows), time.monotonic()
     if block.n_rows:
         yield block.rows()
+
+
+def first_two(records: Iterator[Parts]) -> Iterator[tuple[Array, Array | None]]:
+    """Yield X and y of records."""
+    with closing(records) as opened:  # type: ignore[type-var]
+        for X, y, *_ in opened:
+            assert X is not None
+            yield X, y
+
+
+def skipping(blocks: Iterator[Parts], n_rows: int) -> Iterator[Parts]:
+    """Yield what comes after so many rows."""
+    for parts in blocks:
+        here = len(parts[0]) if parts[0] is not None else 0
+        if n_rows < here:
+            yield tuple(None if part is None else part[n_rows:] for part in parts) if n_rows else parts
+        n_rows = max(0, n_rows - here)
+        del parts
 
 
 class _BlockBuffer:
@@ -114,24 +141,23 @@ class _BlockBuffer:
     def __init__(self, size: int) -> None:
         self.size = size
         self.n_rows = 0
-        self._X: Array | None = None
-        self._y: Array | None = None
+        self._parts: tuple[Array | None, ...] = ()
 
     @property
     def missing(self) -> int:
         """Rows that are still to come."""
         return self.size - self.n_rows
 
-    def add(self, X: Array, y: Array | None) -> None:
+    def add(self, piece: Parts) -> None:
         """Copy a piece."""
-        self._X = self._added(self._X, X)
-        self._y = None if y is None else self._added(self._y, y)
-        self.n_rows += len(X)
+        so_far = self._parts or (None,) * len(piece)
+        pairs = zip(so_far, piece, strict=True)
+        self._parts = tuple(None if part is None else self._added(array, part) for array, part in pairs)
+        self.n_rows += _n_rows(piece)
 
-    def rows(self) -> XY:
+    def rows(self) -> Parts:
         """Return the rows so far."""
-        assert self._X is not None
-        return self._X[: self.n_rows], None if self._y is None else self._y[: self.n_rows]
+        return _between(self._parts, 0, self.n_rows)
 
     def _added(self, array: Array | None, part: Array) -> Array:
         """Return an array with a part copied into it, or into a larger one if it has no room for that."""

@@ -15,8 +15,9 @@ from .._core.tiles import default_rows
 from .._core.types import Array
 from .._core.urls import redacted
 from .columns import listed
+from .preparation import Preparation
 from .reader import NO_COLUMNS, XY, Columns, Reader, are_neighbours, pick
-from .reading import read_ahead, regrouped
+from .reading import Parts, first_two, read_ahead, regrouped, skipping
 
 DEFAULT_MEMORY = 256 << 20
 # A block that is being made, one that waits, five that threads are working on; and as much as a block to read from.
@@ -59,7 +60,7 @@ class Source:
     def __init__(
         self,
         reader: Reader,
-        features: Columns,
+        preparation: Preparation,
         targets: Columns,
         *,
         target_reader: Reader | None = None,
@@ -67,20 +68,22 @@ class Source:
         memory: int = DEFAULT_MEMORY,
         batch_size: int | None = None,
     ) -> None:
-        self._reader, self._features, self._targets = reader, features, targets
+        self._reader, self._preparation, self._targets = reader, preparation, targets
         self._target_reader = target_reader
+        # Of rows that are chosen, the number is known when they have been counted.
+        self._n_chosen: int | None = None
         self.target_is_vector = is_vector
         self.batch_size = batch_size
         self.reopen: Callable[[], Source] | None = None
-        self.n_columns = len(features)
+        self.n_columns = preparation.n_features
         self.n_targets = len(targets)
-        self.dtype = reader.dtype_of(features)
+        self.dtype = preparation.dtype(reader)
         self.memory = memory
         self._used = False
         # Of a source of some rows of another: the row after the last one; the rows, if they are in memory; the other.
         self.first_row = 0
         self._stop: int | None = None
-        self._held: XY | None = None
+        self._held: Parts | None = None
         self._whole: Source | None = None
         self.block_rows = batch_size or self._default_rows()
 
@@ -112,8 +115,8 @@ class Source:
     def _whole_bytes(self) -> int:
         """Return what it takes to read rows without reading anything twice."""
         if self._target_reader is None:
-            return self._reader.whole_bytes(self._features, self._targets)
-        features = self._reader.whole_bytes(self._features, NO_COLUMNS)
+            return self._reader.whole_bytes(self._preparation.numbers, self._preparation.others)
+        features = self._reader.whole_bytes(self._preparation.numbers, NO_COLUMNS)
         return 2 * max(features, self._target_reader.whole_bytes(NO_COLUMNS, self._targets))
 
     @property
@@ -132,6 +135,8 @@ class Source:
         """Number of rows, if it is known."""
         if self._stop is not None:
             return self._stop - self.first_row
+        if self._preparation.where is not None:
+            return self._n_chosen
         return next((reader.n_rows for reader in self._readers if reader.n_rows is not None), None)
 
     @property
@@ -142,8 +147,7 @@ class Source:
     @property
     def feature_names(self) -> list[str] | None:
         """Names of the features."""
-        names = self._reader.names
-        return None if names is None else [names[column] for column in self._features]
+        return self._preparation.names(self._reader)
 
     @property
     def target_names(self) -> list[str] | None:
@@ -151,6 +155,16 @@ class Source:
         reader = self._target_reader or self._reader
         names = [reader.name_of(int(column)) for column in self._targets]
         return [name for name in names if name is not None] or None
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """What columns are beside features and targets, such as "weight", in the order of :meth:`records`."""
+        return tuple(self._preparation.roles)
+
+    @property
+    def unseen_levels(self) -> dict[str, int]:
+        """Rows in the last read with a category that was not known before, by column: all its features are zero."""
+        return dict(self._preparation.unseen)
 
     @property
     def rereadable(self) -> bool:
@@ -185,6 +199,11 @@ class Source:
         y : ndarray of shape (n,) or (n, n_targets), or None
             Labels or numbers.
         """
+        records = self.records(start)
+        return records if not self.roles else first_two(records)  # type: ignore[return-value]
+
+    def records(self, start: int = 0) -> Iterator[Parts]:
+        """Yield X, y and the columns that have a role, in blocks, as :meth:`blocks` does."""
         if start < 0:
             raise ValueError(f"start={start} must be zero or more.")
         if self._held is not None:
@@ -199,7 +218,29 @@ class Source:
 
     def count(self) -> int:
         """Return the number of rows, reading them all if that is not known."""
-        return self._reader.count() if self._stop is None else self._stop - self.first_row
+        if self._stop is not None:
+            return self._stop - self.first_row
+        where = self._preparation.where
+        if where is None:
+            return self._reader.count()
+        if self._n_chosen is None:
+            rows = self._column_reads(self._reader, NO_COLUMNS, np.array([*where.columns.values()], np.intp))
+            self._n_chosen = sum(0 if y is None else len(y) for _, y, *_ in rows)
+        return self._n_chosen
+
+    def n_weighted(self) -> int:
+        """Return the number of rows whose weight is not zero, from a read of the weights alone."""
+        weights = np.array([self._preparation.roles["weight"]], np.intp)
+        rows = self._up_to_stop(self._column_reads(self._reader, NO_COLUMNS, weights), 0)
+        return sum(0 if weight is None else int(np.count_nonzero(weight)) for _, weight, *_ in rows)
+
+    def _column_reads(self, reader: Reader, numbers: Columns, targets: Columns) -> Iterator[Parts]:
+        """Yield some columns of the rows that are chosen, without any other."""
+        alone = Preparation(numbers, targets, where=self._preparation.where)
+        reader.room = self._room
+        first = 0 if alone.where is not None else self.first_row
+        rows = alone.rows(reader.read(numbers, alone.others, first, 1 << 16))
+        return rows if alone.where is None else skipping(rows, self.first_row)
 
     def labels(self) -> Array:
         """Return the values of the target that there are, in ascending order, from a read of the target alone."""
@@ -214,15 +255,17 @@ class Source:
             return self._whole.label_counts()
         found: Array | None = None
         counts = np.empty(0, np.int64)
-        reader = self._target_reader or self._reader
-        reader.room = self._room
-        for _, y in self._up_to_stop(reader.read(NO_COLUMNS, self._targets, self.first_row, 1 << 16), 0):
+        rows = self._column_reads(self._target_reader or self._reader, NO_COLUMNS, self._targets)
+        for _, y, *_ in self._up_to_stop(rows, 0):
             assert y is not None
+            if not len(y):
+                continue
             values, n = np.unique(y, return_counts=True)
             both = values if found is None else np.concatenate([found, values])
             found, where = np.unique(both, return_inverse=True)
             counts = np.bincount(where, np.concatenate([counts, n])).astype(np.int64)
-        assert found is not None
+        if found is None:
+            raise DataError(f"{self.name} has no rows.")
         return found, counts
 
     def mapped(self) -> tuple[Array, Array | None] | None:
@@ -234,10 +277,13 @@ class Source:
         if X is None or Y is None:
             return None
         rows = slice(self.first_row, self._stop)
-        return pick(X[rows], self._features), self._as_shaped(pick(Y[rows], self._targets, as_target=True))
+        targets = pick(Y[rows], self._targets)
+        targets = targets[:, 0] if len(self._targets) == 1 else targets
+        return pick(X[rows], self._preparation.numbers), self._as_shaped(targets)
 
-    def part(self, block: XY, first_row: int) -> Source:
-        """Return a source of one block of this one, for work that goes from block to block."""
+    def part(self, block: Parts, first_row: int) -> Source:
+        """Return a source of one block or record of this one, for work that goes from block to block."""
+        assert block[0] is not None
         part = self._view(first_row, first_row + len(block[0]))
         part._held, part._whole = block, self
         return part
@@ -294,7 +340,11 @@ class Source:
     def _fingerprint_of_files(self) -> str:
         # Not the number of rows, which may become known in between.
         known = [(type(r).__name__, r.identity, r.n_columns, r.names, r.others) for r in self._readers]
-        chosen = self._features.tolist(), self._targets.tolist(), self.target_is_vector
+        prepared = self._preparation
+        chosen: tuple[Any, ...] = prepared.numbers.tolist(), self._targets.tolist(), self.target_is_vector
+        if not prepared.is_plain:
+            where = None if prepared.where is None else prepared.where.text
+            chosen = *chosen, prepared.categories, where, prepared.roles
         return sha256(repr((known, chosen, str(self.dtype), self.block_rows)).encode()).hexdigest()[:16]
 
     def beginning(self) -> str | None:
@@ -315,59 +365,64 @@ class Source:
             reader.require_unchanged()
 
     def _is_mapped(self) -> bool:
-        return all(reader.mapped() is not None for reader in self._readers) and are_neighbours(self._features)
+        is_mapped = all(reader.mapped() is not None for reader in self._readers)
+        return is_mapped and self._preparation.is_plain and are_neighbours(self._preparation.numbers)
 
     @property
     def _readers(self) -> list[Reader]:
         return [self._reader] if self._target_reader is None else [self._reader, self._target_reader]
 
-    def _read(self, start: int) -> Iterator[XY]:
+    def _read(self, start: int) -> Iterator[Parts]:
         if self._held is not None:
-            X, y = self._held
-            yield X[start:], None if y is None else y[start:]
+            yield tuple(None if part is None else part[start:] for part in self._held)
             return
         # Blocks end where those of the whole do.
         yield from self._up_to_stop(self._read_from(self.first_row + start), start)
 
-    def _up_to_stop(self, blocks: Iterator[XY], start: int) -> Iterator[XY]:
+    def _up_to_stop(self, blocks: Iterator[Parts], start: int) -> Iterator[Parts]:
         """Yield blocks that begin with a row of this source, as far as they are of it."""
         if self._stop is None:
             yield from blocks
             return
         left = self._stop - self.first_row - start
-        for X, y in blocks:
-            n_rows = len(X)
-            yield X[:left], None if y is None else y[:left]
+        for parts in blocks:
+            n_rows = len(parts[0]) if parts[0] is not None else 0
+            yield tuple(None if part is None else part[:left] for part in parts)
             # It is not needed while the next one is read.
-            del X, y
+            del parts
             left -= n_rows
             if left <= 0:
                 return
 
-    def _read_from(self, row: int) -> Iterator[XY]:
+    def _read_from(self, row: int) -> Iterator[Parts]:
+        rows = self._blocks_of(self._reader, self._preparation, row)
         if self._target_reader is None:
-            yield from self._blocks_of(self._reader, self._features, self._targets, row)
+            yield from rows
             return
-        rows = self._blocks_of(self._reader, self._features, NO_COLUMNS, row)
-        targets = self._blocks_of(self._target_reader, NO_COLUMNS, self._targets, row)
-        for X, _ in rows:
-            _, y = next(targets, (None, None))
-            if y is None or len(y) != len(X):
+        targets = self._blocks_of(self._target_reader, Preparation(NO_COLUMNS, self._targets), row)
+        for X, _, *others in rows:
+            y = next(targets, (None, None))[1]
+            if X is None or y is None or len(y) != len(X):
                 raise self._length_error()
-            yield X, y
+            yield X, y, *others
         if next(targets, None) is not None:
             raise self._length_error()
 
-    def _blocks_of(self, reader: Reader, features: Columns, targets: Columns, row: int) -> Iterator[XY]:
+    def _blocks_of(self, reader: Reader, preparation: Preparation, row: int) -> Iterator[Parts]:
         reader.room = self._room
-        blocks = reader.read(features, targets, row, self.block_rows)
-        if not reader.in_blocks:
+        chosen = preparation.where is not None
+        pieces = reader.read(preparation.numbers, preparation.others, 0 if chosen else row, self.block_rows)
+        blocks = preparation.rows(pieces)
+        if chosen:
+            # Which row of the file is the first is known only when those before it have been looked at.
+            blocks = skipping(blocks, row)
+        if not reader.in_blocks or chosen:
             # With targets in another reader blocks have to end at the same rows.
             live = not self.rereadable and self._target_reader is None
             blocks = regrouped(blocks, row, self.block_rows, live=live)
-        for X, y in blocks:
-            yield X, self._as_shaped(y)
-            del X, y
+        for X, y, *others in blocks:
+            yield X, self._as_shaped(y), *others
+            del X, y, others
             # The next block may be of rows that are mapped already.
             reader.require_not_cut()
 

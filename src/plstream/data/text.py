@@ -20,7 +20,7 @@ import numpy as np
 
 from .._core.errors import DataError, shortened
 from .files import GZIP, plain_bytes
-from .reader import XY, Columns, Reader
+from .reader import Columns, Pieces, Reader
 from .reading import PATIENCE_SECONDS
 
 # Text that is read at a time, at most and at least.
@@ -93,17 +93,17 @@ class TextReader(Reader):
         """Set what the first records tell of the columns."""
 
     @abstractmethod
-    def parse(self, records: list[Record], features: Columns, targets: Columns, row: int) -> XY:
+    def parse(self, records: list[Record], features: Columns, others: Columns, row: int) -> Pieces:
         """Return the numbers of some records, the first of which is in the given row."""
 
-    def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[XY]:
+    def pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
         """Yield rows, parsed as they are read; none, while a pipe is silent."""
         step, row = max(_LEAST_RECORDS, step), 0
         for records in self._groups():
             for first in range(max(0, start - row), len(records), step):
-                yield self.parse(records[first : first + step], features, targets, row + first)
+                yield self.parse(records[first : first + step], features, others, row + first)
             if not records:
-                yield np.empty((0, len(features))), None
+                yield np.empty((0, len(features))), [np.empty(0)] * len(others)
             row += len(records)
             # They are not needed while the next ones are read.
             del records

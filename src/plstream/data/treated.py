@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.errors import DataError, first_not_finite
 from .._core.types import Array
-from .reader import XY
+from .reading import Parts
 from .source import Source
 
 
@@ -64,7 +64,7 @@ class TreatedSource(Source):
     def require_finite(self) -> None:
         """Read all rows, and raise DataError for the first that is not finite, in the file or after it was treated."""
         row = self.first_row
-        for X, _ in self._read(0):
+        for X, _ in self.blocks():
             bad = first_not_finite(X)
             if bad is not None:
                 raise DataError(
@@ -77,11 +77,12 @@ class TreatedSource(Source):
         # Blocks are read, and treated, ahead of their use.
         return False
 
-    def _read_from(self, row: int) -> Iterator[XY]:
-        for X, y in super()._read_from(row):
-            yield self._treated(X, row), y
+    def _read_from(self, row: int) -> Iterator[Parts]:
+        for X, *others in super()._read_from(row):
+            assert X is not None
+            yield self._treated(X, row), *others
             row += len(X)
-            del X, y
+            del X, others
 
     def _treated(self, X: Array, row: int) -> Array:
         try:

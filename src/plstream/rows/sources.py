@@ -20,8 +20,7 @@ from .._core.validation import require_numbers, validate_rows
 from .._core.warnings import warn_user
 from ..data import Source, open_source
 from ..data.arrow_objects import is_frame, is_table
-from ..data.reader import XY
-from ..data.reading import NoRoomError, TemporaryCopy
+from ..data.reading import NoRoomError, Parts, TemporaryCopy
 from .arrays import ArrayRows
 from .blocks import Block, Part, TrainingRows
 from .collections import apply_lazily, is_collection
@@ -63,8 +62,8 @@ class SourceRows(TrainingRows):
         self.n_rows = source.n_rows
         self.n_columns = source.n_columns
         self.learn(numbers, n_classes, class_weight)
-        self._blocks: Iterator[XY] | None = None
-        self._first: XY | None = None
+        self._blocks: Iterator[Parts] | None = None
+        self._first: Parts | None = None
 
     def learn(self, numbers: Numbers | None, n_classes: int = 0, class_weight: Float64Array | None = None) -> None:
         """Set what y is turned into, which may depend on the first block."""
@@ -85,7 +84,7 @@ class SourceRows(TrainingRows):
     def first_y(self) -> Array | None:
         """The y of the first block, which is still to be read."""
         if self._first is None:
-            self._blocks = self.source.blocks()
+            self._blocks = self.source.records()
             self._first = self._require_block(next(self._blocks, None))
         return self._first[1]
 
@@ -93,10 +92,12 @@ class SourceRows(TrainingRows):
         """Read the rows from one of them on."""
         first, self._first = self._first, None
         if first is None or self._blocks is None:
-            self._blocks = self.source.blocks(start)
+            self._blocks = self.source.records(start)
         n_rows = start
-        for X, y in chain([] if first is None else [first], self._blocks):
-            block = Block(X, self._numbers(y, len(X), n_rows), None, self.compiled, self.n_classes)
+        for X, y, *others in chain([] if first is None else [first], self._blocks):
+            assert X is not None
+            weight = self._weight(dict(zip(self.source.roles, others, strict=True)), n_rows)
+            block = Block(X, self._numbers(y, len(X), n_rows), weight, self.compiled, self.n_classes)
             yield block if self.class_weight is None else block.weighted(self.class_weight)
             n_rows += len(X)
         if not n_rows:
@@ -118,8 +119,17 @@ class SourceRows(TrainingRows):
         except ValueError as error:
             raise DataError(f"In {self.source.name}, from row {self.source.first_row + row} on: {error}") from None
 
-    def _require_block(self, block: XY | None) -> XY:
-        if block is None or not len(block[0]):
+    def _weight(self, columns: dict[str, Array | None], row: int) -> Float64Array | None:
+        weight = columns.get("weight")
+        if weight is None:
+            return None
+        if (weight < 0).any():
+            at = self.source.first_row + row + int(np.argmax(weight < 0))
+            raise DataError(f"In {self.source.name}, row {at}, the weight is negative: it must be zero or more.")
+        return np.asarray(weight, dtype=np.float64)
+
+    def _require_block(self, block: Parts | None) -> Parts:
+        if block is None or block[0] is None or not len(block[0]):
             raise DataError(f"{self.source.name} has no rows.")
         return block
 
@@ -178,12 +188,13 @@ def reread(source: Source, numbers: Numbers, batch_size: int | None, **labels: A
         source.require_unchanged()
         return
     with SourceRows(source, numbers, **labels) as rows:
-        if source.slow and (copy := _copied(rows)) is not None:
+        # A copy has X and y alone.
+        if source.slow and "weight" not in source.roles and (copy := _copied(rows)) is not None:
             with copy as (X, Y):
                 # Blocks as without a copy: results do not depend on whether there was room for one.
                 yield _MappedRows(source, X, Y, as_numbers, source.block_rows, is_copy=True, **labels)
             return
-        rows.n_rows = source.count()
+        rows.n_rows = source.n_weighted() if "weight" in source.roles else source.count()
         yield rows
 
 
@@ -230,7 +241,7 @@ def require_alone(y: Any, sample_weight: Any = None) -> None:
     if y is not None:
         raise ValueError("y is part of a source: pass target= to open_source, and no y.")
     if sample_weight is not None:
-        raise ValueError("sample_weight is not for sources: pass blocks of rows to partial_fit with their weights.")
+        raise ValueError("sample_weight is not for sources: pass weight= to open_source, a column with the weights.")
 
 
 class Columns(Protocol):
@@ -280,7 +291,12 @@ def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array
         return function(validate_rows(estimator, X, reset=False))
     validate_source(estimator, X, reset=False)
     with SourceRows(X) as rows:
-        return np.concatenate([function(block.X) for block in track(rows.blocks(), "one read", rows.n_rows, _n_rows)])
+        found = [function(block.X) for block in track(rows.blocks(), "one read", rows.n_rows, _n_rows)]
+    for column, n_rows in X.unseen_levels.items():
+        warn_user(
+            f"{n_rows} rows have a level of {column!r} that the model does not know: its features are zero there."
+        )
+    return np.concatenate(found)
 
 
 def _n_rows(block: Block) -> int:
