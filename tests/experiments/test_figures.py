@@ -100,8 +100,12 @@ def test_lines_over_components_blocks_and_shares(pictures, results):
 
     (axes,) = pictures["components-small4"].figure.axes
     ((x, y),) = lines_in(axes, "cipls")
-    assert x.tolist() == [1, 2, 3]
+    # A model for each of four classes: four scores per component.
+    assert x.tolist() == [4, 8, 12]
     assert y == pytest.approx(means("small4", "components", "cipls"))
+    ((x, _),) = lines_in(axes, "pls")
+    assert x.tolist() == [1, 2, 3]
+    assert (axes.get_xlabel(), axes.get_xscale()) == ("Scores", "log")
     # With two classes it has one component, and null in the file for more.
     ((x, _),) = lines_in(pictures["components-small2"].figure.axes[0], "sgdpls")
     assert x.tolist() == [1]
@@ -125,7 +129,7 @@ def test_higher_order(pictures, results):
 def test_times_and_slopes(pictures, results):
     (axes,) = pictures["time-small4"].figure.axes
     ((x, _),) = lines_in(axes, "ipls")
-    assert x == pytest.approx([np.mean([cell["seconds"] for cell in cells_of(results, "small4", "time", "ipls")])])
+    assert x == pytest.approx([np.median([cell["seconds"] for cell in cells_of(results, "small4", "time", "ipls")])])
     assert axes.get_xscale() == "log"
     panels = pictures["time-growth-small2"].figure.axes
     growth = results["tasks"]["small2"]["experiments"]["time"]["growth"]

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plstream.experiments.inference import exponent, interval, paired_t_test
+from plstream.experiments.inference import (
+    exponent,
+    holm,
+    interval,
+    paired_difference,
+    paired_t_test,
+    robust_difference,
+)
 
 
 def test_interval_by_hand():
@@ -34,3 +41,41 @@ def test_exponent():
     sizes = [10, 100, 1000]
     assert exponent(sizes, [7 * size**1.5 for size in sizes]) == pytest.approx(1.5)
     assert exponent(sizes, [3, 3, 3]) == pytest.approx(0)
+
+
+def test_correction_for_shared_training_rows_by_hand():
+    # Nadeau and Bengio, with ten folds: t is smaller by sqrt((1/10) / (1/10 + 1/9)).
+    first, second = np.random.default_rng(0).normal(size=(2, 10))
+    plain = stats.ttest_rel(first, second)
+    shrunk = plain.statistic * (0.1 / (0.1 + 1 / 9)) ** 0.5
+    expected = 2 * stats.t.sf(abs(shrunk), 9)
+    found = paired_difference(dict(enumerate(first)), dict(enumerate(second)), overlap=1 / 9)
+    assert found.p == paired_t_test(first, second, 1 / 9) == pytest.approx(expected)
+    assert found.p > plain.pvalue
+    wide, narrow = found, paired_difference(dict(enumerate(first)), dict(enumerate(second)))
+    assert (wide.high - wide.low) / (narrow.high - narrow.low) == pytest.approx((1 + 10 / 9) ** 0.5)
+
+
+def test_holm_by_a_plain_loop():
+    p_values = [0.01, 0.5, 0.011, 0.04, 0.2]
+    found, largest = {}, 0.0
+    for i, p in enumerate(sorted(p_values)):
+        largest = max(largest, min(1.0, (len(p_values) - i) * p))
+        found[p] = largest
+    assert holm(p_values) == pytest.approx([found[p] for p in p_values])
+    assert holm([]) == []
+    assert np.isnan(holm([np.nan])).all()
+
+
+@pytest.mark.parametrize("n", [10, 30])
+def test_signed_ranks_against_scipy(n):
+    first, second = np.random.default_rng(n).normal(size=(2, n))
+    first += 0.4
+    found = robust_difference(dict(enumerate(first)), dict(enumerate(second)))
+    test = stats.wilcoxon(first, second, method="asymptotic", correction=True)
+    assert found.p == pytest.approx(test.pvalue)
+    # The interval has zero inside where the test finds nothing.
+    assert (found.low <= 0 <= found.high) == (found.p > 0.05)
+    pairs = [(a + b) / 2 for i, a in enumerate(first - second) for b in (first - second)[i:]]
+    assert found.mean == pytest.approx(np.median(pairs))
+    assert np.isnan(robust_difference({0: 1.0}, {0: 2.0}).p)

@@ -42,6 +42,9 @@ def test_the_page_has_all_of_it(written, results, tmp_path):
     assert len(html) < 3_000_000
     assert page.tags.count("svg") == len([*pictures_of(results)])
     text = " ".join(page.texts)
+    # Three sentences and a figure come first, and only then tables.
+    assert len(page_of(results).lead) == 3
+    assert html.index("<svg") < html.index("<table")
     for table in tables_of(results):
         for row in table.rows:
             assert all(entry in text for entry in row)

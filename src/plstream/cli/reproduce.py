@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,10 +17,18 @@ from .options import as_list
 if TYPE_CHECKING:
     from ..experiments.experiment import Experiment
     from ..experiments.plan import Part
+    from ..experiments.settings import Settings
     from ..experiments.task import Task
 
 
 _NAMES = ("all", *MODULES)
+
+
+class Classifier(StrEnum):
+    """What classifies scores."""
+
+    svm = "svm"
+    perceptron = "perceptron"
 
 
 def _known_experiment(name: str) -> str:
@@ -51,6 +60,27 @@ def reproduce(
         list[str] | None, typer.Option("--methods", metavar="A,B", help="Methods to compare. Default: all.")
     ] = None,
     folds: Annotated[int | None, typer.Option("--folds", min=1, help="Use the first so many splits.")] = None,
+    components: Annotated[
+        int | None, typer.Option("--components", min=1, help="Try so many components at most. Default: 10.")
+    ] = None,
+    directions: Annotated[
+        int | None,
+        typer.Option("--directions", metavar="L", min=1, help="Principal components that IPLS keeps. Default: 20."),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            "--steps",
+            metavar="T",
+            min=1,
+            max=1000,
+            help="Passes, or steps per row, of SGDPLS as released. Default: 100.",
+        ),
+    ] = None,
+    classifier: Annotated[
+        Classifier | None,
+        typer.Option("--classifier", help="Of scores. Default: an SVM of two classes, a perceptron of more."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of all that is random.")] = 0,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Cells at a time. Default: as many as there are cores.")
@@ -76,6 +106,7 @@ def reproduce(
     plstream reproduce accuracy --data lfw --folds 3 -o lfw
     plstream reproduce selection --data features.npz --methods pls-vip,cipls-vip
     plstream reproduce --data lfw --data tiny-imagenet --budget 60 -o faces_and_images
+    plstream reproduce accuracy --data imagenet224 --components 4 --steps 1 --jobs 1 -o imagenet
     """
     import os
 
@@ -89,7 +120,8 @@ def reproduce(
     from .errors import FAILED, tell
     from .progress import shown
 
-    settings = Settings()
+    given = {"components": components, "directions": directions, "steps": steps, "classifier": classifier}
+    settings = _changed(Settings(), given)
     chosen = [one for name, one in experiments().items() if experiment in {"all", name}]
     wanted = _known_methods(as_list(methods), chosen)
     jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
@@ -99,7 +131,7 @@ def reproduce(
     tasks: list[Task] = [task for name in dict.fromkeys(data or ["digits"]) for task in load_tasks(name, seed=seed)]
     output.mkdir(parents=True, exist_ok=True)
     results = Results(output, seed, settings, force=force)
-    options = {"methods": methods, "folds": folds, "seed": seed, "budget": budget, "output": output}
+    options = {"methods": methods, "folds": folds, **given, "seed": seed, "budget": budget, "output": output}
     results.made_by(_as_typed(experiment, {"data": data, **options}))
     for task in tasks:
         results.begin(task, force=force)
@@ -155,6 +187,14 @@ def _known_methods(names: list[str], experiments: list[Experiment]) -> list[str]
         if name not in known:
             raise ValueError(f"--methods {name} is none of {', '.join(known)}.")
     return names or None
+
+
+def _changed(settings: Settings, given: dict[str, Any]) -> Settings:
+    """Return settings with what was given on the command line."""
+    from dataclasses import replace
+
+    names = {"directions": "ipls_directions"}
+    return replace(settings, **{names.get(name, name): value for name, value in given.items() if value is not None})
 
 
 def _show_plan(parts: list[Part], jobs: int) -> None:

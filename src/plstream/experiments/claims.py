@@ -2,7 +2,9 @@
 
 That no difference was found does not show that there is none: methods count as equally good if the interval is within
 a point. The paper has one CIPLS, and does not say whether by Algorithm 1 or by the released code. So each claim is
-checked for every variant that was run. No claim holds of methods that were not run, or of fewer than five splits.
+judged by these two, never by the variant of this package, whose figures are only added; and so are rivals: as released
+where that was run. Intervals are corrected for training rows that splits share. No claim holds of methods that were
+not run, or of fewer than five splits.
 """
 
 from __future__ import annotations
@@ -15,14 +17,19 @@ import numpy as np
 
 from ..report.html import Verdict
 from .inference import FEWEST, Difference, paired_difference
-from .methods import CIPLS_VARIANTS, TITLES
+from .methods import PAPER_VARIANTS, TITLES
 from .results import TaskResults
 from .tables import format_p
 
 # Points that count as no difference.
 _MARGIN = 1.0
-RIVALS = ("ccipca", "sgdpls", "ipls")
+_RIVALS = ("ccipca", "sgdpls", "ipls")
 Values = Mapping[int, float]
+
+
+def rivals_among(values: Mapping[str, Values], names: Sequence[str] = _RIVALS) -> list[str]:
+    """Return what CIPLS is compared with: each as the authors' code computes it, if that was run."""
+    return [f"{name}-released" if f"{name}-released" in values else name for name in names]
 
 
 class Assessment(NamedTuple):
@@ -102,7 +109,10 @@ def compare_with_rivals(
     rivals: Sequence[str],
     judge: Callable[[Difference, str], Verdict] = lambda difference, _: above(difference),
     *,
-    variants: Sequence[str] = CIPLS_VARIANTS,
+    difference: Callable[[Values, Values], Difference] = paired_difference,
+    center: Callable[[Values], float] | None = None,
+    variants: Sequence[str] = PAPER_VARIANTS,
+    own: str = "cipls",
     words: tuple[str, str] = ("ahead of", "behind"),
     verb: str = "has",
     form: str = "{:.2f} %",
@@ -112,17 +122,19 @@ def compare_with_rivals(
     """Assess a claim about differences of CIPLS from each of its rivals; None if no variant or no rival was run.
 
     Values are by method and split (or run). ``judge`` says what the difference from a rival, passed by name, means for
-    the claim. ``words`` are for higher and lower values; ``verb`` and ``form`` say how means are written.
+    the claim. ``words`` are for higher and lower values; ``verb`` and ``form`` say how means, or what else is the
+    ``center`` of values, are written. What ``own`` has is added, and decides nothing.
     """
+    center = center or mean
     run = {method: values[method] for method in rivals if method in values}
     # One sentence for all variants of which the same can be said.
     groups: dict[tuple[Verdict, str], list[str]] = {}
     for variant in variants if run else ():
         if variant in values:
-            differences = {name: paired_difference(values[variant], others) for name, others in run.items()}
-            verdict = all_of([judge(difference, name) for name, difference in differences.items()])
+            differences = {name: difference(values[variant], others) for name, others in run.items()}
+            verdict = all_of([judge(each, name) for name, each in differences.items()])
             text = _sides(differences, words)
-            groups.setdefault((verdict, text), []).append(with_mean(variant, values, form))
+            groups.setdefault((verdict, text), []).append(_with_center(variant, values, center, form))
     looks = [
         Assessment(verdict, f"{join_names(who)} {'are' if len(who) > 1 else 'is'} {what}.")
         for (verdict, what), who in groups.items()
@@ -130,11 +142,13 @@ def compare_with_rivals(
     if run:
         first = next(iter(run))
         means = [
-            f"{TITLES[method]} {f'{verb} ' if method == first else ''}{form.format(mean(others))}"
+            f"{TITLES[method]} {f'{verb} ' if method == first else ''}{form.format(center(others))}"
             for method, others in run.items()
         ]
         before += f"{join_names(means)}."
-    return assess(looks, before, after, [method for method in rivals if method not in values])
+    if own in values:
+        after = f"{after} {_with_center(own, values, center, form)} does not count: the paper has no such variant."
+    return assess(looks, before, after.strip(), [method for method in rivals if method not in values])
 
 
 def _sides(differences: Mapping[str, Difference], words: tuple[str, str]) -> str:
@@ -148,6 +162,11 @@ def _sides(differences: Mapping[str, Difference], words: tuple[str, str]) -> str
     return join_names(parts) + (f", with fewer than {FEWEST} splits" if few else "")
 
 
+def median(values: Values) -> float:
+    """Return the median of values by run."""
+    return float(np.median([*values.values()]))
+
+
 def mean(values: Values) -> float:
     """Return the mean of values by split, or by run."""
     return float(np.mean([*values.values()]))
@@ -155,7 +174,11 @@ def mean(values: Values) -> float:
 
 def with_mean(method: str, values: Mapping[str, Values], form: str = "{:.2f} %") -> str:
     """Return the title of a method with its mean."""
-    return f"{TITLES[method]} with {form.format(mean(values[method]))}"
+    return _with_center(method, values, mean, form)
+
+
+def _with_center(method: str, values: Mapping[str, Values], center: Callable[[Values], float], form: str) -> str:
+    return f"{TITLES[method]} with {form.format(center(values[method]))}"
 
 
 def format_difference(difference: Difference) -> str:

@@ -20,14 +20,32 @@ from .task import Task
 _SVM_SEED = 1227
 
 
-def final_classifier(task: Task, _: Settings) -> str:
+_NAMES = {"svm": "linear SVM", "perceptron": "multilayer perceptron", "discriminants": "linear discriminants"}
+
+
+def classifier_kind(n_classes: int, settings: Settings, *, quick: bool = False) -> str:
+    """Return what classifies scores: "svm", "perceptron", or "discriminants" where many classifiers are trained.
+
+    Examples
+    --------
+    >>> from plstream.experiments.classifiers import classifier_kind
+    >>> from plstream.experiments.settings import Settings
+    >>> classifier_kind(2, Settings()), classifier_kind(10, Settings()), classifier_kind(10, Settings(), quick=True)
+    ('svm', 'perceptron', 'discriminants')
+    """
+    if quick:
+        return "svm" if n_classes <= 2 else "discriminants"
+    return settings.classifier if settings.classifier != "auto" else "svm" if n_classes <= 2 else "perceptron"
+
+
+def final_classifier(task: Task, settings: Settings) -> str:
     """Describe the classifier that is tested once."""
-    return "linear SVM" if task.n_classes == 2 else "multilayer perceptron"
+    return _NAMES[classifier_kind(task.n_classes, settings)]
 
 
-def quick_classifier(task: Task, _: Settings) -> str:
+def quick_classifier(task: Task, settings: Settings) -> str:
     """Describe the classifier that is trained many times."""
-    return "linear SVM" if task.n_classes == 2 else "linear discriminants"
+    return _NAMES[classifier_kind(task.n_classes, settings, quick=True)]
 
 
 def feature_classifier(task: Task, settings: Settings) -> str:
@@ -38,17 +56,12 @@ def feature_classifier(task: Task, settings: Settings) -> str:
     return f"{name}, stopped at a tolerance of {settings.early_tolerance:g}"
 
 
-def accuracy(
-    S: Array, y: Array, S_test: Array, y_test: Array, *, settings: Settings, seed: int, quick: bool = False
-) -> float:
-    """Return the accuracy on test rows of a classifier of scores, which may have any shape after the rows.
-
-    With more than two classes it is a perceptron, or linear discriminants if it is to be quick.
-    """
+def accuracy(S: Array, y: Array, S_test: Array, y_test: Array, *, settings: Settings, seed: int, kind: str) -> float:
+    """Return the accuracy on test rows of a kind of classifier of scores, which may have any shape after the rows."""
     columns, test_columns = standardised(S, S_test)
-    if len(np.unique(y)) <= 2:
+    if kind == "svm":
         classifier = linear_svm(settings)
-    elif quick:
+    elif kind == "discriminants":
         classifier = IncrementalLDA(shrinkage=settings.shrinkage, solver="scatter")
     else:
         classifier = _perceptron(y, settings, seed)

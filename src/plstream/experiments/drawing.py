@@ -321,11 +321,15 @@ def line_chart(
     xlabel: str,
     ticks: Sequence[float] | None = None,
     markers_every: int = 1,
+    logarithmic: bool = False,
 ) -> Picture:
     """Draw the accuracies of methods in per cent over something, with one marker for so many points."""
     figure, (axes,) = stacked(1, 3.7)
     shown = {method: line for method, line in lines.items() if line[0]}
     draw_lines(axes, shown, xlabel, "Accuracy, %", markers_every=markers_every)
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.minorticks_off()
     axes.xaxis.set_major_formatter("{x:,.0f}")
     if ticks is not None:
         axes.set_xticks(ticks)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from .._core.types import Array, Float64Array, FloatArray
-from ..estimators import IncrementalPLS
+from ..estimators import IncrementalPLS, IncrementalPLSClassifier
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
 from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector
 from .settings import Settings
@@ -46,6 +46,8 @@ class Method:
     bounded: bool = False
     # Whether it can learn more.
     incremental: bool = True
+    # The setting that says how many times it reads the rows, if that is more than once.
+    passes: str = ""
 
     def new(self, n_components: int, seed: int, settings: Settings) -> Any:
         """Return an estimator that is not fitted."""
@@ -117,6 +119,7 @@ _METHODS = (
         seeded=True,
         nested=False,
         incremental=False,
+        passes="steps",
     ),
     Method(
         "ipls-released",
@@ -170,16 +173,21 @@ _METHODS = (
 )
 METHODS = {method.name: method for method in _METHODS}
 # The paper has one CIPLS. What its figures were made with, Algorithm 1 or the authors' code, it does not say.
-CIPLS_VARIANTS = ("cipls-paper", "cipls-released", "cipls")
-
-
+PAPER_VARIANTS = ("cipls-paper", "cipls-released")
 RELEASED_RIVALS = ("sgdpls-released", "ipls-released", "olpls-released")
 """What CIPLS is compared with, as the authors' code computes it: what the paper's figures may come from."""
 
 
-def paper_name(method: str) -> str:
-    """Return the name of the method in the paper, which has one of each."""
-    return method.removesuffix("-released").removesuffix("-paper")
+def paper_name(method: str) -> str | None:
+    """Return the name in the paper, which has one of each, of a method that it can have run; None for our own.
+
+    Examples
+    --------
+    >>> from plstream.experiments.methods import paper_name
+    >>> paper_name("cipls-paper"), paper_name("ipls"), paper_name("ipls-released"), paper_name("cipls")
+    ('cipls', 'ipls', 'ipls', None)
+    """
+    return None if method == "cipls" else method.removesuffix("-released").removesuffix("-paper")
 
 
 class _OnePassVIP:
@@ -238,7 +246,19 @@ class Projection:
     Scores have the shape (rows, models, components): one model, or one for each class.
     """
 
-    def __init__(self, method: Method, n_components: int, classes: Array, seed: int, settings: Settings) -> None:
+    def __init__(
+        self,
+        method: Method,
+        n_components: int,
+        classes: Array,
+        seed: int,
+        settings: Settings,
+        *,
+        is_large: bool = False,
+    ) -> None:
+        if is_large and method.target == "responses" and len(classes) > 2:
+            # The same model, which has no need of a matrix of responses.
+            method = replace(method, estimator=IncrementalPLSClassifier, target="labels")
         self.method, self.n_components, self.classes = method, n_components, classes
         self.n_models = method.n_models(len(classes))
         self.limited = ""
@@ -247,10 +267,15 @@ class Projection:
 
     def learn(self, X: Array, y: Array) -> None:
         """Learn more rows; a method that is not incremental starts again."""
+        if self.method.incremental:
+            self.learn_more(X, y)
+        else:
+            self.model.fit(X, y if self.method.target == "labels" else as_responses(y, self.classes))
+
+    def learn_more(self, X: Array, y: Array) -> None:
+        """Learn more rows, which may be those of another pass."""
         if self.method.target == "none":
             self.model.partial_fit(X)
-        elif not self.method.incremental:
-            self.model.fit(X, y if self.method.target == "labels" else as_responses(y, self.classes))
         elif self.method.target == "labels":
             self.model.partial_fit(X, y, classes=self.classes)
         else:
@@ -294,7 +319,21 @@ def as_responses(y: Array, classes: Array) -> Float64Array:
 
 
 def in_blocks(rows: Rows, task: Task) -> Iterator[Rows]:
-    """Yield row numbers in blocks, small enough that the rows themselves take little memory."""
-    step = max(1, _BLOCK_BYTES // (task.n_features * task.X.dtype.itemsize))
+    """Yield row numbers in blocks, small enough that the rows, and their responses, take little memory."""
+    step = max(1, _BLOCK_BYTES // max(task.n_features * task.X.dtype.itemsize, 8 * task.n_classes))
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
+
+
+class RowsInBlocks:
+    """Rows of a task with their labels, a block at a time, for methods that read them several times.
+
+    They come in the order of the file, which is read faster than in that of a stream.
+    """
+
+    def __init__(self, task: Task, rows: Rows) -> None:
+        self._task, self._rows = task, np.sort(rows)
+
+    def __iter__(self) -> Iterator[tuple[Array, Array]]:
+        for block in in_blocks(self._rows, self._task):
+            yield self._task.X[block], self._task.y[block]

@@ -20,6 +20,7 @@ from .._core.progress import track
 from .._core.threads import single_threaded_blas
 from .experiment import Experiment
 from .methods import METHODS, Projection
+from .protocol import is_large
 from .settings import Settings
 from .task import Task
 
@@ -70,16 +71,16 @@ class CostModel:
         # Each method is measured once.
         self.row_and_solve = cache(self._row_and_solve)
 
-    def fit(self, method: str) -> float:
-        """Return seconds to learn the training rows."""
+    def fit(self, method: str, n: int | None = None) -> float:
+        """Return seconds to learn the training rows, or so many of them."""
         row, solve = self.row_and_solve(method)
-        return self.n * row + solve
+        return (self.n if n is None else n) * row + solve
 
     def choose(self, method: str) -> float:
         """Return seconds to fit and test every number of components."""
-        most = self._max_components(method)
+        most, n = self._max_components(method), min(self.n, self.settings.choice_rows)
         fits = 1 if METHODS[method].nested else most
-        return fits * self.fit(method) + most * self.classify(method, quick=True)
+        return fits * self.fit(method, n) + most * self.classify(method, quick=True, n=n)
 
     def classify(self, method: str, *, quick: bool = False, n: float | None = None) -> float:
         """Return seconds for one classifier of scores: of half the components, as many as there are on average."""
@@ -98,6 +99,9 @@ class CostModel:
         task, m = self.task, self.task.n_features
         models, c = METHODS[method].n_models(task.n_classes), self._max_components(method)
         model = 8 * m * models * c * 12 + (8 * 8 * m * m if m <= 2048 else 0)
+        if is_large(task, self.settings):
+            # A block at a time: rows, scores and what classifiers make of them; and the scatter of discriminants.
+            return model + (2 << 30) + 3 * 8 * (models * c) ** 2
         scores = 8 * len(task.X) * models * c * 3
         return model + scores + (0 if METHODS[method].incremental else 2 * self.bytes_of_rows)
 

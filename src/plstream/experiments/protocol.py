@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .._core.types import Array, FloatArray
+from ..data import open_source
 from ..online._base import NotFiniteError
-from .classifiers import accuracy
-from .methods import METHODS, Projection, in_blocks
+from .blockwise import accuracy_in_blocks
+from .classifiers import accuracy, classifier_kind
+from .methods import METHODS, Projection, RowsInBlocks, in_blocks
+from .scratch import IN_MEMORY, Scratch
 from .settings import Settings
 from .task import Rows, Task
+
+# Bytes of a block of scores.
+_BLOCK_BYTES = 64 << 20
+# With scores of more bytes than this, those of all classes, a task is large.
+_LARGE = 2 << 30
+
+
+def is_large(task: Task, settings: Settings) -> bool:
+    """Return whether scores of a task, if every class has a model, are too many for memory.
+
+    Its methods then learn and are classified a block at a time, all of them in the same way.
+    """
+    models = task.n_classes if task.n_classes > 2 else 1
+    return 8 * len(task.X) * models * settings.components > _LARGE
 
 
 class NotPossibleError(ValueError):
@@ -28,6 +47,12 @@ class Trial:
     split: int
     settings: Settings
     seed: int
+    scratch: Scratch = field(default_factory=Scratch)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether scores are too many for memory."""
+        return is_large(self.task, self.settings)
 
     @property
     def train(self) -> Rows:
@@ -50,15 +75,15 @@ class Trial:
 
         If numbers overflow, it has as many components as can be had without: ``limited`` says why.
         """
-        method, task = METHODS[self.method], self.task
         rows = self.train if rows is None else rows
-        classes, limited = np.unique(task.y[rows]), ""
+        classes, limited = np.unique(self.task.y[rows]), ""
         while True:
-            projection = Projection(method, n_components, classes, self.seed, self.settings)
+            projection = Projection(
+                METHODS[self.method], n_components, classes, self.seed, self.settings, is_large=self.is_large
+            )
             projection.limited = limited
             try:
-                for block in in_blocks(rows, task) if method.incremental else [rows]:
-                    projection.learn(task.X[block], task.y[block])
+                self._learn(projection, rows)
             except NotFiniteError as error:
                 if error.component < 2:
                     raise
@@ -67,15 +92,62 @@ class Trial:
             else:
                 return projection
 
+    def _learn(self, projection: Projection, rows: Rows) -> None:
+        """Let a projection learn rows: at once or in blocks, from the last checkpoint on."""
+        method, task, scratch = projection.method, self.task, self.scratch
+        if not (method.incremental or self.is_large):
+            projection.learn(task.X[rows], task.y[rows])
+            return
+        name = f"fit-{projection.n_components}-{_name(rows)}"
+        found = scratch.load_model(name)
+        if method.incremental or method.passes:
+            projection.model = projection.model if found is None else found
+            start = 0 if found is None else found.n_samples_seen_
+            for block in _passes(rows, task, getattr(self.settings, method.passes) if method.passes else 1, start):
+                projection.learn_more(task.X[block], task.y[block])
+                if scratch.is_due:
+                    scratch.save_model(name, projection.model)
+        elif found is not None:
+            projection.model = found
+        else:
+            projection.model.fit(open_source(RowsInBlocks(task, rows)))
+        if self.is_large:
+            scratch.save_model(name, projection.model)
+
     def scores(self, projection: Projection, rows: Rows) -> FloatArray:
-        """Return the scores of some rows."""
-        task = self.task
-        return np.concatenate([projection.scores(task.X[block]) for block in in_blocks(rows, task)])
+        """Return the scores of some rows, of a file if they are too large for memory."""
+
+        def blocks(start: int = 0) -> Iterator[FloatArray]:
+            for block in in_blocks(rows[start:], self.task):
+                step = max(1, len(block) if not self.is_large else _BLOCK_BYTES // row_bytes)
+                for first in range(0, len(block), step):
+                    yield projection.scores(self.task.X[block[first : first + step]])
+
+        one = projection.scores(self.task.X[rows[:1]])
+        row_bytes = one.nbytes
+        if not self.is_large or row_bytes * len(rows) <= IN_MEMORY:
+            return np.concatenate([*blocks()])
+        name = f"{one.shape[2]}-{_name(rows)}-{getattr(projection.model, 'n_samples_seen_', 0)}"
+        return self.scratch.stored(name, (len(rows), *one.shape[1:]), blocks)
 
     def accuracy(self, rows: Rows, S: Array, test_rows: Rows, S_test: Array, *, quick: bool = False) -> float:
         """Return the accuracy on the second rows of a classifier of the scores of the first."""
-        y = self.task.y
-        return accuracy(S, y[rows], S_test, y[test_rows], settings=self.settings, seed=self.seed, quick=quick)
+        y, settings, seed = self.task.y, self.settings, self.seed
+        kind = classifier_kind(len(np.unique(y[rows])), settings, quick=quick)
+        if not self.is_large:
+            return accuracy(S, y[rows], S_test, y[test_rows], settings=settings, seed=seed, kind=kind)
+        train, test = (S, y[rows]), (S_test, y[test_rows])
+        return accuracy_in_blocks(train, test, settings=settings, seed=seed, scratch=self.scratch, kind=kind)
+
+
+def _name(rows: Rows) -> str:
+    return f"{zlib.crc32(rows.tobytes()):08x}"
+
+
+def _passes(rows: Rows, task: Task, n_passes: int, start: int) -> Iterator[Rows]:
+    """Yield blocks of rows, again and again, from a row on: the first ones of all passes have been learnt."""
+    for number in range(start // len(rows), n_passes):
+        yield from in_blocks(rows[start - number * len(rows) if number == start // len(rows) else 0 :], task)
 
 
 def hold_out(y: Any, rows: Rows, share: float, seed: int, split: int) -> tuple[Rows, Rows]:
@@ -105,7 +177,8 @@ def choose_components(trial: Trial, least: int = 1) -> tuple[int, list[float | N
 
     Accuracies are those for 1, 2, ... components, None where there is none.
     """
-    left, held = hold_out(trial.task.y, trial.train, trial.settings.validation, trial.seed, trial.split)
+    rows = trial.train[: trial.settings.choice_rows]
+    left, held = hold_out(trial.task.y, rows, trial.settings.validation, trial.seed, trial.split)
     validation = accuracies(trial, left, held, least)
     known = [value for value in validation if value is not None]
     if not known:
@@ -119,14 +192,23 @@ def accuracies(trial: Trial, rows: Rows, others: Rows, least: int = 1) -> list[f
     Nested methods learn once. Numbers of components that a method cannot have are left out.
     """
     found: list[float | None] = [None] * trial.settings.components
-    most, nested = trial.max_components(), METHODS[trial.method].nested
-    for c in range(least, most + 1):
-        if c == least or not nested:
+    most, nested, name = trial.max_components(), METHODS[trial.method].nested, f"choice-{_name(rows)}"
+    known = trial.scratch.load_arrays(name)
+    reached = [] if known is None else known["accuracies"].tolist()
+    found[least - 1 : least - 1 + len(reached)] = reached
+    projection = None
+    for c in range(least + len(reached), most + 1):
+        if projection is None or not nested:
             projection = trial.fit(most if nested else c, rows)
             S, S_others = trial.scores(projection, rows), trial.scores(projection, others)
         if nested and c > S.shape[2]:
             break
         found[c - 1] = trial.accuracy(rows, S[:, :, :c], others, S_others[:, :, :c], quick=True)
+        if trial.is_large:
+            trial.scratch.save_arrays(name, accuracies=np.array(found[least - 1 : c]))
+            if not nested:
+                trial.scratch.remove("*.scores")
+    trial.scratch.remove("*.scores")
     return found
 
 

@@ -16,7 +16,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ import plstream
 from .._core.urls import local_path, redacted
 from ..files.container import require_known_format
 from ..files.files import replacing
+from .inference import Difference, paired_difference
 from .settings import Settings
 from .task import Task
 
@@ -151,6 +152,16 @@ class TaskResults:
         """All cells."""
         cells: list[Cell] = self.found["cells"]
         return cells
+
+    @property
+    def overlap(self) -> float:
+        """Ratio of test rows to training rows in each of several folds."""
+        n_splits = self.task.get("n_splits", 1)
+        return 1 / (n_splits - 1) if n_splits > 1 else 0.0
+
+    def difference(self, mine: Mapping[int, float], others: Mapping[int, float]) -> Difference:
+        """Return the difference of values by split, corrected for the training rows that splits share."""
+        return paired_difference(mine, others, self.overlap)
 
     def by_method(self) -> dict[str, list[Cell]]:
         """Return the cells of each method that has any."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import takewhile
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +20,11 @@ from .paper import experiments
 from .plan import Part
 from .protocol import Trial
 from .results import Cell, Results
+from .scratch import Scratch
+from .task import Task
+
+UNFINISHED = "unfinished"
+"""Folder of cells that are under way, beside the results."""
 
 # What may be wrong with a method and its data, and is then a result. All else is an error of the program.
 _RESULTS = (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
@@ -56,7 +64,8 @@ def run(
 
     Results are written after every cell, and when the work ends, however it ends. They do not depend on the number of
     jobs: cells at a time, in processes of their own. After so many minutes as the budget has, no more cells are begun.
-    When an experiment is finished, its name is passed to ``on_finished``.
+    When an experiment is finished, its name is passed to ``on_finished``. What a long cell has computed so far is in a
+    folder beside the results, from which the next run resumes it.
     """
     deadline = Deadline(budget)
     try:
@@ -68,11 +77,13 @@ def run(
                 experiment.run(mine, results, deadline)
             else:
                 for part in mine:
-                    _run_part(part, results, jobs, deadline)
+                    _run_part(part, results, jobs, deadline, f"{1 + parts.index(part)} of {len(parts)}: ")
             results.save()
             on_finished(name)
     finally:
         results.save()
+        with suppress(OSError):
+            (results.path.parent / UNFINISHED).rmdir()
 
 
 def compute(experiment: str, trial: Trial) -> Outcome:
@@ -86,7 +97,9 @@ def compute(experiment: str, trial: Trial) -> Outcome:
         try:
             cells = function(trial)
         except _RESULTS as error:
+            trial.scratch.remove()
             return Outcome(trial.method, trial.split, [], f"split {trial.split}: {_sentence(error)}")
+    trial.scratch.remove()
     seconds = time.perf_counter() - start
     name = {"method": trial.method, "split": trial.split}
     return Outcome(trial.method, trial.split, [{**name, "seconds": seconds, **cell} for cell in cells])
@@ -106,14 +119,18 @@ def _begin(part: Part, results: Results) -> None:
     place["settings"] = {name: value for name, value in about.items() if value}
 
 
-def _run_part(part: Part, results: Results, jobs: int, deadline: Deadline) -> None:
+def _run_part(part: Part, results: Results, jobs: int, deadline: Deadline, number: str) -> None:
     name, task = part.experiment.name, part.task
     place, done = results.experiment(task.name, name), results.done(task.name, name)
     # All methods of a split, then the next split.
     units = [(method, split) for split in range(part.n_splits) for method in part.methods]
-    left = [Trial(task, *unit, results.settings, results.seed) for unit in units if unit not in done]
-    outcomes = _computed(name, takewhile(lambda _: not deadline.is_over, left), jobs)
-    for outcome in track(outcomes, f"{name}, {task.name}", len(left), lambda _: 1, "cells"):
+    left = [
+        Trial(task, *unit, results.settings, results.seed, Scratch(_unfinished(results, task, name, *unit)))
+        for unit in units
+        if unit not in done
+    ]
+    outcomes = _computed(name, takewhile(lambda _: not deadline.is_over, left), jobs, results.path.parent / UNFINISHED)
+    for outcome in track(outcomes, f"{number}{name}, {task.name}", len(left), lambda _: 1, "cells"):
         if outcome.why:
             place["skipped"][outcome.method] = outcome.why
         results.add(task.name, name, outcome.cells, part.experiment.methods)
@@ -124,14 +141,25 @@ def _run_part(part: Part, results: Results, jobs: int, deadline: Deadline) -> No
             place["skipped"][method] = f"split {split} and on not run, {deadline.reason}"
 
 
-def _computed(experiment: str, trials: Iterator[Trial], jobs: int) -> Iterator[Outcome]:
+def _unfinished(results: Results, task: Task, experiment: str, method: str, split: int) -> Path:
+    """Return the folder of a cell that is under way, which another task or other settings do not share."""
+    about = [results.data["tasks"][task.name]["fingerprint"], results.settings, results.seed]
+    digest = hashlib.sha256(repr(about).encode()).hexdigest()[:12]
+    return results.path.parent / UNFINISHED / f"{experiment}-{method}-{split}-{digest}"
+
+
+def _computed(experiment: str, trials: Iterator[Trial], jobs: int, folder: Path) -> Iterator[Outcome]:
     if jobs == 1:
         yield from (compute(experiment, trial) for trial in trials)
         return
     from joblib import Parallel, delayed
 
-    # Arrays are shared by way of files: a copy of the data for each process may be more than there is room for.
-    workers = Parallel(jobs, return_as="generator_unordered", pre_dispatch=jobs, max_nbytes="1M")
+    # Processes share arrays by way of files: those that rows are in already, or else one in this folder. By default
+    # joblib takes a file system that is in memory, which would hold rows a second time.
+    folder.mkdir(exist_ok=True)
+    workers = Parallel(
+        jobs, return_as="generator_unordered", pre_dispatch=jobs, max_nbytes="1M", temp_folder=str(folder)
+    )
     yield from workers(delayed(_compute_apart)(experiment, trial) for trial in trials)
 
 

@@ -14,6 +14,10 @@ class Settings:
     components: int = 10
     # Share of the training rows that the number of components is chosen on.
     validation: float = 0.1
+    # The number of components is chosen by so many training rows at most.
+    choice_rows: int = 100_000
+    # What classifies scores: "svm" or "perceptron"; "auto" is the first with two classes and the second with more.
+    classifier: str = "auto"
     # C of the linear SVM, that of the authors' code.
     svm_c: float = 0.1
     # Layers of the perceptron, which the paper does not describe; its learning rate, the most epochs, and those after

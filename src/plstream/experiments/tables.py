@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from .inference import interval, paired_difference
-from .methods import TITLES
+from .inference import Difference, holm, interval, paired_difference
+from .methods import METHODS, TITLES
 from .results import Cell, TaskResults
 
 NOTHING = "-"
@@ -82,11 +83,16 @@ class Table:
 
 
 def table_of(
-    found: TaskResults, header: list[str], row: Callable[[str, list[Cell]], list[str]], notes: Iterable[str] = ()
+    found: TaskResults,
+    header: list[str],
+    row: Callable[[str, list[Cell]], list[str]],
+    notes: Iterable[str] = (),
+    paper: Callable[[str], list[str]] = lambda _: [],
 ) -> Table:
     """Return the table of an experiment on a task: a row for every method that was run, or could not be, and notes.
 
-    The header has no first column, and ``row`` returns the entries of a method with its cells.
+    The header has no first column, and ``row`` returns the entries of a method with its cells. The last entries are
+    those that ``paper`` returns, whether the method was run or not.
     """
     experiment, skipped, settings = found.experiment, found.found["skipped"], found.found["settings"]
     title = f"{experiment.title}: {found.task['title']} ({found.name})"
@@ -94,9 +100,10 @@ def table_of(
     by_method, missing = found.by_method(), []
     for method in experiment.methods:
         if method in by_method:
-            table.rows.append([TITLES[method], *row(method, by_method[method])])
+            table.rows.append([TITLES[method], *row(method, by_method[method]), *paper(method)])
         elif method in skipped:
-            table.rows.append([TITLES[method]] + [NOTHING] * len(header))
+            reported = paper(method)
+            table.rows.append([TITLES[method], *[NOTHING] * (len(header) - len(reported)), *reported])
         else:
             missing.append(TITLES[method])
     if "classifier" in settings:
@@ -123,12 +130,20 @@ def format_p(p: float) -> str:
     return NOTHING if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def p_values(values: Mapping[str, Mapping[int, float]], method: str, others: Iterable[str]) -> list[str]:
-    """Return the probabilities that a method is as good as each of some others, which may be the method itself."""
-    return [
-        NOTHING if other == method else format_p(paired_difference(values[method], values.get(other, {})).p)
-        for other in others
-    ]
+def p_values(
+    values: Mapping[str, Mapping[int, float]], other: str, difference: Callable[[Any, Any], Difference]
+) -> dict[str, list[str]]:
+    """Return, for each method, the probability that it is as good as another one: by a plain t-test, and corrected.
+
+    The latter is by the test that goes with ``difference``, and by Holm's method for as many tests as there are.
+    """
+    tested = [method for method in values if method != other]
+    pairs = [(values[method], values.get(other, {})) for method in tested]
+    corrected = holm([difference(*pair).p for pair in pairs])
+    found = {other: [NOTHING, NOTHING]}
+    for method, pair, p in zip(tested, pairs, corrected, strict=True):
+        found[method] = [format_p(paired_difference(*pair).p), format_p(p)]
+    return found
 
 
 def mean_with_interval(shares: Iterable[float]) -> str:
@@ -142,11 +157,23 @@ def format_number(value: float | None) -> str:
     return NOTHING if value is None or np.isnan(value) else f"{value:.2f}"
 
 
-def component_range(cells: list[Cell]) -> str:
-    """Return the numbers of components of cells, from the smallest to the largest."""
-    numbers = [cell["n_components"] for cell in cells]
+def component_range(cells: list[Cell], n_models: int = 1) -> str:
+    """Return the numbers of components of cells, from the smallest to the largest, times the number of models."""
+    numbers = [n_models * cell["n_components"] for cell in cells]
     least, most = min(numbers), max(numbers)
     return str(least) if least == most else f"{least} to {most}"
+
+
+def components_and_scores(found: TaskResults, method: str, cells: list[Cell]) -> list[str]:
+    """Return the numbers of components, and of scores if more than two classes may have a model each."""
+    n_classes = found.task["n_classes"]
+    scores = [component_range(cells, METHODS[method].n_models(n_classes))] if n_classes > 2 else []
+    return [component_range(cells), *scores]
+
+
+def components_header(found: TaskResults) -> list[str]:
+    """Return the titles of these columns."""
+    return ["c", "Scores"] if found.task["n_classes"] > 2 else ["c"]
 
 
 def _for_latex(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ class Task:
         """Number of features."""
         return int(self.X.shape[1])
 
-    @property
+    @cached_property
     def n_classes(self) -> int:
         """Number of different labels."""
         return len(np.unique(self.y))

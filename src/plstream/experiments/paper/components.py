@@ -6,6 +6,7 @@ from ..classifiers import quick_classifier
 from ..drawing import Picture, drawn_cells, line_chart, line_of
 from ..experiment import REDUCERS, Experiment
 from ..inference import column_means
+from ..methods import METHODS
 from ..plan import CostModel
 from ..protocol import Trial, accuracies, limit
 from ..results import Cell, TaskResults
@@ -19,18 +20,39 @@ def cells(trial: Trial) -> list[Cell]:
 
 
 def tables(found: TaskResults) -> list[Table]:
-    """Return accuracies, one column per number of components."""
-    header = [f"c = {c}" for c in _numbers(found)]
-    return [table_of(found, header, lambda _, cells: [*map(format_number, column_means(cells))], ["Accuracies in %."])]
+    """Return accuracies, one column per number of components, and how many scores a component is."""
+    several = found.task["n_classes"] > 2
+
+    def row(method: str, cells: list[Cell]) -> list[str]:
+        return [*[str(_scores_per_component(found, method))] * several, *map(format_number, column_means(cells))]
+
+    header = [*["Scores per component"] * several, *(f"c = {c}" for c in _numbers(found))]
+    return [table_of(found, header, row, ["Accuracies in %."])]
 
 
 def figures(found: TaskResults) -> list[Picture]:
-    """Draw accuracies over the number of components."""
-    numbers = _numbers(found)
-    lines = {method: line_of(numbers, column_means(cells)) for method, cells in drawn_cells(found).items()}
+    """Draw accuracies over the number of components, or of scores where a component is not one score."""
+    numbers, lines = _numbers(found), {}
+    for method, cells in drawn_cells(found).items():
+        each = _scores_per_component(found, method)
+        lines[method] = line_of([each * c for c in numbers], column_means(cells))
     reading = "Names are in the order of the last point of each line. Lines end where a method has no more components."
-    what = "Accuracy over the number of components"
-    return [line_chart(lines, what, reading, xlabel="Components", ticks=numbers)]
+    if found.task["n_classes"] == 2:
+        return [
+            line_chart(lines, "Accuracy over the number of components", reading, xlabel="Components", ticks=numbers)
+        ]
+    reading += (
+        f" Methods with a model for each class have {found.task['n_classes']} scores per component, others one: "
+        "compare points one above the other."
+    )
+    most = max((x[-1] for x, _ in lines.values() if x), default=1)
+    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000) if tick <= most]
+    what = "Accuracy over the number of scores"
+    return [line_chart(lines, what, reading, xlabel="Scores", ticks=ticks, logarithmic=True)]
+
+
+def _scores_per_component(found: TaskResults, method: str) -> int:
+    return METHODS[method].n_models(found.task["n_classes"])
 
 
 def _numbers(found: TaskResults) -> range:
@@ -40,7 +62,8 @@ def _numbers(found: TaskResults) -> range:
 EXPERIMENT = Experiment(
     name="components",
     title="Accuracy by the number of components",
-    about="The same with every number of components, each tested. A method that needs few of them is more compact.",
+    about="The same with every number of components, each tested. With more than two classes some methods have a model "
+    "for each class, and so a score per class and component: they are to be compared at equal numbers of scores.",
     methods=REDUCERS,
     cells=cells,
     seconds=CostModel.choose,

@@ -12,7 +12,7 @@ from ..claims import Assessment, Claim, assess
 from ..drawing import Picture, drawn_cells, new_figure, short_title
 from ..experiment import Experiment
 from ..inference import share_between
-from ..methods import CIPLS_VARIANTS, METHODS, TITLES
+from ..methods import METHODS, PAPER_VARIANTS, TITLES
 from ..plan import CostModel
 from ..protocol import Trial
 from ..results import Cell, TaskResults
@@ -139,7 +139,7 @@ def _classes_are_apart(found: TaskResults) -> Assessment | None:
     # SGDPLS has one component for two classes: of a second one nothing can be said.
     only_first = shares["ipls"][1] < _APART <= shares["ipls"][0]
     looks = []
-    for variant in CIPLS_VARIANTS:
+    for variant in PAPER_VARIANTS:
         if variant in cells:
             correlation = _correlation(*np.array(cells[variant]["scores"]).T)
             text = f"{sentences[variant]}; the two scores have a correlation of {correlation:.3f}."

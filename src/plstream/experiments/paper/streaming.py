@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..claims import RIVALS, Assessment, Claim, compare_with_rivals
+from ..claims import Assessment, Claim, compare_with_rivals, rivals_among
 from ..classifiers import quick_classifier
 from ..drawing import Picture, drawn_cells, line_chart, line_of
 from ..experiment import STREAMING_REDUCERS, Experiment, why_not_streaming
@@ -15,7 +15,7 @@ from ..methods import METHODS, Projection, in_blocks
 from ..plan import CostModel
 from ..protocol import Trial, choose_components
 from ..results import Cell, TaskResults
-from ..tables import NOTHING, Table, component_range, format_number, table_of
+from ..tables import NOTHING, Table, components_and_scores, components_header, format_number, table_of
 
 REPORTED = (
     "In the paper's figures CIPLS is ahead of all other incremental methods from the sixth block on for LFW, and for "
@@ -54,13 +54,13 @@ def tables(found: TaskResults) -> list[Table]:
     blocks = len(found.cells[0]["accuracy"]) if found.cells else 0
     shown = sorted({0, blocks // 4, blocks // 2, 3 * blocks // 4, blocks - 1} if blocks else set())
 
-    def row(_: str, cells: list[Cell]) -> list[str]:
+    def row(method: str, cells: list[Cell]) -> list[str]:
         means = column_means(cells)
         known = [value for cell in cells for value in cell["accuracy"] if value is not None]
         mean = format_number(100 * float(np.mean(known))) if known else NOTHING
-        return [component_range(cells), *(format_number(means[block]) for block in shown), mean]
+        return [*components_and_scores(found, method, cells), *(format_number(means[block]) for block in shown), mean]
 
-    header = ["c", *(f"{block + 1} of {blocks}" for block in shown), "Mean"]
+    header = [*components_header(found), *(f"{block + 1} of {blocks}" for block in shown), "Mean"]
     notes = ["Accuracies in % after so many blocks, and the mean over all blocks.", REPORTED]
     return [table_of(found, header, row, notes)]
 
@@ -83,7 +83,7 @@ def _is_ahead(found: TaskResults) -> Assessment | None:
         if later:
             values.setdefault(cell["method"], {})[cell["split"]] = 100 * float(np.mean(later))
     before = "On average over blocks from the sixth on, "
-    return compare_with_rivals(values, RIVALS, before=before)
+    return compare_with_rivals(values, rivals_among(values), difference=found.difference, before=before)
 
 
 EXPERIMENT = Experiment(

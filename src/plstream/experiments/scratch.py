@@ -1,0 +1,143 @@
+"""What a long cell has computed so far, in a folder of its own: scores that are too large for memory, and checkpoints.
+
+Checkpoints are model files and arrays: nothing is ever unpickled. Scores are float32, one row after another, so that
+the size of the file says how many rows are done.
+"""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._core.types import Array
+from ..files import ModelFileError, load, save
+from ..files.files import replacing
+
+# Bytes of a block of scores.
+_BLOCK_BYTES = 32 << 20
+# Scores of more bytes than this are in a file.
+IN_MEMORY = 1 << 30
+
+
+class Scratch:
+    """A folder for one cell, made when it is needed; without a name, a temporary one without checkpoints.
+
+    Parameters
+    ----------
+    folder : path, default=None
+        Where an interrupted cell resumes.
+    every_seconds : float, default=60.0
+        Seconds between two checkpoints. What takes less is computed again.
+    """
+
+    def __init__(self, folder: Path | None = None, every_seconds: float = 60.0) -> None:
+        self.folder, self._every = folder, every_seconds
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._last = time.monotonic()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_temporary": None}
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        return self.folder is not None and time.monotonic() - self._last >= self._every
+
+    def save_model(self, name: str, model: Any) -> None:
+        """Write a model of this library; others are not kept."""
+        if self.folder is None:
+            return
+        with suppress(TypeError):
+            save(model, self.path(f"{name}.plstream"), overwrite=True)
+        self._last = time.monotonic()
+
+    def load_model(self, name: str) -> Any:
+        """Return the model of a checkpoint, None if there is none that can be read."""
+        if self.folder is None:
+            return None
+        with suppress(OSError, ModelFileError):
+            return load(self.folder / f"{name}.plstream")
+        return None
+
+    def save_arrays(self, name: str, **arrays: Any) -> None:
+        """Write arrays and numbers."""
+        if self.folder is None:
+            return
+        with replacing(self.path(f"{name}.npz")) as file:
+            np.savez(file, **arrays)
+        self._last = time.monotonic()
+
+    def load_arrays(self, name: str) -> dict[str, Array] | None:
+        """Return the arrays of a checkpoint, None if there is none that can be read."""
+        if self.folder is None:
+            return None
+        with (
+            suppress(OSError, ValueError, zipfile.BadZipFile),
+            (self.folder / f"{name}.npz").open("rb") as file,
+            np.load(file, allow_pickle=False) as found,
+        ):
+            return dict(found)
+        return None
+
+    def stored(self, name: str, shape: tuple[int, ...], rows_from: Callable[[int], Iterator[Array]]) -> Array:
+        """Return rows of float32 in a file, after those that are missing are written: the blocks from a row on."""
+        path, row_bytes = self.path(f"{name}.scores"), 4 * int(np.prod(shape[1:]))
+        n_done = path.stat().st_size // row_bytes if path.exists() else 0
+        if n_done < shape[0]:
+            with path.open("ab") as file:
+                file.truncate(n_done * row_bytes)
+                for block in rows_from(n_done):
+                    file.write(np.ascontiguousarray(block, np.float32).data)
+        return np.memmap(path, np.float32, "r", shape=shape)
+
+    def path(self, name: str) -> Path:
+        """Return the path of a file in the folder, which is made."""
+        if self.folder is None:
+            self._temporary = self._temporary or tempfile.TemporaryDirectory(prefix="plstream-")
+            return Path(self._temporary.name, name)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.folder / name
+
+    def remove(self, pattern: str = "*") -> None:
+        """Remove the files of some names, and the folder when it is empty."""
+        folder = self.folder if self._temporary is None else Path(self._temporary.name)
+        if folder is None or not folder.exists():
+            return
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)
+        if any(folder.iterdir()):
+            return
+        if self._temporary is None:
+            folder.rmdir()
+        else:
+            self._temporary.cleanup()
+            self._temporary = None
+
+
+def blocks_of(S: Array, n_classes: int, start: int = 0) -> Iterator[tuple[slice, Array]]:
+    """Yield rows of scores as matrices of float64, with where they are; a classifier has as many numbers as classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream.experiments.scratch import blocks_of
+    >>> [(rows.stop, block.shape) for rows, block in blocks_of(np.zeros((5, 2, 3)), n_classes=4)]
+    [(5, (5, 6))]
+    """
+    width = int(np.prod(S.shape[1:]))
+    step = max(1, _BLOCK_BYTES // (8 * max(width, n_classes)))
+    for first in range(start, len(S), step):
+        rows = slice(first, min(first + step, len(S)))
+        yield rows, np.array(S[rows], np.float64).reshape(-1, width)
+        mapped = getattr(S, "_mmap", None)
+        if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+            # What was read would count as memory of this process until others need it.
+            mapped.madvise(mmap.MADV_DONTNEED)
