@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from plstream.experiments.outputs import findings_of, page_of, pictures_of, tables_of, write_outputs
+from plstream.report.html import escape
 
 from ..browser import check_page, check_widths
 from ..report.test_report import HOSTILE
@@ -59,7 +60,7 @@ def test_without_matplotlib(results, tmp_path, monkeypatch):
     files, missing = write_outputs(results, tmp_path)
     assert [file.name for file in files] == ["report.html", "tables.md", "tables.tex"]
     assert missing == "Drawing figures needs the package matplotlib: pip install 'plstream[plot]'."
-    assert missing in files[0].read_text(encoding="utf-8")
+    assert escape(missing) in files[0].read_text(encoding="utf-8")
 
 
 def test_names_are_text(results):

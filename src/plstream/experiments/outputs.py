@@ -263,7 +263,7 @@ def _lead(results: Result, findings: Sequence[Finding]) -> list[str]:
     if findings:
         parts = [f"{count[verdict]} {word}" for verdict, word in _COUNTED.items() if count[verdict]]
         sentences.append(
-            f"The paper's claims were checked {len(findings)} times, each on each data set that it can be checked on: "
+            f"Of {len(findings)} checks of the paper's claims, each on each data set that it can be checked on, "
             f"{', '.join(parts)}."
         )
     return sentences

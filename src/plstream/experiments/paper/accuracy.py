@@ -9,7 +9,7 @@ import numpy as np
 from ...plots.palette import FAINT, PAPER
 from .. import claims
 from ..classifiers import final_classifier
-from ..drawing import DotPlot, Picture, drawn_cells
+from ..drawing import DotPlot, Picture, drawn_cells, short_title
 from ..experiment import ALL_REDUCERS, Experiment
 from ..inference import interval, paired_difference
 from ..methods import METHODS, PAPER_VARIANTS, TITLES, paper_name
@@ -176,9 +176,20 @@ def figures(found: TaskResults) -> list[Picture]:
         if all(np.isnan(half_width) for _, half_width in means.values())
         else "Each mark is a mean over splits, and the line through it its 95 % confidence interval."
     )
+    if found.task["n_classes"] > 2:
+        reading += f" They do not have equally many scores: {_scores_by_number(found)}."
     if theirs:
         reading += " The grey mark below it is what the paper reports, with its interval where there is one."
     return [Picture(plot.figure, description, reading)]
+
+
+def _scores_by_number(found: TaskResults) -> str:
+    """Return which methods have how many scores, in the split where they have most."""
+    by_number: dict[int, list[str]] = {}
+    for method, cells in drawn_cells(found).items():
+        most = METHODS[method].n_models(found.task["n_classes"]) * max(cell["n_components"] for cell in cells)
+        by_number.setdefault(most, []).append(short_title(method))
+    return "; ".join(f"{number} of {', '.join(names)}" for number, names in sorted(by_number.items()))
 
 
 def seconds(costs: CostModel, method: str) -> float:
