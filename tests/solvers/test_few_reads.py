@@ -143,6 +143,7 @@ def test_every_read_brings_it_closer_by_the_error_it_states(n_targets):
     assert errors[4] < 1e-3 * errors[0]
     for error, estimate in zip(errors, stated, strict=True):
         assert error / 3 < estimate < max(30 * error, 1e-3)
+    assert stated[0] < 1
 
 
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-4, 1e-8])

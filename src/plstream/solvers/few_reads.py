@@ -32,8 +32,10 @@ from .scaling import Scaling, solve_scaled
 # small a difference has too few digits left. More so if vectors are long beside their scores.
 _LEAST_SHARE = 1e-12
 _DIGITS = 100 * float(np.finfo(np.float64).eps)
-# Errors are at most twice d^2 / d' on the data of benchmarks/few_reads.py.
+# On the data of benchmarks/few_reads.py errors are at most twice d^2 / d'.
 _SAFETY = 3.0
+# For d', of which there is none yet after two reads, this power of d: a sketch is closest to S on the first rotations.
+_FIRST_POWER = 0.25
 
 
 class CorrectedGram:
@@ -160,7 +162,7 @@ def read_few_times(
         # If there are more components, they have less variance than the state resolves: only the rows tell.
         return reads
     gram.subspace_error = _error_of_state(state, factors, float(scaling.x_squares.sum()))
-    distance = np.ones(n_components)
+    distance: Float64Array | None = None
     while gram.subspace_error.max() > tolerance and reads.n_reads < min(most, n_components + 1):
         found = factors.n_components
         lengths = np.sqrt(factors.score_squares[:found])
@@ -168,7 +170,8 @@ def read_few_times(
         gram.correct(V, *reads.apply_block(V))
         before, factors = factors, solve_scaled(state, gram, scaling, n_components, quiet=True)
         change = _changes(before, factors)
-        estimate = _SAFETY * change * change / np.maximum(np.maximum(distance, change), ROUNDING)
+        before_that = change**_FIRST_POWER if distance is None else distance
+        estimate = _SAFETY * change * change / np.maximum(np.maximum(before_that, change), ROUNDING)
         gram.subspace_error = np.where(change > 0, np.clip(estimate, ROUNDING, 1.0), 0.0)
         # The first weights are always exact, and every read has made one more so.
         gram.subspace_error[: reads.n_reads - 1] = 0.0
@@ -183,12 +186,12 @@ def _error_of_state(state: Gram | Sketch, factors: Factors, x_squares: float) ->
     # Of what was lost, nothing is known without an estimate.
     error[:found] = float(np.any(state.lost))
     known = state.subspace_error[:found]
-    error[1 : len(known)] = known[1:]
-    # The first weights are exact, but not the rest of the first component.
-    error[0] = error[: min(c, 2)].max() if len(known) > 1 else error[0]
-    lengths = np.square(factors.x_rotations[:, :found]).sum(axis=0)
-    rounding = state.variance_resolution * x_squares * lengths / factors.score_squares[:found]
-    error[:found] = np.maximum(error[:found], np.maximum.accumulate(np.maximum(rounding, ROUNDING)))
+    if len(known) > 1:
+        # The first weights are exact, but not the rest of the first component.
+        error[: len(known)] = np.maximum(known, known[1])
+    condition = x_squares * np.square(factors.x_rotations[:, :found]).sum(axis=0) / factors.score_squares[:found]
+    rounding = np.maximum(state.variance_resolution * condition, ROUNDING * np.sqrt(condition))
+    error[:found] = np.maximum(error[:found], np.maximum.accumulate(rounding))
     return np.minimum(error, 1.0)
 
 
