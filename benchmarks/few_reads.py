@@ -50,10 +50,10 @@ class Problem:
     n_classes: int = 0
 
 
-def flat(n: int, m: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return rows with variances that fall slowly, as j^-0.5."""
+def power_law(n: int, m: int, power: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return rows with variances that fall as a power of their number."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, m)) * np.arange(1, m + 1) ** -0.25
+    X = rng.normal(size=(n, m)) * np.arange(1, m + 1) ** (power / 2)
     return X, X @ rng.normal(size=m) + rng.normal(size=n)
 
 
@@ -81,7 +81,9 @@ def spectra(folder: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def problems(folder: Path | None, *, quick: bool) -> list[Problem]:
     """Return the data sets that there are."""
-    synthetic = [Problem("flat spectrum", lambda: flat(*((600, 200) if quick else (4000, 1000))), (4, 8, 20))]
+    synthetic = [
+        Problem("flat spectrum", lambda: power_law(*((600, 200) if quick else (4000, 1000)), -0.5), (4, 8, 20))
+    ]
     if folder is None:
         return synthetic
     return [
@@ -148,8 +150,8 @@ def throttled() -> Iterator[list[int]]:
 
 def table_of_slow_reads(*, quick: bool) -> str:
     """Return what a fit reads of a slow file, and how long it takes."""
-    shape = (1500, 3000) if quick else (12_000, 4096)
-    X, y = flat(*shape)
+    shape = (1500, 3000) if quick else (6000, 4096)
+    X, y = power_law(*shape, -1.0)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder) / "X.npy", X.astype(np.float32))
@@ -185,7 +187,7 @@ def _made(number: int, shape: tuple[int, int], folder: str) -> tuple[NDArray[Any
     """Return a block that takes time to make, and count it."""
     n, m = shape
     rng = np.random.default_rng(number)
-    X = (rng.normal(size=(n, m)) * np.arange(1, m + 1) ** -0.25).astype(np.float32)
+    X = (rng.normal(size=(n, m)) * np.arange(1, m + 1) ** -0.5).astype(np.float32)
     with (Path(folder) / "made").open("a") as file:
         file.write("x")
     time.sleep(X.nbytes / BYTES_PER_SECOND)
@@ -197,7 +199,7 @@ def table_of_workers(*, quick: bool) -> str:
     import dask
     from dask.distributed import Client, LocalCluster
 
-    n_blocks, shape = (4, (300, 2500)) if quick else (24, (500, 4096))
+    n_blocks, shape = (4, (300, 2500)) if quick else (10, (400, 4096))
     rows, exact = [], None
     with (
         tempfile.TemporaryDirectory() as folder,
