@@ -83,6 +83,7 @@ bench: $(VENV)/dev
 	$(BIN)/python benchmarks/exact.py
 	$(BIN)/python benchmarks/sketch_speed.py
 	$(BIN)/python benchmarks/sketch_accuracy.py
+	$(BIN)/python benchmarks/few_reads.py --tables 1
 	$(BIN)/python benchmarks/online_speed.py
 	$(BIN)/python benchmarks/online_accuracy.py
 	$(BIN)/python benchmarks/selection.py
