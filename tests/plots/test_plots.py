@@ -16,6 +16,7 @@ from plstream.monitoring import Monitor
 from plstream.monitoring.limits import t2_limit
 from plstream.plots import (
     CoefficientsDisplay,
+    ContributionsDisplay,
     CrossValidationDisplay,
     ExplainedVarianceDisplay,
     LoadingsDisplay,
@@ -489,3 +490,17 @@ def test_without_matplotlib():
     )
     result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
     assert result.stdout.strip() == "A plot needs the package matplotlib: pip install 'plstream[plot]'."
+
+
+def test_contributions_and_an_axis():
+    X = np.random.default_rng(0).normal(size=(60, 40))
+    model = IncrementalPLS(2).partial_fit(X, X[:, 0])
+    axis = np.linspace(1100.5, 1200.5, 40)
+    display = ContributionsDisplay.from_estimator(Monitor(model), X[:2], statistic="t2", x=axis)
+    np.testing.assert_array_equal(display.positions, axis)
+    np.testing.assert_allclose(sum(display.values["row 1"]), Monitor(model).t2(X[1:2])[0])
+    np.testing.assert_array_equal(display.ax_.lines[1].get_xdata(), axis)
+    for kind in (LoadingsDisplay, CoefficientsDisplay, VIPDisplay):
+        np.testing.assert_array_equal(kind.from_estimator(model, x=axis).positions, axis)
+    with pytest.raises(ValueError, match="x must have one entry for each of the 40 features"):
+        VIPDisplay.from_estimator(model, x=axis[1:])

@@ -2,12 +2,13 @@
 
 from .components import CrossValidationDisplay, ExplainedVarianceDisplay
 from .features import CoefficientsDisplay, LoadingsDisplay, VIPDisplay
-from .monitoring import MonitoringDisplay
+from .monitoring import ContributionsDisplay, MonitoringDisplay
 from .prediction import PredictionDisplay
 from .scores import ScoresDisplay
 
 __all__ = [
     "CoefficientsDisplay",
+    "ContributionsDisplay",
     "CrossValidationDisplay",
     "ExplainedVarianceDisplay",
     "LoadingsDisplay",

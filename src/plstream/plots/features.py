@@ -212,6 +212,7 @@ class LoadingsDisplay(FeatureDisplay):
         *,
         components: Sequence[int] | None = None,
         kind: str = "loadings",
+        x: Any = None,
         ax: Axes | None = None,
         draw: bool = True,
         **options: Any,
@@ -226,6 +227,9 @@ class LoadingsDisplay(FeatureDisplay):
             Which components, counted from one. By default the first three.
         kind : {"loadings", "weights", "rotations"}, default="loadings"
             What is drawn. The weights of CCIPCA and IncrementalLDA are their directions.
+        x : array-like of shape (n_features,), default=None
+            Where the features are, such as the wavelengths of spectra, or names. By default the names that the model
+            knows.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. By default those of a new figure.
         draw : bool, default=True
@@ -239,7 +243,7 @@ class LoadingsDisplay(FeatureDisplay):
         """
         if kind not in {"loadings", "weights", "rotations"}:
             raise ValueError(f"kind must be 'loadings', 'weights' or 'rotations', not {kind!r}.")
-        names = feature_names(model)
+        names = axis_names(model, x)
         model, _ = last_step(model)
         matrix = weights_of(model) if kind == "weights" else None
         matrix = getattr(model, f"x_{kind}_") if matrix is None else matrix
@@ -290,6 +294,7 @@ class CoefficientsDisplay(FeatureDisplay):
         *,
         targets: Sequence[Any] | None = None,
         scaled: bool | str = False,
+        x: Any = None,
         ax: Axes | None = None,
         draw: bool = True,
         **options: Any,
@@ -305,6 +310,9 @@ class CoefficientsDisplay(FeatureDisplay):
         scaled : bool or "features", default=False
             Whether to draw the coefficients of scaled features and responses, or of scaled features alone, which can
             be compared with each other where units differ.
+        x : array-like of shape (n_features,), default=None
+            Where the features are, such as the wavelengths of spectra, or names. By default the names that the model
+            knows.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. By default those of a new figure.
         draw : bool, default=True
@@ -316,7 +324,7 @@ class CoefficientsDisplay(FeatureDisplay):
         -------
         display : CoefficientsDisplay
         """
-        names = feature_names(model)
+        names = axis_names(model, x)
         model, _ = last_step(model)
         coefficients = np.atleast_2d(model.coef_)
         if scaled:
@@ -373,13 +381,18 @@ class VIPDisplay(FeatureDisplay):
         self.kept = kept
 
     @classmethod
-    def from_estimator(cls, model: Any, *, ax: Axes | None = None, draw: bool = True, **options: Any) -> Self:
+    def from_estimator(
+        cls, model: Any, *, x: Any = None, ax: Axes | None = None, draw: bool = True, **options: Any
+    ) -> Self:
         """Draw the scores of a fitted model.
 
         Parameters
         ----------
         model : object
             A model that :func:`plstream.vip_scores` takes.
+        x : array-like of shape (n_features,), default=None
+            Where the features are, such as the wavelengths of spectra, or names. By default the names that the model
+            knows.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. By default those of a new figure.
         draw : bool, default=True
@@ -391,7 +404,7 @@ class VIPDisplay(FeatureDisplay):
         -------
         display : VIPDisplay
         """
-        display = cls(vip_scores(last_step(model)[0]), feature_names(model))
+        display = cls(vip_scores(last_step(model)[0]), axis_names(model, x))
         return display.plot(ax, **options) if draw else display
 
     def plot(
@@ -466,6 +479,17 @@ class VIPDisplay(FeatureDisplay):
             place = self.positions[i], vip[i]
             name = short(self.feature_names[i], 14)
             self.ax_.annotate(name, place, xytext=(0, 3), textcoords="offset points", **look)
+
+
+def axis_names(model: Any, x: Any = None) -> Array:
+    """Return the names of the features of a model, or what a caller gives in their place."""
+    names = feature_names(model)
+    if x is None:
+        return names
+    given: Array = np.asarray(x, dtype=object)
+    if given.shape != names.shape:
+        raise ValueError(f"x must have one entry for each of the {len(names)} features, not shape {given.shape}.")
+    return given
 
 
 def positions(names: Array) -> tuple[str, Float64Array]:

@@ -1,4 +1,4 @@
-"""MonitoringDisplay: T2 and Q of rows, with their limits."""
+"""MonitoringDisplay: T2 and Q of rows, with limits; ContributionsDisplay: the parts that features have in them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..monitoring.pipelines import last_step
 from ._display import SMALL, Display, label, legend, points, sampled_title
 from ._plotly import PlotlyFigure, colour, dashed, figure, markers, symbol
 from ._thinning import sample, thin
+from .features import MOST_LINES, FeatureDisplay, axis_names
 from .palette import CLASSES, FAINT, INK
 
 if TYPE_CHECKING:
@@ -218,3 +219,80 @@ def _set_scale(ax: Axes, which: str, relative: Float64Array) -> None:
         getattr(ax, f"set_{which}scale")("log")
     else:
         getattr(ax, f"set_{which}lim")(**{"left" if which == "x" else "bottom": 0})
+
+
+class ContributionsDisplay(FeatureDisplay):
+    """The part that each feature has in T2 or Q, one line per row.
+
+    Parameters
+    ----------
+    values : dict of str to ndarray of shape (n_features,)
+        The contributions, by the name of the line in the legend.
+    feature_names : array-like of shape (n_features,)
+        Names of the features. If all are numbers, with or without a unit, and in order, the values are drawn at these.
+    ylabel : str
+        What the values are.
+
+    Attributes
+    ----------
+    axis : str
+        What the numbers in the names are, such as "Wavelength, nm"; "" if the names are not numbers.
+    positions : ndarray of shape (n_features,)
+        Where the features are drawn.
+    ax_, figure_
+        The axes of the last plot, and their figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream import IncrementalPLS
+    >>> from plstream.monitoring import Monitor
+    >>> from plstream.plots import ContributionsDisplay
+    >>> X = np.random.default_rng(0).normal(size=(100, 6))
+    >>> monitor = Monitor(IncrementalPLS(2).partial_fit(X, X[:, 0]))
+    >>> display = ContributionsDisplay.from_estimator(monitor, X[:2])
+    >>> list(display.values), display.ylabel
+    (['row 0', 'row 1'], 'Contribution to Q')
+    """
+
+    @classmethod
+    def from_estimator(
+        cls,
+        monitor: Any,
+        X: Any,
+        *,
+        statistic: str = "q",
+        x: Any = None,
+        ax: Axes | None = None,
+        draw: bool = True,
+        **options: Any,
+    ) -> Self:
+        """Draw the contributions of some rows.
+
+        Parameters
+        ----------
+        monitor : Monitor
+            The monitor, or a model or pipeline, for which one is made.
+        X : array-like of shape (n_samples, n_features)
+            The rows, best a few. The first ten are drawn.
+        statistic : {"q", "t2"}, default="q"
+            Which of the two.
+        x : array-like of shape (n_features,), default=None
+            Where the features are, such as the wavelengths of spectra, or names. By default the names that the model
+            knows.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw in. By default those of a new figure.
+        draw : bool, default=True
+            Whether to draw with matplotlib.
+        **options
+            Further parameters of ``plot``: ``xlabel`` and ``title``.
+
+        Returns
+        -------
+        display : ContributionsDisplay
+        """
+        watch = monitor if isinstance(monitor, Monitor) else Monitor(monitor)
+        parts = watch.contributions(X, statistic)[:MOST_LINES]
+        values = {f"row {k}": part for k, part in enumerate(parts)}
+        display = cls(values, axis_names(watch.model, x), f"Contribution to {'Q' if statistic == 'q' else 'T²'}")
+        return display.plot(ax, **options) if draw else display
