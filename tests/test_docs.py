@@ -119,7 +119,7 @@ NEEDED = {
     "distributed": ["dask"],
     "plots": ["pandas", "matplotlib"],
     "report": ["pandas", "plotly"],
-    "spectra": ["pandas", "matplotlib", "plotly"],
+    "spectra": ["pandas", "matplotlib", "plotly", "chemotools"],
 }
 
 
