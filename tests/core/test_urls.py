@@ -16,6 +16,7 @@ from plstream._core.urls import local_path, redacted, shown
 from plstream._core.warnings import warn_user
 from plstream.data import DataError
 from plstream.data.objects import open_array
+from plstream.data.preparation import Preparation
 from plstream.data.source import Source
 from plstream.experiments.datasets import load_tasks
 from plstream.experiments.results import Results, read
@@ -179,7 +180,7 @@ def test_a_folder_may_be_named_like_a_scheme(tmp_path, monkeypatch):
 @pytest.mark.parametrize("url", URLS)
 def test_sources_and_what_is_made_of_them(url):
     """As they are when data is read from such a place."""
-    source = Source(open_array(X, where=shown(url)), np.arange(3), np.arange(0))
+    source = Source(open_array(X, where=shown(url)), Preparation(np.arange(3)), np.arange(0))
     assert SECRET not in repr(source)
     assert SECRET not in source.name
     assert SECRET not in str(DataError(f"{source.name} is damaged: no host for {shown(url)}"))

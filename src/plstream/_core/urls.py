@@ -52,7 +52,7 @@ def redacted(text: str, names: Iterable[str] = ()) -> str:
 def shown(name: str | os.PathLike[str]) -> str:
     """Return how messages show the name of a file or of other data, which may be a URL."""
     text = os.fspath(name)
-    if not _is_url(text):
+    if not is_url(text):
         return text
     # In a sentence, a name ends at a space; and a path has lost a slash.
     return redacted(re.sub(r":/(?!/)", "://", re.sub(r"\s", "%20", text), count=1))
@@ -60,7 +60,7 @@ def shown(name: str | os.PathLike[str]) -> str:
 
 def local_path(name: str | os.PathLike[str]) -> Path:
     """Return the path of a file or folder that is read or written here; raise ValueError for a URL."""
-    if _is_url(os.fspath(name)):
+    if is_url(os.fspath(name)):
         raise ValueError(
             f"{shown(name)} is a URL, and models, checkpoints and results are files of this machine: name a path, and "
             "copy the file there."
@@ -68,7 +68,8 @@ def local_path(name: str | os.PathLike[str]) -> Path:
     return Path(name)
 
 
-def _is_url(name: str) -> bool:
+def is_url(name: str) -> bool:
+    """Return whether a name is a URL, and not a path."""
     begin = _BEGIN.match(name)
     # A folder may have such a name, too.
     return begin is not None and not Path(begin[0]).is_dir()

@@ -16,6 +16,7 @@ from .files import Utf8File, exists, file_status, natural_order, require_readabl
 from .objects import open_object
 from .partitions import PartitionReader, is_partition, may_hold, partition_of, typed_values
 from .reader import ConcatenatedReader, OpenOptions, Reader
+from .sql import is_database, open_query
 
 
 class Format(NamedTuple):
@@ -73,6 +74,8 @@ def open_reader(data: Any, options: OpenOptions) -> Reader:
         if sys.stdin is None:
             raise DataError("There is no standard input: pass a file.")
         return _open_stream(sys.stdin.buffer, "standard input", options)
+    if is_database(data):
+        return open_query(data, options)
     if isinstance(data, str | os.PathLike):
         path, key = split_key(os.fspath(data), options.key)
         return _open_path(path, options._replace(key=key))

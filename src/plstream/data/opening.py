@@ -13,6 +13,7 @@ from .._core.errors import DataError, shortened
 from .._core.memory import require_memory
 from .._core.progress import track
 from .._core.types import Array
+from .._core.urls import is_url
 from .array_reader import ArrayReader
 from .arrow_objects import is_table
 from .choosing import choose_columns, find_role, with_columns
@@ -64,6 +65,7 @@ def open_source(
         - a folder, or a pattern such as ``"day*.csv"``: files of one format, in the order of the numbers in their
           names;
         - ``"-"``, standard input, or a file that is open: text or an Arrow stream, see ``format``;
+        - a database, with ``query``: ``postgresql://user:password@host/name``, ``sqlite:///PATH``, ``duckdb:///PATH``;
         - an array or a sparse matrix in memory;
         - whatever speaks Arrow: a frame of pandas or polars, a table, record batch, reader or data set of pyarrow, a
           DuckDB relation, an ADBC cursor; or a dict of columns;
@@ -235,6 +237,8 @@ def read_array(path: Path, key: str | None = None) -> Array:
 
 def _anywhere(path: str | os.PathLike[str]) -> str:
     """Return a path that does not depend on the folder one is in."""
+    if is_url(os.fspath(path)):
+        return os.fspath(path)
     return os.path.abspath(path)  # noqa: PTH100  pathlib would take "file.h5:name" and patterns apart
 
 
@@ -316,7 +320,7 @@ def _target_reader(reader: Reader, target: Any, data: Any, options: OpenOptions)
 
 def _file_with_keys(data: Any, options: OpenOptions) -> Path | None:
     """Return the path of a file that can hold several arrays, if the data is in one."""
-    if not isinstance(data, str | os.PathLike) or data == "-":
+    if not isinstance(data, str | os.PathLike) or data == "-" or is_url(os.fspath(data)):
         return None
     path, _ = split_key(os.fspath(data), options.key)
     known = format_of(path, options) if path.exists() else None
