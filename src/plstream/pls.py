@@ -21,7 +21,7 @@ import numpy as np
 from scipy import linalg
 
 from ._core.schema import Count, solved_numbers, stored
-from ._core.signs import peak_signs
+from ._core.signs import peak_sign
 from ._core.types import Float64Array
 from ._core.warnings import warn_user
 
@@ -52,7 +52,7 @@ class LossyGramAction(GramAction, Protocol):
 
     @property
     def lost(self) -> Float64Array | float:
-        """Sums of squares of the columns that are dropped."""
+        """Sums of squares of the columns that are dropped; the number 0.0 if none ever is."""
 
     @property
     def subspace_error(self) -> Float64Array:
@@ -173,10 +173,11 @@ def solve_pls(
         Whether to say nothing of components that the data does not have.
     """
     m, q = cross.shape
-    # One row per component, as their products with vectors are most of what small data takes.
+    # One row per component, as their products with vectors are most of what small data takes. So is one response as a
+    # vector, and `dot` in place of `@`.
     W, P, R = np.zeros((3, n_components, m))
     Q, squares = np.zeros((n_components, q)), np.zeros(n_components)
-    C = cross.copy()
+    C = cross[:, 0] if q == 1 else cross
     # The covariance left must stand out from the rounding errors of the sums and of the deflations so far.
     noise = gram.rounding * sqrt(x_squares * y_squares)
     found = 0
@@ -185,21 +186,21 @@ def solve_pls(
         left = _norm(C)
         if left <= noise:
             break
-        w = _project_out(W[:i], W[:i], dominant_left_vector(C / left))
-        w *= peak_signs(w) / _norm(w)
+        Wi, Pi, Ri = W[:i], P[:i], R[:i]
+        w = _project_out(Wi, Wi, dominant_left_vector(C / left))
+        w = w * (peak_sign(w) / _norm(w))
         # Once more, for unlike the others w is not free of the earlier directions but for rounding errors.
-        r = _project_out(R[:i], P[:i], _project_out(R[:i], P[:i], w))
+        r = _project_out(Ri, Pi, _project_out(Ri, Pi, w))
         action, tau = gram.apply(x_factor * r)
-        action = x_factor * action
         length = _norm(r)
         if not tau > gram.variance_resolution * x_squares * length**2:
             break
         # The earlier directions are gone from S r but for rounding errors of the size of the largest of them.
-        action = _project_out(P[:i], R[:i], action)
-        p, load = action / tau, r @ C / tau
-        C = _project_out(P[:i], R[:i], C - action[:, None] * load)
+        action = _project_out(Pi, Ri, x_factor * action)
+        load = r.dot(C) / tau
+        C = _project_out(Pi, Ri, C - np.multiply.outer(action, load))
         noise += gram.variance_resolution * x_squares * length * _norm(load)
-        W[i], P[i], R[i], Q[i], squares[i] = w, p, r, load, tau
+        W[i], P[i], R[i], Q[i], squares[i] = w, action / tau, r, load, tau
         found = i + 1
     if found < n_components and not quiet:
         y_left = y_squares - np.square(Q.T * np.sqrt(squares)).sum()
@@ -221,7 +222,7 @@ def warn_of_rank(found: int, n_components: int, *, y_is_explained: bool) -> None
 def _norm(array: Float64Array) -> float:
     """Return the root of the sum of squares; NumPy's function takes longer than all that a short vector does."""
     vector = array.ravel()
-    return sqrt(vector @ vector)
+    return sqrt(vector.dot(vector))
 
 
 def largest_sine(W: Float64Array, other: Float64Array) -> float:
@@ -243,14 +244,14 @@ def subspace_sines(W: Float64Array, other: Float64Array) -> Float64Array:
 
 def _project_out(basis: Float64Array, dual: Float64Array, vectors: Float64Array) -> Float64Array:
     """Return (I - basis' dual) vectors, where dual basis' = I."""
-    return vectors - basis.T @ (dual @ vectors) if len(basis) else vectors
+    return vectors - basis.T.dot(dual.dot(vectors)) if len(basis) else vectors
 
 
 def dominant_left_vector(C: Float64Array) -> Float64Array:
     """Return the first left singular vector, of any length, from the smaller of C'C and CC'."""
+    if C.size == len(C):
+        return C.reshape(-1)
     m, q = C.shape
-    if q == 1:
-        return C[:, 0]
     return C @ _dominant_eigenvector(C.T @ C) if q <= m else _dominant_eigenvector(C @ C.T)
 
 

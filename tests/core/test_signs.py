@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plstream._core.signs import peak_signs
+from plstream._core.signs import peak_sign, peak_signs
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -14,7 +14,7 @@ def test_largest_entries_become_positive(dtype):
     assert signs.dtype == turned.dtype == dtype
     np.testing.assert_array_equal(np.abs(signs), 1)
     np.testing.assert_array_equal(turned.max(axis=0), np.abs(vectors).max(axis=0))
-    assert [peak_signs(vector) for vector in vectors.T] == list(signs)
+    assert [peak_sign(vector) for vector in vectors.T] == list(signs)
 
 
 def test_nothing_is_not_turned():

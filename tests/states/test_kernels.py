@@ -74,6 +74,24 @@ def test_gram_action(sources, dtype, weighted, offset):
 
 
 @dtypes
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("mean", [0, 2, 7, 9, 1e4])
+def test_gram_action_is_exact_for_small_and_large_means(sources, dtype, weighted, mean):
+    # Small ones are subtracted from the products, large ones from the rows.
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(203, 70)) + mean * np.sign(rng.normal(size=70))).astype(dtype)
+    weight = rng.uniform(0.5, 2, size=203) if weighted else None
+    v = rng.normal(size=70)
+    action, square = MultipassGram(sources(X, X[:, :1], weight)[1]).apply(v)
+    x, w = X.astype(np.longdouble), np.ones(203, np.longdouble) if weight is None else weight.astype(np.longdouble)
+    x = x - w @ x / w.sum()
+    scores = x @ v
+    expected = x.T @ (w * scores)
+    assert np.linalg.norm((action - expected).astype(float)) < 1e-14 * np.linalg.norm(expected.astype(float))
+    assert square == pytest.approx(float(scores @ (w * scores)), rel=1e-14)
+
+
+@dtypes
 @pytest.mark.parametrize("m", [1, 3, 4, 5, 8, 11, 16, 19, 29, 31, 32, 40])
 def test_results_do_not_depend_on_addresses(dtype, m):
     rng = np.random.default_rng(m)
@@ -84,6 +102,7 @@ def test_results_do_not_depend_on_addresses(dtype, m):
         (kernels.add_moments, (X, shift, rng.normal(size=(11, 4)), np.zeros(m), np.zeros((4, m)))),
         (kernels.add_class_moments, (X, shift, classes, weight, np.zeros(m), np.zeros((3, m)))),
         (kernels.add_gram_action, (X, shift, v, weight, np.zeros(11), np.zeros(m))),
+        (kernels.add_gram_action_as_is, (X, v, 0.5, weight, np.zeros(11), np.zeros(m))),
     ):
         assert len(results_by_place(function, arguments)) == 1
 
@@ -125,3 +144,8 @@ def test_small_and_sparse_data_does_without():
     large = np.broadcast_to(0.0, (2**14, 2**10))
     assert ArrayRows(large, large[:, :1]).compiled
     assert not ArrayRows(sparse.csr_array((2**14, 2**10)), large[:, :1]).compiled
+    # Where loops need no copies, they begin to pay off earlier.
+    X = np.zeros((2**9, 2**10))
+    weight = np.arange(len(X)) > 0
+    assert [ArrayRows(rows, X[:, :1]).compiled for rows in (X, np.asfortranarray(X), X[:, :16])] == [True, False, False]
+    assert not ArrayRows(X, X[:, :1], weight.astype(float)).compiled

@@ -44,6 +44,8 @@ _CACHE_LINE = 64
 _LEAST_ALIGNED_BYTES = 8 << 10
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _NOT_DOUBLE = frozenset({np.dtype(np.float16), _SINGLE})
+# Numbers that loops take without a copy.
+LOOP_DTYPES = frozenset({_SINGLE, _DOUBLE})
 _lock = Lock()
 
 

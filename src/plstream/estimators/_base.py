@@ -21,6 +21,11 @@ from ..rows import by_blocks
 from ._solution import Solution, Solved
 from .training import are_affordable, learn_one_row
 
+_PLAIN_TYPES = frozenset({bool, int, float, str, type(None)})
+# Parameters that have been found to be valid, with their types.
+_valid_parameters: set[tuple[Any, ...]] = set()
+_MOST_REMEMBERED = 1000
+
 
 def _parameter_is_affordable(its: Any) -> bool:
     """Return whether the next call of ``partial_fit``, which is with the parameters, is in proportion to the arrays."""
@@ -73,6 +78,15 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         # They are looked up in the signature, for every fit: that takes as long as PLS of a small array.
         names: list[str] = super()._get_param_names()
         return names
+
+    def _validate_params(self) -> None:
+        # That, too, is done once for parameters that are numbers, strings, booleans or None.
+        values = [vars(self)[name] for name in self._get_param_names()]
+        key = (type(self), *map(type, values), *values) if _PLAIN_TYPES.issuperset(map(type, values)) else None
+        if key is None or key not in _valid_parameters:
+            super()._validate_params()
+            if key is not None and len(_valid_parameters) < _MOST_REMEMBERED:
+                _valid_parameters.add(key)
 
     def transform(self, X: Any, y: Any = None, *, n_components: int | None = None) -> FloatArray:
         """Return the scores of X.

@@ -91,12 +91,15 @@ class Solution:
             require_resolution(moments)
         scaling = Scaling.of(moments, scale=scale)
         factors = solve_scaled(moments, gram, scaling, n_components, quiet=quiet)
+        # The number zero where nothing is lost, and nothing has to be added up.
+        has_lost = not isinstance(gram.lost, float) and bool(np.any(gram.lost))
+        lost = float(np.sum(gram.lost / scaling.x_scale**2)) if has_lost else 0.0
         # Nothing is known of components that the state does not preserve.
         subspace_error = np.zeros(n_components)
-        subspace_error[: factors.n_components] = float(np.any(gram.lost))
+        subspace_error[: factors.n_components] = float(has_lost)
         known = gram.subspace_error[:n_components]
         subspace_error[: len(known)] = known
-        return cls.of_factors(factors, moments, scaling, lost=gram.lost, subspace_error=subspace_error)
+        return cls.of_factors(factors, moments, scaling, lost=lost, subspace_error=subspace_error)
 
     @classmethod
     def of_factors(
@@ -105,10 +108,10 @@ class Solution:
         moments: Moments,
         scaling: Scaling,
         *,
-        lost: Float64Array | float = 0.0,
+        lost: float = 0.0,
         subspace_error: Float64Array | None = None,
     ) -> Solution:
-        """Return the solution with the factors of data with some moments, of which a state may have lost something."""
+        """Return the solution with the factors of data with some moments, of which a state may have lost a sum of squares."""
         x_total, y_total = float(scaling.x_squares.sum()), float(scaling.y_squares.sum())
         return cls(
             factors=factors,
@@ -118,7 +121,7 @@ class Solution:
             y_scale=scaling.y_scale,
             x_total=x_total,
             y_total=y_total,
-            retained_variance=1.0 - float(np.sum(lost / scaling.x_scale**2)) / (x_total or 1.0),
+            retained_variance=1.0 - lost / (x_total or 1.0),
             subspace_error=np.zeros(len(factors.score_squares)) if subspace_error is None else subspace_error,
             weight=moments.weight,
         )

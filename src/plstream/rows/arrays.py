@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._core.compiled import LOOP_DTYPES
 from .._core.tiles import SMALL_BYTES, SMALLEST_BLOCK_BYTES, default_block_rows, require_finite, row_bytes
 from .._core.types import Array, Float64Array, Rows
 from .blocks import Block, TrainingRows
+
+# Dense data above this size, in float64, is read by compiled loops if nothing has to be copied for these.
+_LOOP_BYTES = 2 << 20
+# With fewer columns the loops, which run along rows, are slower than NumPy.
+_LEAST_COLUMNS = 32
 
 _AS_FLOAT64: Callable[[Array], Float64Array] = partial(np.asarray, dtype=np.float64)
 
@@ -71,12 +77,16 @@ class ArrayRows(TrainingRows):
         self.n_rows = int(X.shape[0] if weight is None else np.count_nonzero(weight))
         self.n_columns = int(X.shape[1])
         self.n_targets = n_classes or int(Y.shape[1])
-        dense = isinstance(self.X, np.ndarray)
-        self.compiled = dense and 8 * self.X.size > SMALL_BYTES
-        self.in_memory = dense and not self.compiled
+        if isinstance(self.X, np.ndarray):
+            # Loops over rows that are all there, one after the other, pay off earlier than those over copies of them.
+            as_they_are = self.X.flags.c_contiguous and self.X.dtype in LOOP_DTYPES and self.n_rows == len(self.X)
+            wide = self.n_columns >= _LEAST_COLUMNS
+            self.compiled = 8 * self.X.size > (min(SMALL_BYTES, _LOOP_BYTES) if as_they_are and wide else SMALL_BYTES)
+            self.in_memory = not self.compiled
         if batch_size is not None:
             self.batch_size = batch_size
-        elif self.in_memory:
+        elif isinstance(self.X, np.ndarray) and 8 * self.X.size <= SMALL_BYTES:
+            # Less than it would take to share it out among threads.
             self.batch_size = int(X.shape[0])
         elif weight is not None and self.n_rows < X.shape[0]:
             # Leaving rows out makes copies of the blocks, several of which are under way at a time.

@@ -23,13 +23,15 @@ from .._core.types import Float64Array
 from ..rows import Block, TrainingRows
 from ..states.buffer import Buffered
 from ..states.gram import Gram
-from ..states.kernels import add_gram_action
+from ..states.kernels import add_gram_action, add_gram_action_as_is
 from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
 
 # Multiplications for a Gram matrix that take a few hundredths of the time of the smallest fit.
 _LITTLE_WORK = 1 << 19
-# Largest mean of a sparse column, in standard deviations, that is subtracted from the products and not from the data.
+# Largest mean of a column, in standard deviations, that is subtracted from the products and not from the data. As much
+# larger are the rounding errors: for sparse data that is the price of not making it dense, for other data it is little.
 _LARGEST_SPARSE_MEAN = 1e3
+_LARGEST_DENSE_MEAN = 8.0
 
 
 @stored({"v": solved_numbers("m"), "action": Numbers("m", nan=True), "square": Number(nan=True)})
@@ -229,33 +231,37 @@ class MultipassGram:
             if journal is not None:
                 self.moments = journal.continued_moments(self.moments)
             self._add_read(self.moments, moments_of)
+        # Constant columns do not count.
+        varying = self.moments.x_squares > 0
+        deviation = np.sqrt(self.moments.x_squares[varying] / max(self.moments.weight, 1e-300))
+        self._mean = self.moments.x_mean
+        self._relative_mean = float((np.abs(self._mean[varying]) / deviation).max(initial=0.0))
+        # It is rounded to one number. Far from zero, that is off by a little.
+        self._mean_error = (self.moments.x_origin - self._mean) + self.moments.x_offset
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Sv and v'Sv from one read of the data."""
         if self._held is not None:
-            scores = self._held @ v
-            return scores @ self._held, float(scores @ scores)
-        sums, error = self._read(Sums(v, np.zeros(len(v))), _block_action)
-        shift, weight = float(error @ v), self.moments.weight
+            scores = self._held.dot(v)
+            return scores.dot(self._held), float(scores.dot(scores))
+        sums = self._read(Sums(v, np.zeros(len(v))), _block_action)
+        error, weight = self._mean_error, self.moments.weight
+        shift = float(error @ v)
         return sums.action - weight * shift * error, sums.square - weight * shift**2
 
     def apply_block(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
         """Return SV and V'SV of several vectors, the rows of arrays here, from one read of the data."""
-        sums, error = self._read(BlockSums(V, np.zeros_like(V), np.zeros((len(V), len(V)))), _block_products)
-        shift, weight = V @ error, self.moments.weight
+        sums = self._read(BlockSums(V, np.zeros_like(V), np.zeros((len(V), len(V)))), _block_products)
+        error, weight = self._mean_error, self.moments.weight
+        shift = V @ error
         return sums.action - weight * np.outer(shift, error), sums.square - weight * np.outer(shift, shift)
 
-    def _read(self, sums: Sums, work: Callable[..., Sums]) -> tuple[Sums, Float64Array]:
-        """Return the sums of one read, and the error of the mean that the rows were centred on."""
-        moments = self.moments
+    def _read(self, sums: Sums, work: Callable[..., Sums]) -> Sums:
+        """Return the sums of one read, but for the error of the mean."""
         if self._journal is not None:
             sums = self._journal.continued_sums(sums, self.n_reads)
-        mean, deviation = moments.x_mean, np.sqrt(moments.x_squares / max(moments.weight, 1e-300))
-        # Constant columns do not count.
-        is_far = (np.abs(mean) > _LARGEST_SPARSE_MEAN * deviation) & (deviation > 0)
-        self._add_read(sums, partial(work, mean, sums.v, sparse_as_is=not is_far.any()))
-        # It is rounded to one number. Far from zero, that is off by a little.
-        return sums, (moments.x_origin - mean) + moments.x_offset
+        self._add_read(sums, partial(work, self._mean, sums.v, self._relative_mean))
+        return sums
 
     def known(self) -> Moments:
         """Return what is known of the rows: the moments, and of few rows of few features the Gram matrix as well."""
@@ -290,15 +296,24 @@ def _as_one(blocks: list[Block]) -> Block:
     )
 
 
-def _block_action(mean: Float64Array, v: Float64Array, block: Block, *, sparse_as_is: bool) -> Sums:
-    """Return the part that a block has in Sv and v'Sv; a sparse one as it is has its products centred, not its rows."""
-    if sparse.issparse(block.X) and sparse_as_is:
-        scores = block.X @ v - mean @ v
-        weighted = scores if block.weight is None else scores * block.weight
-        return Sums(v, block.X.T @ weighted - mean * weighted.sum(), float(np.dot(weighted, scores)))
+def _block_action(mean: Float64Array, v: Float64Array, relative_mean: float, block: Block) -> Sums:
+    """Return the part that a block has in Sv and v'Sv; ``relative_mean`` is the largest mean in standard deviations.
+
+    Where means are small, the products are centred and not the rows: sparse rows stay sparse, and dense ones are
+    multiplied as they are read.
+    """
+    is_sparse = sparse.issparse(block.X)
     weight = np.ones(block.n_rows) if block.weight is None else block.weight
     scores, action = np.empty(block.n_rows), np.zeros(len(v))
-    if block.compiled:
+    if is_sparse and relative_mean <= _LARGEST_SPARSE_MEAN:
+        scores = block.X @ v - mean @ v
+        action = block.X.T @ (scores * weight) - mean * np.dot(scores, weight)
+    elif block.compiled and relative_mean <= _LARGEST_DENSE_MEAN:
+        offset = float(mean @ v)
+        for rows, X in readable(block.X):
+            add_gram_action_as_is(X, v, offset, weight[rows], scores[rows], action)
+        action -= mean * np.dot(scores, weight)
+    elif block.compiled:
         for rows, X in readable(block.X):
             add_gram_action(X, mean, v, weight[rows], scores[rows], action)
     else:
@@ -308,11 +323,11 @@ def _block_action(mean: Float64Array, v: Float64Array, block: Block, *, sparse_a
     return Sums(v, action, float(np.dot(scores * weight, scores)))
 
 
-def _block_products(mean: Float64Array, V: Float64Array, block: Block, *, sparse_as_is: bool) -> BlockSums:
+def _block_products(mean: Float64Array, V: Float64Array, relative_mean: float, block: Block) -> BlockSums:
     """Return the same for several vectors, the rows of V."""
     sums = BlockSums(V, np.zeros_like(V), np.zeros((len(V), len(V))))
     weight = (np.ones(block.n_rows) if block.weight is None else block.weight)[:, None]
-    if sparse.issparse(block.X) and sparse_as_is:
+    if sparse.issparse(block.X) and relative_mean <= _LARGEST_SPARSE_MEAN:
         scores = block.X @ V.T - V @ mean
         sums.action += (block.X.T @ (scores * weight)).T - np.outer((scores * weight).sum(axis=0), mean)
         sums.square += (scores * weight).T @ scores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import log2
 
 import numpy as np
 
@@ -41,13 +42,14 @@ class Scaling:
     def of(cls, moments: Moments, *, scale: bool) -> Scaling:
         """Return standard deviations, or ones if ``scale`` is false."""
         x_squares, y_squares = moments.x_squares, moments.y_squares
-        x_scale, y_scale = np.ones_like(x_squares), np.ones_like(y_squares)
         if scale:
             # Weights count as repeated rows. Where they sum to less than two, as shares do, n - 1 has no meaning.
             divisor = max(moments.weight - 1, moments.weight / 2, 1e-300)
             x_scale = np.sqrt(np.where(x_squares > 0, x_squares / divisor, 1.0))
             y_scale = np.sqrt(np.where(y_squares > 0, y_squares / divisor, 1.0))
             x_squares, y_squares = x_squares / x_scale**2, y_squares / y_scale**2
+        else:
+            x_scale, y_scale = np.ones_like(x_squares), np.ones_like(y_squares)
         x_unit, y_unit = _power_of_two(x_squares), _power_of_two(y_squares)
         # A constant column has nothing but rounding errors to give.
         x_factor = np.where(moments.x_squares > 0, 1.0 / (x_scale * x_unit), 0.0)
@@ -76,4 +78,4 @@ def solve_scaled(
 def _power_of_two(squares: Float64Array) -> float:
     """Return the power of two nearest the root of the largest square."""
     largest = float(squares.max(initial=0.0))
-    return float(2.0 ** np.round(np.log2(largest) / 2)) if largest > 0 else 1.0
+    return float(2.0 ** round(log2(largest) / 2)) if largest > 0 else 1.0

@@ -245,15 +245,15 @@ def _summary(block: Block, set_x: Callable[[Moments, Block, Rows], Float64Array 
     """Return the moments of a block, those of X as ``set_x`` sets them, and what else it returns."""
     state = Moments(block.X.shape[1], block.n_targets)
     state.n_rows = block.n_rows
-    weight = np.ones(block.n_rows) if block.weight is None else block.weight
-    state.weight = float(weight.sum())
+    weight = block.weight
+    state.weight = float(block.n_rows if weight is None else weight.sum())
     with np.errstate(over="ignore", invalid="ignore"):
-        state.typical_weight = float(weight @ (weight / state.weight))
+        state.typical_weight = 1.0 if weight is None else float(weight @ (weight / state.weight))
         if block.n_classes:
-            y: Rows = _set_classes(state, block, weight)
+            y: Rows = _set_classes(state, block)
         else:
-            state.y_origin, state.y_offset, y = _centre(block.Y, block.weight, state.weight)
-            state.y_squares = np.einsum("ij,ij->j", y if block.weight is None else y * weight[:, None], y)
+            state.y_origin, state.y_offset, y = _centre(block.Y, weight, state.weight)
+            state.y_squares = np.einsum("ij,ij->j", y if weight is None else y * weight[:, None], y)
         rows = set_x(state, block, y)
     if block.n_classes:
         # If all rows are of one class, its sum is that of all rows, which are centred: nothing but rounding errors.
@@ -265,12 +265,12 @@ def _summary(block: Block, set_x: Callable[[Moments, Block, Rows], Float64Array 
     return state, rows
 
 
-def _set_classes(state: Moments, block: Block, weight: Float64Array) -> Rows:
+def _set_classes(state: Moments, block: Block) -> Rows:
     """Set the moments of Y and return its ones and zeros, sparse.
 
     They are not centred. X is, so that is all the same to the cross-covariance.
     """
-    weights = np.bincount(block.classes, weight, block.n_classes)
+    weights = np.bincount(block.classes, block.weight, block.n_classes).astype(np.float64)
     state.y_offset = weights / weights.sum()
     state.y_squares = weights * (1.0 - state.y_offset)
     shape = block.n_rows, block.n_classes
@@ -363,13 +363,13 @@ def _reference(rows: Array, weight: Float64Array | None) -> Float64Array:
     times the variance: by Chebyshev's inequality, two of three rows would have to be so far off. A single row could be
     an outlier, whose square is as much as all others together, times their number.
     """
-    shares = np.array([1, 3, 5]) / 6
     if weight is None:
-        chosen = (len(rows) * shares).astype(np.intp)
+        chosen = [len(rows) * share // 6 for share in (1, 3, 5)]
     else:
         total = np.cumsum(weight)
-        chosen = np.minimum(np.searchsorted(total, shares * total[-1]), len(rows) - 1)
-    a, b, c = np.array(rows[chosen], dtype=np.float64)
+        shares = np.array([1, 3, 5]) / 6
+        chosen = np.minimum(np.searchsorted(total, shares * total[-1]), len(rows) - 1).tolist()
+    a, b, c = (rows[row].astype(np.float64) for row in chosen)
     median: Float64Array = np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
     return median
 

@@ -54,8 +54,11 @@ def require_resolution(moments: Moments) -> None:
         (moments.x_origin, moments.x_offset, moments.x_squares),
         (moments.y_origin, moments.y_offset, moments.y_squares),
     ):
+        largest = float(squares.max(initial=0.0))
+        if largest >= _LEAST_SQUARE * moments.effective_rows:
+            continue
         reach = float(max(np.abs(origin).max(initial=0.0), np.abs(offset).max(initial=0.0)))
-        largest = max(moments.weight * reach * reach, float(squares.max(initial=0.0)))
+        largest = max(moments.weight * reach * reach, largest)
         if reach > 0 and largest < _LEAST_SQUARE * moments.effective_rows:
             raise ValueError(_TOO_SMALL)
 
