@@ -81,6 +81,7 @@ kill: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/exact.py
+	$(BIN)/python benchmarks/everyday.py
 	$(BIN)/python benchmarks/sketch_speed.py
 	$(BIN)/python benchmarks/sketch_accuracy.py
 	$(BIN)/python benchmarks/few_reads.py --tables 1

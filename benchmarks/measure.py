@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import ctypes
 import gc
+import os
 import resource
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -35,16 +38,18 @@ def log(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def seconds(run: Callable[[], object]) -> float:
-    """Return the time that one call takes."""
+def seconds(run: Callable[[], object], rest: float = _REST_SECONDS) -> float:
+    """Return the time that one call takes, after a rest."""
     gc.collect()
-    time.sleep(_REST_SECONDS)
+    time.sleep(rest)
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
 
 
-def take_turns(runs: Sequence[Callable[[], object]], repeats: int, budget: float = float("inf")) -> NDArray[np.float64]:
+def take_turns(
+    runs: Sequence[Callable[[], object]], repeats: int, budget: float = float("inf"), rest: float = _REST_SECONDS
+) -> NDArray[np.float64]:
     """Time several calls one after the other, round by round, so that a slow spell of the machine hits all of them.
 
     Parameters
@@ -55,6 +60,8 @@ def take_turns(runs: Sequence[Callable[[], object]], repeats: int, budget: float
         Number of rounds.
     budget : float
         Seconds after which no further round begins. There is always a first one.
+    rest : float
+        Seconds before each call.
 
     Returns
     -------
@@ -63,8 +70,22 @@ def take_turns(runs: Sequence[Callable[[], object]], repeats: int, budget: float
     """
     rounds: list[list[float]] = []
     while len(rounds) < repeats and sum(map(sum, rounds)) < budget:
-        rounds.append([seconds(run) for run in runs])
+        rounds.append([seconds(run, rest) for run in runs])
     return np.array(rounds)
+
+
+@contextmanager
+def busy_cores() -> Iterator[None]:
+    """Keep a process busy for every core while the work inside runs, as other programs would."""
+    # It ends with its parent, however that ends.
+    loop = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    sum(range(10_000))"
+    with ExitStack() as stack:
+        for _ in range(os.cpu_count() or 1):
+            process = stack.enter_context(subprocess.Popen([sys.executable, "-c", loop]))  # noqa: S603
+            stack.callback(process.kill)
+        # Until they have started.
+        time.sleep(0.5)
+        yield
 
 
 @dataclass(frozen=True)

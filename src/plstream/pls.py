@@ -96,8 +96,7 @@ class Factors:
     def coefficients(self, n_components: int | None = None) -> Float64Array:
         """Return R Q' of shape (m, q), from the first components only if requested."""
         k = slice(n_components)
-        coefficients: Float64Array = self.x_rotations[:, k] @ self.y_loadings[:, k].T
-        return coefficients
+        return self.x_rotations[:, k] @ self.y_loadings[:, k].T
 
     def first(self, n_components: int) -> Factors:
         """Return the first components, which do not depend on those after them."""
@@ -128,21 +127,18 @@ class Factors:
     @property
     def x_explained(self) -> Float64Array:
         """Sum of squares of X that each component explains."""
-        explained: Float64Array = np.square(self.x_loadings * np.sqrt(self.score_squares)).sum(axis=0)
-        return explained
+        return np.square(self.x_loadings * np.sqrt(self.score_squares)).sum(axis=0)
 
     @property
     def y_lengths(self) -> Float64Array:
         """Roots of the sums of squares that each component explains of each column of Y, (q, c), of any sign."""
         # Not squares: those of loadings have less room than what they are multiplied to.
-        lengths: Float64Array = self.y_loadings * np.sqrt(self.score_squares)
-        return lengths
+        return self.y_loadings * np.sqrt(self.score_squares)
 
     @property
     def y_explained(self) -> Float64Array:
         """Sum of squares of Y that each component explains."""
-        explained: Float64Array = np.square(self.y_lengths).sum(axis=0)
-        return explained
+        return np.square(self.y_lengths).sum(axis=0)
 
 
 def solve_pls(

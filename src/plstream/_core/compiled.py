@@ -26,7 +26,7 @@ from dataclasses import fields
 from functools import cache, update_wrapper
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -54,14 +54,12 @@ def compiled(function: Function) -> Function:
 
     Sums may be reordered, for vector instructions; what is not finite stays so.
     """
-    made: Any = CompiledFunction(function, {"reassoc", "contract", "nsz"})
-    return made  # type: ignore[no-any-return]
+    return cast("Function", CompiledFunction(function, {"reassoc", "contract", "nsz"}))
 
 
 def compiled_in_order(function: Function) -> Function:
     """Compile a function as :func:`compiled` does, but with sums in the order in which they are written."""
-    made: Any = CompiledFunction(function, {"contract"})
-    return made  # type: ignore[no-any-return]
+    return cast("Function", CompiledFunction(function, {"contract"}))
 
 
 class CompiledFunction:

@@ -76,8 +76,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @cache
     def _get_param_names(cls) -> list[str]:
         # They are looked up in the signature, for every fit: that takes as long as PLS of a small array.
-        names: list[str] = super()._get_param_names()
-        return names
+        return super()._get_param_names()
 
     def _validate_params(self) -> None:
         # That, too, is done once for parameters that are numbers, strings, booleans or None.
@@ -188,8 +187,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _solution(self) -> Solution:
         """Return the solution for the rows so far."""
-        solution: Solution = self._require_fitted().solved()
-        return solution
+        return self._require_fitted().solved()
 
     def _components_to_use(self, n_components: Any, most: int | None = None) -> int:
         most = self._n_features_out if most is None else most

@@ -59,8 +59,7 @@ class Decision:
 
     def values(self, scores: Float64Array) -> Float64Array:
         """Return a number for each row and class."""
-        values: Float64Array = scores @ self.matrix + self.offset
-        return values
+        return scores @ self.matrix + self.offset
 
     def largest(self, scores: Float64Array) -> NDArray[np.intp]:
         """Return the class of the largest number for each row."""
@@ -72,8 +71,7 @@ class Decision:
         """Return logarithms of the probabilities of the classes."""
         values = self.values(scores)
         if self.of_likelihoods:
-            likely: Float64Array = log_softmax(values, axis=1)
-            return likely
+            return log_softmax(values, axis=1)
         # Responses sum to one, so some are positive.
         shares = np.maximum(values, 0.0)
         with np.errstate(divide="ignore"):

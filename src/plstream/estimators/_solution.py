@@ -177,8 +177,7 @@ class Solution:
         """Q (Q'Q)^+."""
         unit = np.abs(self.factors.y_loadings).max(initial=0.0) or 1.0
         Q = self.factors.y_loadings / unit
-        rotations: Float64Array = Q @ linalg.pinv(Q.T @ Q) / unit
-        return rotations
+        return Q @ linalg.pinv(Q.T @ Q) / unit
 
     @property
     def intercept(self) -> Float64Array:

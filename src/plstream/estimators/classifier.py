@@ -70,8 +70,7 @@ class ClassifierMethods(ClassifierMixin):
             Labels.
         """
         classes = self.classes_
-        labels: Array = self._decide(X, n_components, "largest", then=lambda numbers: classes[numbers])
-        return labels
+        return self._decide(X, n_components, "largest", then=lambda numbers: classes[numbers])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy of the predictions.
@@ -114,8 +113,7 @@ class ClassifierMethods(ClassifierMixin):
             is the same for all classes; for "regression" the predicted responses. For two classes, that of the second
             less that of the first.
         """
-        values: Float64Array = self._decide(X, n_components, "values", then=against_the_first)
-        return values
+        return self._decide(X, n_components, "values", then=against_the_first)
 
     def predict_log_proba(self, X: Any, *, n_components: int | None = None) -> Float64Array:
         """Return the logarithms of the probabilities of the classes.
@@ -132,8 +130,7 @@ class ClassifierMethods(ClassifierMixin):
         logarithms : ndarray of shape (n_samples, n_classes)
             See ``predict_proba``.
         """
-        logarithms: Float64Array = self._decide(X, n_components, "log_probabilities")
-        return logarithms
+        return self._decide(X, n_components, "log_probabilities")
 
     def predict_proba(self, X: Any, *, n_components: int | None = None) -> Float64Array:
         """Return the probabilities of the classes.
@@ -152,28 +149,24 @@ class ClassifierMethods(ClassifierMixin):
             sum to one: negative ones count as zero, and the others are divided by their sum. These rank the classes,
             but are not to be trusted as probabilities.
         """
-        probabilities: Float64Array = self._decide(X, n_components, "log_probabilities", then=np.exp)
-        return probabilities
+        return self._decide(X, n_components, "log_probabilities", then=np.exp)
 
     @property
     def classes_(self) -> Array:
         """The labels."""
-        classes: Array = self._require_fitted().head.labels.classes
-        return classes
+        return self._require_fitted().head.labels.classes
 
     @property
     def class_count_(self) -> Float64Array:
         """Sums of the weights of the rows of each class."""
         solution = self._solution()
-        count: Float64Array = solution.y_mean * solution.weight
-        return count
+        return solution.y_mean * solution.weight
 
     @property
     def class_prior_(self) -> Float64Array:
         """Probabilities of the classes that decisions are made with."""
         if self.priors is None:
-            prior: Float64Array = self._solution().y_mean
-            return prior
+            return self._solution().y_mean
         return require_priors(self.priors, len(self.classes_))
 
     def _decide(
@@ -411,8 +404,7 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         -------
         self : IncrementalPLSClassifier
         """
-        merged: Self = merge_models(self, other, IncrementalPLSClassifier, later=later)
-        return merged
+        return merge_models(self, other, IncrementalPLSClassifier, later=later)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_classes: int = 2) -> int:
@@ -441,5 +433,4 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
     ) -> Self:
         """Fit a model whose parameters are valid. With a journal, exact reads of a source resume where it ends."""
         data, how = (X, y, sample_weight), {"classes": classes, "class_weight": self.class_weight}
-        fitted: Self = fit_rows(self, open_labels, data, **how, journal=journal)
-        return fitted
+        return fit_rows(self, open_labels, data, **how, journal=journal)

@@ -85,8 +85,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         def responses(rows: Rows) -> FloatArray:
             prediction = centred_product(rows, solution.x_mean, coefficients)
             prediction += solution.y_mean
-            shaped: FloatArray = head.shaped(prediction)
-            return shaped
+            return head.shaped(prediction)
 
         return responses
 
@@ -106,8 +105,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         Y = check_array(as_numpy(y, "y"), ensure_2d=False, dtype=np.float64, input_name="y")
         Y = Y.reshape(-1, 1) if Y.ndim == 1 else Y
         self._fitted.head.require_targets(Y.shape[1])
-        scores: Float64Array = ((Y - solution.y_mean) / solution.y_scale) @ solution.y_rotations
-        return scores
+        return ((Y - solution.y_mean) / solution.y_scale) @ solution.y_rotations
 
     def inverse_transform(self, X: Any, y: Any = None) -> Float64Array | tuple[Float64Array, Float64Array]:
         """Return the rows that scores stand for.
@@ -332,8 +330,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         )
         if is_one:
             return self
-        learned: Self = learn_rows(self, open_values, (X, y, sample_weight))
-        return learned
+        return learn_rows(self, open_values, (X, y, sample_weight))
 
     def merge(self, other: IncrementalPLS, *, later: bool | None = None) -> Self:
         """Add to this model all rows that another one has seen; the other one is left as it is.
@@ -351,8 +348,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         -------
         self : IncrementalPLS
         """
-        merged: Self = merge_models(self, other, IncrementalPLS, later=later)
-        return merged
+        return merge_models(self, other, IncrementalPLS, later=later)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
@@ -381,5 +377,4 @@ class IncrementalPLS(RegressionMethods, PLSBase):
 
     def _fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, journal: Journal | None = None) -> Self:
         """Fit a model whose parameters are valid. With a journal, exact reads of a source resume where it ends."""
-        fitted: Self = fit_rows(self, open_values, (X, y, sample_weight), journal=journal)
-        return fitted
+        return fit_rows(self, open_values, (X, y, sample_weight), journal=journal)

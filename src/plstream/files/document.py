@@ -202,7 +202,7 @@ def _parameter_kinds(cls: Any) -> dict[str, Kind]:
 
 def _state_of(value: Any) -> dict[str, Any]:
     if isinstance(value, tuple):
-        return value._asdict()  # type: ignore[attr-defined, no-any-return]
+        return value._asdict()  # type: ignore[attr-defined]
     return dict(vars(value) if isinstance(value, BaseEstimator) else value.__getstate__())
 
 

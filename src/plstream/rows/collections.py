@@ -133,7 +133,7 @@ class CollectionRows(TrainingRows):
         counts = targets.reduce(_LabelCounts(self.collection.names), _added_counts, "labels")
         if counts is None:
             raise self._no_rows()
-        return counts  # type: ignore[no-any-return]
+        return counts
 
     def first_y(self) -> Array:
         """Return the y of the first row, which is in the first block as a rule."""
@@ -190,8 +190,7 @@ def fold_in_order(X: Any, start: Total, add: Callable[[Total, Any], Total]) -> T
     total = delayed(start)
     for block in blocks:
         total = delayed(add)(total, block)
-    found: Total = total.compute()
-    return found
+    return total.compute()
 
 
 class _Features(BaseEstimator):

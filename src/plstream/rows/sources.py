@@ -286,7 +286,7 @@ def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array
     """Return ``function`` of the rows of X: of all at once, for a source of one block after another, for Dask later."""
     X, _ = opened_data(X, None)
     if is_collection(X):
-        return apply_lazily(estimator, X, function)  # type: ignore[no-any-return]
+        return apply_lazily(estimator, X, function)
     if not isinstance(X, Source):
         return function(validate_rows(estimator, X, reset=False))
     validate_source(estimator, X, reset=False)

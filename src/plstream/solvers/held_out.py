@@ -60,8 +60,7 @@ def held_out_errors(
     dx, dy, _ = training.differences(held_out)
     offsets = dy * scaling.y_factor - _running_sums((rotations.T @ dx)[:, None] * loads)
     found = np.sqrt(np.maximum(squares, 0.0) / held_out.weight + offsets**2) / scaling.y_factor
-    errors: Float64Array = found[np.arange(1, factors.x_weights.shape[1] + 1).clip(max=c)]
-    return errors
+    return found[np.arange(1, factors.x_weights.shape[1] + 1).clip(max=c)]
 
 
 def _running_sums(changes: Float64Array) -> Float64Array:

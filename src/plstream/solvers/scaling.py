@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import log2
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,8 +13,7 @@ from ..pls import Factors, GramAction, solve_pls
 from ..states.moments import Moments
 
 
-@dataclass(frozen=True)
-class Scaling:
+class Scaling(NamedTuple):
     """Divisors of the columns of X and Y, and the units in which they are solved for.
 
     Attributes

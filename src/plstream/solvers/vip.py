@@ -43,8 +43,7 @@ def importance(x_weights: Float64Array, y_lengths: Float64Array, *, per_target: 
 def column_lengths(columns: Float64Array) -> Float64Array:
     """Return the Euclidean lengths of columns whose squares may overflow, or vanish."""
     largest = _largest(columns)
-    lengths: Float64Array = np.linalg.norm(columns / largest, axis=0) * largest[0]
-    return lengths
+    return np.linalg.norm(columns / largest, axis=0) * largest[0]
 
 
 def _largest(numbers: Float64Array, axis: int | None = 0) -> Float64Array:

@@ -226,8 +226,7 @@ class Moments:
     def _between_means(self, other: Moments) -> Float64Array:
         """Return the row that stands for the difference between the means of two states."""
         dx, _, f = self.differences(other)
-        row: Float64Array = np.sqrt(f) * dx
-        return row
+        return np.sqrt(f) * dx
 
 
 def moments_of(block: Block) -> Moments:
@@ -297,8 +296,7 @@ def _times(y: Rows, factor: Float64Array) -> Rows:
 
 def _cross(rows: Float64Array, y: Rows) -> Float64Array:
     """Return rows'y."""
-    cross: Float64Array = (y.T @ rows).T if sparse.issparse(y) else np.dot(rows.T, y)
-    return cross
+    return (y.T @ rows).T if sparse.issparse(y) else np.dot(rows.T, y)
 
 
 def _set_x_by_loops(state: Moments, block: Block, y: Rows) -> None:
@@ -370,8 +368,7 @@ def _reference(rows: Array, weight: Float64Array | None) -> Float64Array:
         shares = np.array([1, 3, 5]) / 6
         chosen = np.minimum(np.searchsorted(total, shares * total[-1]), len(rows) - 1).tolist()
     a, b, c = (rows[row].astype(np.float64) for row in chosen)
-    median: Float64Array = np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
-    return median
+    return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
 def _two_sum(a: Float64Array, b: Float64Array) -> tuple[Float64Array, Float64Array]:

@@ -93,8 +93,7 @@ class Residual(NamedTuple):
     def squares_along(self, rows: FloatArray) -> FloatArray:
         """Return the square that the residual adds along each of some rows."""
         off = rows - (rows @ self.directions.T) @ self.directions
-        squares: FloatArray = np.square(off, out=off) @ self.diagonal.astype(rows.dtype)
-        return squares
+        return np.square(off, out=off) @ self.diagonal.astype(rows.dtype)
 
     def without(self, R: Float64Array) -> Residual:
         """Return a residual that vanishes on more directions, the columns of R."""
@@ -667,8 +666,7 @@ class Sketch(Moments):
         rows_later = weight**2 / (fading**2 / rows + added / rows**2)
         first, second, third = errors_now * _powers(fading / weight, fading / weight)
         squares = np.maximum(first + second / rows_later - 2 * third, 0.0)
-        errors: Float64Array = np.sqrt(squares * self._total(self.x_squares))
-        return errors
+        return np.sqrt(squares * self._total(self.x_squares))
 
     def _estimate_error(self, cross: Float64Array, solution: Factors) -> None:
         """Solve once more with an action that is off by as much as is expected, and see how the solution turns."""
@@ -697,13 +695,11 @@ class Sketch(Moments):
         """Return the cross-covariance of the columns that compressions are made for."""
         squares = self.y_squares if self.scale else np.full_like(self.y_squares, self.y_squares.max(initial=0.0))
         y_unit = np.sqrt(np.where(squares > 0, squares, 1.0))
-        cross: Float64Array = self.cross / self.unit[:, None] / y_unit
-        return cross
+        return self.cross / self.unit[:, None] / y_unit
 
     def _in_units(self, squares: Float64Array) -> Float64Array:
         # One after the other: the square of the unit may be too small a number.
-        scaled: Float64Array = squares / self.unit / self.unit
-        return scaled
+        return squares / self.unit / self.unit
 
     def _total(self, squares: Float64Array) -> float:
         """Return the sum of squares of all columns in units."""
@@ -732,8 +728,7 @@ def _leading_columns(C: Float64Array, n: int) -> Float64Array:
     basis = _mixture(C.shape[1], n)
     for _ in range(_SUBSPACE_STEPS):
         basis = linalg.qr(C.T @ (C @ basis), mode="economic", check_finite=False)[0]
-    leading: Float64Array = C @ basis
-    return leading
+    return C @ basis
 
 
 def _inner_products(pieces: tuple[FloatArray, ...]) -> Float64Array:
@@ -784,8 +779,7 @@ def _leading_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[Floa
 
 @lru_cache(maxsize=8)
 def _mixture(n_rows: int, n_columns: int) -> Float64Array:
-    mixture: Float64Array = np.random.default_rng(0).standard_normal((n_rows, n_columns)) / np.sqrt(n_rows)
-    return mixture
+    return np.random.default_rng(0).standard_normal((n_rows, n_columns)) / np.sqrt(n_rows)
 
 
 def _powers(squares: float, weight: float) -> Float64Array:
@@ -795,15 +789,13 @@ def _powers(squares: float, weight: float) -> Float64Array:
 
 def _unit_rows(rows: FloatArray) -> FloatArray:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit_rows: FloatArray = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
-    return unit_rows
+    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
 
 
 def _rotations(solution: Factors) -> Float64Array:
     """Return the rotations of the components found, with scores of length one."""
     c = solution.n_components
-    rotations: Float64Array = solution.x_rotations[:, :c] / np.sqrt(solution.score_squares[:c])
-    return rotations
+    return solution.x_rotations[:, :c] / np.sqrt(solution.score_squares[:c])
 
 
 def _rows_acting_on(R: Float64Array, residual: Residual) -> Float64Array:
@@ -812,8 +804,7 @@ def _rows_acting_on(R: Float64Array, residual: Residual) -> Float64Array:
     squares, basis = np.linalg.eigh(R.T @ action)
     held = squares > _NOTHING_LOST
     basis = basis[:, held] * peak_signs(basis[:, held])
-    rows: Float64Array = (action @ basis / np.sqrt(squares[held])).T
-    return rows
+    return (action @ basis / np.sqrt(squares[held])).T
 
 
 def _add_along(
