@@ -111,7 +111,7 @@ class Solution:
         lost: float = 0.0,
         subspace_error: Float64Array | None = None,
     ) -> Solution:
-        """Return the solution with the factors of data with some moments, of which a state may have lost a sum of squares."""
+        """Return the solution with the factors of data, of which a state may have lost a sum of squares."""
         x_total, y_total = float(scaling.x_squares.sum()), float(scaling.y_squares.sum())
         return cls(
             factors=factors,
