@@ -5,7 +5,8 @@ import pytest
 
 from plstream import IncrementalPLS, IncrementalPLSClassifier, VIPSelector, open_source
 from plstream.data import DataError
-from plstream.distributed import OnWorkers, collection_of
+from plstream.distributed import OnWorkers
+from plstream.distributed.collections import collection_of
 from plstream.distributed.workers import Workers
 from tests.data.formats import FORMATS, opened
 from tests.oracles import relative_error
