@@ -342,7 +342,6 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         self.read_tol = read_tol
         self.max_reads = max_reads
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to X and y, forgetting what it was before.
 
@@ -359,6 +358,7 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         -------
         self : IncrementalPLSClassifier
         """
+        self._validate_params()
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:

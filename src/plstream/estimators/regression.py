@@ -285,7 +285,6 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         self.read_tol = read_tol
         self.max_reads = max_reads
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to X and y, forgetting what it was before.
 
@@ -304,6 +303,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         -------
         self : IncrementalPLS
         """
+        self._validate_params()
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
