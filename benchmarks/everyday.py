@@ -7,7 +7,6 @@ Run ``python benchmarks/everyday.py``, or with ``--quick`` to see whether it wor
 from __future__ import annotations
 
 import argparse
-import gc
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -23,7 +22,7 @@ from measure import MIB, Spread, add_tables_option, busy_cores, in_child, log, m
 SIZES = "60x401,200x100,2000x200,500x1000,1000x2000,5000x500,10000x2048"
 # Responses and components.
 CASES = ((1, 5), (5, 20))
-# Long enough for BLAS's threads to fall asleep, short enough for a processor not to.
+# Pairs of runs follow each other at once, as in a loop: after a rest, small fits would be measured with cold caches.
 REST_SECONDS = 0.0
 
 
@@ -33,7 +32,7 @@ class Plan:
 
     sizes: Sequence[Size]
     repeats: int = 31
-    budget: float = 4.0
+    budget: float = 1.5
     """Seconds after which no further pair of runs begins."""
 
 
@@ -101,8 +100,6 @@ def main() -> None:
         plan = replace(plan, repeats=3, budget=0.1)
     # PLSRegression does not converge where components are mostly noise.
     warnings.simplefilter("ignore")
-    # What is imported need not be looked through before every run.
-    gc.freeze()
     for number in arguments.tables:
         print(TABLES[number - 1](plan))
 
