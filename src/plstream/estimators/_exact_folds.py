@@ -77,7 +77,7 @@ def fit_exactly(
 
     # Threads of BLAS do not pay for small products, and spin on the cores that the next read needs.
     small = 8 * rows.n_rows * rows.n_columns <= _SINGLE_THREADED_BYTES
-    with single_threaded_blas() if rows.compiled or small else nullcontext():
+    with single_threaded_blas() if small or (rows.compiled and not rows.in_memory) else nullcontext():
         fit = _Fit(rows, head, settings, folds_of, len(used))
         stream = fit.by_grams(absorbed, assignment.n_folds, used) if fit.grams_are_cheaper else None
         if stream is None:

@@ -82,10 +82,10 @@ class ArrayRows(TrainingRows):
             as_they_are = self.X.flags.c_contiguous and self.X.dtype in LOOP_DTYPES and self.n_rows == len(self.X)
             wide = self.n_columns >= _LEAST_COLUMNS
             self.compiled = 8 * self.X.size > (min(SMALL_BYTES, _LOOP_BYTES) if as_they_are and wide else SMALL_BYTES)
-            self.in_memory = not self.compiled
+            self.in_memory = 8 * self.X.size <= SMALL_BYTES
         if batch_size is not None:
             self.batch_size = batch_size
-        elif isinstance(self.X, np.ndarray) and 8 * self.X.size <= SMALL_BYTES:
+        elif self.in_memory:
             # Less than it would take to share it out among threads.
             self.batch_size = int(X.shape[0])
         elif weight is not None and self.n_rows < X.shape[0]:

@@ -92,7 +92,7 @@ class TrainingRows(ABC):
     n_classes : int
         Number of classes, if y is of labels, else 0.
     compiled : bool
-        Whether the rows are dense and too many to be held in memory: then compiled loops are used.
+        Whether the rows are dense, and too many to be held in memory or many enough for compiled loops to be faster.
     in_memory : bool
         Whether the rows are dense, and few enough to be copied as a whole.
     """

@@ -222,7 +222,7 @@ class MultipassGram:
         self._journal = journal
         if moments is not None:
             self.n_reads, self.moments = 1, moments
-        elif rows.in_memory:
+        elif rows.in_memory and not rows.compiled:
             self.n_reads = 1
             blocks = track(rows.aged_blocks(forgetting), "read 1 of 1", rows.n_rows, lambda block: block[1])
             self.moments, self._held = centred_rows(_as_one([block for block, _ in blocks]))
