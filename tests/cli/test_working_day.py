@@ -1,11 +1,14 @@
 """Commands of a working day: components chosen, models updated and merged, rows monitored, options in a file."""
 
 import csv
+import importlib.util
 import io
 import json
 import logging
+import re
 import signal
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +23,8 @@ from plstream import (
     save,
 )
 from plstream.monitoring import Monitor, PredictionInterval
+
+from .working_day import write_tables
 
 # Arrays are what results of files, whose columns have names, are compared with.
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
@@ -305,3 +310,53 @@ def test_results_as_json(done):
     assert told["to_exclude"] == ["kind"]
     assert told["columns"][-1] == {"name": "kind", "type": "text"}
     assert told["n_features"] == 6
+
+
+@pytest.fixture
+def plant(folder):
+    write_tables(folder, 400, parquet=importlib.util.find_spec("pyarrow") is not None)
+    # Without gaps, which are for --missing.
+    text = (folder / "plant.csv").read_text()
+    while ",," in text:
+        text = text.replace(",,", ",20.0,")
+    (folder / "full.csv").write_text(re.sub(r",$", ",20.0", text, flags=re.MULTILINE))
+    return folder
+
+
+@pytest.mark.usefixtures("plant")
+def test_rows_and_columns_by_option(done, refused):
+    call = "fit", "full.csv", "-t", "yield", "--columns", "sensor_0*", "--categorical", "site"
+    done(*call, "--where", "site in ('north', 'west')", "--json")
+    model = load("model.plstream")
+    expected = IncrementalPLS().fit(
+        open_source(
+            "full.csv", target="yield", columns="sensor_0*", categorical="site", where="site in ('north', 'west')"
+        )
+    )
+    assert list(model.feature_names_in_) == list(expected.feature_names_in_)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-12)
+    rows = read_csv(done("predict", "model.plstream", "full.csv", "--keep", "id", "--where", "site == 'north'"))
+    assert 0 < len(rows) < 400
+    assert all(row["id"].startswith("P") for row in rows)
+    message = refused("fit", "full.csv", "-t", "yield", "--force")
+    assert "--exclude id,day,site,operator" in message
+    assert "did you mean 'yield'?" in refused("fit", "full.csv", "-t", "yeld", "--force")
+
+
+@pytest.mark.usefixtures("plant")
+def test_groups_and_weights_by_option(done, refused):
+    call = "fit", "full.csv", "-t", "yield", "--columns", "sensor_*", "-c", "auto", "--folds", 3
+    done(*call, "--groups", "day", "--weight", "sensor_01", "--exclude", "sensor_01")
+    model = load("model.plstream")
+    rows = read_csv(Path("full.csv").read_text())
+    names = [name for name in rows[0] if name.startswith("sensor_") and name != "sensor_01"]
+    X = np.array([[float(row[name]) for name in names] for row in rows])
+    y, weight = (np.array([float(row[name]) for row in rows]) for name in ("yield", "sensor_01"))
+    expected = IncrementalPLSCV(10, cv=3, solver="gram").partial_fit(
+        X, y, sample_weight=weight, groups=np.array([row["day"] for row in rows])
+    )
+    assert list(model.feature_names_in_) == names
+    assert model.n_components_ == expected.n_components_
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
+    assert "--groups is for cross-validation" in refused(*call[:-4], "--groups", "day", "--force")
+    assert "--groups is for neither" in refused(*call, "--groups", "day", "--checkpoint", "x", "--force")

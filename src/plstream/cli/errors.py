@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import math
 import os
 import re
 import select
+import shlex
 import signal
 import sys
 import time
@@ -41,6 +43,8 @@ _WRONG_ERRORS = (
 _WRONG_NUMBERS = {None, errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG, errno.EROFS}
 # A parameter in a message of the library, such as "pass format=." and "format='x' is not one of ...".
 _PARAMETER = re.compile(r"\b([a-z_]+)=(?:(?=[\s.,:]|$)|(?P<value>(?=['\"])))")
+# A list of columns, such as "leave them out by exclude=['id', 'day']".
+_LIST = re.compile(r"\b([a-z_]+)=(\['[^\]\\]*'\])")
 # Phrases of messages that are for programs.
 _PROGRAMMING = {
     " in the first call of partial_fit": "",
@@ -62,14 +66,24 @@ def tell(line: str) -> None:
 def as_options(message: str, options: Mapping[str, str]) -> str:
     """Return a message of the library in one line, with options of the command line in place of parameters."""
 
+    def columns(match: re.Match[str]) -> str:
+        names = ast.literal_eval(match[2])
+        return f"{options.get(match[1], match[1])} {shlex.quote(','.join(map(_entry, names)))}"
+
     def option(match: re.Match[str]) -> str:
         name = options.get(match[1])
         return match[0] if name is None else f"{name} " if match["value"] is not None else name
 
-    plain = _PARAMETER.sub(option, message)
+    plain = _PARAMETER.sub(option, _LIST.sub(columns, message))
     for words, others in _PROGRAMMING.items():
         plain = plain.replace(words, others)
     return " ".join("".join(character if character.isprintable() else " " for character in plain).split())
+
+
+def _entry(name: object) -> str:
+    """Return a column as in a list of an option."""
+    text = str(name)
+    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"') else text
 
 
 def sentence(error: Exception, options: Mapping[str, str]) -> str:

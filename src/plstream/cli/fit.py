@@ -12,6 +12,7 @@ import typer
 
 from .options import (
     AsJson,
+    Categorical,
     ComponentsOrAuto,
     Data,
     DryRun,
@@ -22,6 +23,8 @@ from .options import (
     Target,
     as_bytes,
     as_classes,
+    as_column,
+    as_columns,
     as_components,
 )
 
@@ -34,6 +37,26 @@ class Rule(StrEnum):
 
     min = "min"
     one_se = "one-se"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Columns that are neither plain features nor targets."""
+
+    categorical: Categorical = None
+    weight: Annotated[
+        str | None, typer.Option("--weight", metavar="COL", help="Column with the weights of the rows.")
+    ] = None
+    groups: Annotated[
+        str | None,
+        typer.Option("--groups", metavar="COL", help="Column with the groups that -c auto keeps in one fold."),
+    ] = None
+
+    def options(self) -> dict[str, Any]:
+        """Return those that are given, as parameters of :func:`plstream.open_source`."""
+        columns = {"weight": self.weight, "groups": self.groups}
+        found: dict[str, Any] = {name: as_column(text) for name, text in columns.items() if text is not None}
+        return found if self.categorical is None else found | {"categorical": as_columns(self.categorical)}
 
 
 @dataclass(frozen=True)
@@ -149,6 +172,7 @@ def fit(
     dry_run: DryRun = False,
     as_json: AsJson = False,
     *,
+    roles: Roles,
     validation: Validation,
     parameters: Parameters,
     checkpoints: Checkpoints,
@@ -163,7 +187,7 @@ def fit(
 
     \b
     plstream fit spectra.csv --target moisture -c 5 -o moisture.plstream
-    plstream fit spectra.csv --target moisture -c auto --rule one-se
+    plstream fit plants.csv --target yield --columns 'sensor_*' --categorical site -c auto
     plstream fit features.npy --target labels.npy --method incremental-pls-classifier -c 10
     plstream fit 'day*.parquet' --target y --exclude id,date --one-pass --memory 512MB
     plstream fit big.npy --target y.npy -c 10 --checkpoint big.checkpoint
@@ -178,7 +202,7 @@ def fit(
     n_components, is_auto = as_components(components), components == "auto"
     labels, allowed = as_classes(classes), as_bytes(memory)
     require_options(method, classes=labels, **asdict(parameters))
-    for name, value in asdict(validation).items():
+    for name, value in (asdict(validation) | {"groups": roles.groups}).items():
         if value is not None and not is_auto:
             raise ValueError(f"--{name.replace('_', '-')} is for cross-validation: pass -c auto as well.")
     if not target and method is not Method.ccipca:
@@ -186,7 +210,7 @@ def fit(
     _require_sense(output, checkpoints)
     require_inputs(data)
     _require_place(output, checkpoints, force=force)
-    source = reading.open(data, target)
+    source = reading.open(data, target, **roles.options())
     in_one_pass = one_pass or is_auto or not source.rereadable or not reads_again(method)
     if in_one_pass and (parameters.read_tol is not None or parameters.max_reads is not None):
         raise ValueError("--read-tol and --max-reads are for fits that read the data several times, not for one pass.")
@@ -198,19 +222,42 @@ def fit(
     if dry_run:
         _tell_plan(model, source, output, one_pass=in_one_pass, classes=labels, as_json=as_json)
         return
-    if cluster is not None:
-        from .cluster import fit_on_cluster
-
-        place = checkpoints.checkpoint
-        fit_on_cluster(cluster, method, model, source, memory, place, one_pass=in_one_pass, classes=labels)
-        save(model, output, overwrite=force)
-        fitted = model
+    how: dict[str, Any] = {"one_pass": in_one_pass, "classes": labels}
+    if roles.groups is None and cluster is None:
+        fitted = _fit_and_save(model, source, output, force, checkpoints, **how)
     else:
-        fitted = _fit_and_save(model, source, output, force, checkpoints, one_pass=in_one_pass, classes=labels)
+        fitted = _fitted_elsewhere(model, source, method, cluster, memory, checkpoints, **how)
+        save(fitted, output, overwrite=force)
     if as_json:
         print_json({"model": str(output), "data": source.name, **facts(fitted)})
     else:
         typer.echo(f"{output}: {summary(fitted)}")
+
+
+def _fitted_elsewhere(
+    model: Any,
+    source: Source,
+    method: Method,
+    cluster: str | None,
+    memory: str | None,
+    checkpoints: Checkpoints,
+    *,
+    one_pass: bool,
+    classes: Any,
+) -> Any:
+    """Return a model that was fitted by groups, or on a cluster."""
+    from .cluster import fit_on_cluster
+    from .groups import fit_by_groups
+
+    place = checkpoints.checkpoint
+    if "groups" not in source.roles:
+        assert cluster is not None
+        fit_on_cluster(cluster, method, model, source, memory, place, one_pass=one_pass, classes=classes)
+        return model
+    if place is not None or cluster is not None:
+        raise ValueError("--groups is for neither --checkpoint nor --cluster: leave one of them out.")
+    fit_by_groups(model, source, classes)
+    return model
 
 
 def _new_model(

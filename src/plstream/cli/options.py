@@ -63,6 +63,17 @@ Columns = Annotated[
 Exclude = Annotated[
     list[str] | None, typer.Option("--exclude", metavar="COLS", help="Columns to leave out, as in --columns.")
 ]
+Where = Annotated[
+    str | None,
+    typer.Option("--where", metavar="EXPR", help="Rows to use, such as \"year >= 2020 and site in ('A', 'B')\"."),
+]
+Query = Annotated[
+    str | None, typer.Option("--query", metavar="SQL", help="Query whose result is read, if DATA is a database.")
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option("--categorical", metavar="COLS", help="Columns of categories: one feature per level of each."),
+]
 DataFormat = Annotated[
     str | None,
     typer.Option(
@@ -115,6 +126,8 @@ class Reading:
 
     columns: Columns = None
     exclude: Exclude = None
+    where: Where = None
+    query: Query = None
     data_format: DataFormat = None
     header: Header = None
     delimiter: Delimiter = None
@@ -130,6 +143,7 @@ class Reading:
             as_target(target),
             columns=as_columns(self.columns) if names is None else NamesIfAny(map(str, names)),
             exclude=as_columns(self.exclude),
+            where=self.where,
             **self.file_options,
             **more,
         )
@@ -143,7 +157,7 @@ class Reading:
     def file_options(self) -> dict[str, Any]:
         """The options of :func:`plstream.open_source` that say how a file is to be understood."""
         delimiter = _TAB if self.delimiter in {"tab", "\\t"} else self.delimiter
-        return {"format": self.data_format, "header": self.header, "delimiter": delimiter}
+        return {"format": self.data_format, "header": self.header, "delimiter": delimiter, "query": self.query}
 
     @property
     def given(self) -> list[str]:
@@ -237,6 +251,14 @@ def as_columns(texts: list[str] | None) -> list[Any] | None:
     from ..data.columns import NameOrNumber
 
     return [NameOrNumber(entry) for entry in as_list(texts)] or None
+
+
+def as_column(text: str) -> Any:
+    """Return one column by name or number."""
+    found = as_columns([text])
+    if found is None or len(found) > 1:
+        raise ValueError(f"{text!r} is not one column: name one.")
+    return found[0]
 
 
 def as_target(texts: list[str] | None) -> Any:

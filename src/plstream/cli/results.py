@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -54,7 +55,7 @@ class Results:
             raise ValueError(f"Only one column can be kept of {self._source.name}, which can be read only once.")
         names = self._source.feature_names
         any_feature = ["0"] if names is None else [quoted(names[0])]
-        options = Reading(any_feature, None, reading.data_format, reading.header, reading.delimiter)
+        options = replace(reading, columns=any_feature, exclude=None)
         return options.open(data, [quoted(name)], batch_size=self._source.block_rows)
 
     def add(self, names: list[str], function: Callable[[Array], Array]) -> None:

@@ -256,6 +256,7 @@ def list_columns(
     format: str | None = None,  # noqa: A002
     header: bool | None = None,
     delimiter: str | None = None,
+    query: str | None = None,
 ) -> list[Column]:
     r"""Return all columns of data in a file, those included that can be neither features nor targets.
 
@@ -269,7 +270,7 @@ def list_columns(
     kind: text
     day: date
     """
-    reader = open_reader(data, OpenOptions(format, None, header, delimiter))
+    reader = open_reader(data, OpenOptions(format, None, header, delimiter, query))
     found = []
     for j in range(reader.n_columns + len(reader.others)):
         name = reader.name_of(j)
