@@ -44,7 +44,7 @@ $(VENV)/run: $(VENV)/base
 	@touch $@
 
 run: $(VENV)/run
-	$(BIN)/plstream reproduce --output reproduced
+	$(BIN)/plstream reproduce --folds 5 --output reproduced
 	@echo "Open reproduced/report.html in a browser."
 
 example: $(VENV)/base

@@ -98,7 +98,7 @@ def reproduce(
 ) -> None:
     """Run the experiments of the CIPLS paper again: tables, figures, and a page with all of it, DIR/report.html.
 
-    By default all experiments on the digits that come with scikit-learn, which takes about two minutes. Other data is
+    By default all experiments on the digits that come with scikit-learn, which takes about five minutes. Other data is
     in the folder that PLSTREAM_DATA names, or in ~/plstream_data. If it is interrupted, the same command goes on.
 
     \b

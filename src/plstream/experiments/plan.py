@@ -87,7 +87,7 @@ class CostModel:
         n, k = self.n if n is None else n, self.task.n_classes
         d = METHODS[method].n_models(k) * max(1.0, self._max_components(method) / 2)
         if k == 2:
-            return 0.001 + SVM_PASSES * n * d * SMALL_STEPS / self.speed
+            return 0.005 + SVM_PASSES * n * d * SMALL_STEPS / self.speed
         if quick:
             return 0.002 + (n * d * (d + k) + 10 * d**3) / self.speed
         hidden = sum(self.settings.hidden)

@@ -45,7 +45,8 @@ def cells(trial: Trial) -> list[Cell]:
 
 def seconds(costs: CostModel, method: str) -> float:
     """Estimate the time of a cell."""
-    blocks = costs.settings.blocks * costs.classify(method, quick=True, n=costs.n / 2)
+    # Rows so far are projected again before each classifier, which takes about twice as long as to train it.
+    blocks = 3 * costs.settings.blocks * costs.classify(method, quick=True, n=costs.n / 2)
     return costs.choose(method) + costs.fit(method) + blocks
 
 
