@@ -163,6 +163,18 @@ def test_an_exact_fit_of_a_slow_format_with_and_without_room_for_a_copy(room, tm
     assert_identical(model, expected)
 
 
+@pytest.mark.parametrize("solver", ["gram", "multipass"])
+def test_weights_of_a_source_count(solver, tmp_path):
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(N, 4)), rng.uniform(0.1, 3.0, size=N)
+    y = X[:, 0] + X[:, 1] ** 2
+    rows, header = np.column_stack([X, y, weight]), "a,b,c,d,y,w"
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header=header, comments="")
+    source = open_source(tmp_path / "rows.csv", target="y", weight="w")
+    model = fit_source(IncrementalPLS(solver=solver), source, checkpoint=tmp_path / "checkpoints")
+    np.testing.assert_allclose(model.coef_, IncrementalPLS().fit(X, y, sample_weight=weight).coef_, rtol=1e-9)
+
+
 def test_one_pass_is_partial_fit(tmp_path):
     X, y = data(n=N)
     source = open_source(X, target=y, batch_size=BLOCK_ROWS)

@@ -79,13 +79,14 @@ def _learn(model: Any, source: Source, stop: Any) -> bool:
     from ..data import DataError
 
     row = 0
-    blocks = track(source.blocks(), "one read", source.n_rows, lambda block: len(block[0]))
-    with closing(blocks):
-        for X, y in blocks:
-            if len(X):
+    records = track(source.records(), "one read", source.n_rows, lambda record: len(record[0]))
+    with closing(records):
+        for record in records:
+            n_rows = len(record[0])
+            if n_rows:
                 with listening(None):
-                    model.partial_fit(source.part((X, y), row))
-            row += len(X)
+                    model.partial_fit(source.part(record, row))
+            row += n_rows
             if stop():
                 return True
     if not row:

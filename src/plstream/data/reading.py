@@ -20,7 +20,7 @@ from .._core.tiles import LARGEST_BLOCK_BYTES
 from .._core.types import Array
 
 Item = TypeVar("Item")
-Parts: TypeAlias = tuple[Array | None, ...]
+Parts: TypeAlias = tuple[Any, ...]
 """Arrays of the same rows: X first, and others or None."""
 
 # Blocks that wait to be used. One more is in the hands of the reader.

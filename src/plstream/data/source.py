@@ -200,7 +200,7 @@ class Source:
             Labels or numbers.
         """
         records = self.records(start)
-        return records if not self.roles else first_two(records)  # type: ignore[return-value]
+        return records if not self.roles else first_two(records)
 
     def records(self, start: int = 0) -> Iterator[Parts]:
         """Yield X, y and the columns that have a role, in blocks, as :meth:`blocks` does."""
@@ -283,7 +283,6 @@ class Source:
 
     def part(self, block: Parts, first_row: int) -> Source:
         """Return a source of one block or record of this one, for work that goes from block to block."""
-        assert block[0] is not None
         part = self._view(first_row, first_row + len(block[0]))
         part._held, part._whole = block, self
         return part

@@ -235,13 +235,14 @@ class _Fit:
             Settings.of(model).require_rows(source.n_rows, source.n_columns)
         row = reached.n_rows - reached.n_rows_before
         n_rows = None if source.n_rows is None else source.n_rows - row
-        blocks = track(source.blocks(row), "read 1 of 1", n_rows, lambda block: len(block[0]))
-        with closing(blocks):
-            for X, y in blocks:
+        records = track(source.records(row), "read 1 of 1", n_rows, lambda record: len(record[0]))
+        with closing(records):
+            for record in records:
+                X, y = record[:2]
                 if self.on_block is not None:
                     self.on_block(model, X, y)
                 with listening(None):
-                    model.partial_fit(source.part((X, y), row), **self.targets)
+                    model.partial_fit(source.part(record, row), **self.targets)
                 row += len(X)
                 reached.n_rows += len(X)
                 self._write_if_due(len(X))
