@@ -49,6 +49,8 @@ CASES = [
     Case(StreamingPipeline([("scale", StandardScaler()), ("none", "passthrough"), ("pls", IncrementalPLS())])),
     Case(StreamingPipeline([("norm", Normalizer()), ("pls", IncrementalPLSClassifier(solver="gram"))]), "many"),
     Case(IncrementalPLS(3, scale=False, solver="multipass"), "values", streams=False),
+    Case(IncrementalPLS(3, missing="model"), "values"),
+    Case(IncrementalPLS(solver="gram", missing="model")),
     Case(IncrementalPLS(solver="gram", forgetting=0.99)),
     Case(IncrementalPLS(3, read_tol=np.float64(1e-4), max_reads=3)),
     Case(IncrementalPLS(np.int64(2), solver="gram", scale=np.bool_(False)), "values"),

@@ -389,3 +389,30 @@ def test_what_is_shown_of_a_check():
     n, t2, q = checked.alarm.sum(), checked.t2_alarm.sum(), checked.q_alarm.sum()
     assert repr(checked) == f"<Checked: {n} of 100 rows above a limit, {t2} of T2 and {q} of Q>"
     assert len(checked) == 4
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4])
+def test_missing_values(share):
+    rng = np.random.default_rng(0)
+    loadings = rng.normal(size=(4, 30))
+
+    def rows(n):
+        scores = rng.normal(size=(n, 4))
+        X = scores @ loadings + rng.normal(size=(n, 30))
+        return X, np.where(rng.random(X.shape) < share, np.nan, X), scores[:, 0]
+
+    _, gaps, y = rows(2000)
+    monitor = Monitor(IncrementalPLS(4, missing="model").partial_fit(gaps, y))
+    complete, incomplete, _ = rows(3000)
+    for checked in (monitor.check(complete), monitor.check(incomplete)):
+        assert checked.t2_alarm.mean() < 0.025
+        assert checked.q_alarm.mean() < 0.025
+    contributions = monitor.contributions(incomplete, "q")
+    assert not contributions[np.isnan(incomplete)].any()
+    np.testing.assert_allclose(contributions.sum(axis=1), monitor.q(incomplete))
+    t2 = monitor.contributions(incomplete[:50], "t2")
+    np.testing.assert_allclose(t2.sum(axis=1), monitor.t2(incomplete[:50]), rtol=1e-6)
+    again = Monitor(monitor.model).partial_fit(incomplete).check(rows(3000)[1])
+    assert 0.002 < again.q_alarm.mean() < 0.025
+    with pytest.raises(ValueError, match="NaN"):
+        Monitor(IncrementalPLS(4).fit(complete, complete[:, 0])).check(incomplete)

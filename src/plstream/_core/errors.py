@@ -27,6 +27,70 @@ class DataError(ValueError):
         super().__init__(printable(redacted(message)))
 
 
+class NonFiniteError(ValueError):
+    """A number that is not finite, and where the first one is.
+
+    Parameters
+    ----------
+    name : str
+        What it was found in: "X" or "y".
+    row, column : int
+        Where it is.
+    is_missing : bool
+        Whether it is NaN, and not infinity.
+    known_as : str
+        The name of the column, if it has one.
+    instead : str
+        What else can be done about it.
+    where : str
+        The block in which rows are counted, if not from the first row of all.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        row: int,
+        column: int,
+        *,
+        is_missing: bool,
+        known_as: str = "",
+        instead: str = "",
+        where: str = "",
+    ) -> None:
+        self.name, self.row, self.column, self.is_missing = name, row, column, is_missing
+        self.known_as, self.instead, self.where = known_as, instead, where
+        kind = "NaN" if is_missing else "infinity"
+        super().__init__(
+            f"{f'In {where}: ' if where else ''}Input {name} contains {kind} (first in row {row}, column "
+            f"{shortened(known_as) if known_as else column}): drop or replace such values{instead}."
+        )
+
+    def of_model(self, model: Any) -> NonFiniteError:
+        """Return the error with the name of the column, and the parameter of a model that takes missing values."""
+        changes = {}
+        names = getattr(model, "feature_names_in_", None)
+        if self.name == "X" and names is not None and self.column < len(names):
+            changes["known_as"] = str(names[self.column])
+        how = getattr(model, "_missing_by", {}).get(self.name) if self.is_missing else None
+        if how is not None:
+            changes["instead"] = f", or set missing={how!r}"
+        return self._with(**changes)
+
+    def within(self, where: str) -> NonFiniteError:
+        """Return the error for a row that is counted in a block."""
+        return self._with(where=where)
+
+    def _with(self, **changes: str) -> NonFiniteError:
+        return NonFiniteError(**{**vars(self), **changes})
+
+    def __reduce__(self) -> Any:
+        return _non_finite, (dict(vars(self)),)
+
+
+def _non_finite(attributes: dict[str, Any]) -> NonFiniteError:
+    return NonFiniteError(**attributes)
+
+
 def printable(text: str) -> str:
     """Return text in which characters that are not to be printed, such as those that steer a terminal, are escaped."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
@@ -104,8 +168,8 @@ def usable_dtype(dtype: np.dtype[Any], where: str, *, text: bool = False) -> np.
     return dtype.newbyteorder("=")
 
 
-def first_not_finite(values: Array) -> tuple[int, ...] | None:
-    """Return where the first value is that is not finite, or None if all are."""
+def first_not_finite(values: Array, *, allow_missing: bool = False) -> tuple[int, ...] | None:
+    """Return where the first value is that is not finite, or None if all are; NaN may be allowed."""
     if values.dtype.kind != "f" or not values.size:
         return None
     if values.dtype.itemsize >= 4:
@@ -118,7 +182,7 @@ def first_not_finite(values: Array) -> tuple[int, ...] | None:
     step = max(1, (1 << 20) // max(1, values[:1].size))
     for start in range(0, len(suspects), step):
         rows = suspects[start : start + step]
-        bad = np.argwhere(~np.isfinite(values[rows]))
+        bad = np.argwhere(np.isinf(values[rows]) if allow_missing else ~np.isfinite(values[rows]))
         if len(bad):
             return int(rows[bad[0, 0]]), *map(int, bad[0, 1:])
     return None

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .errors import NonFiniteError
 from .types import Float64Array, FloatArray, Rows
 
 # Dense data up to this size, in float64, is worked on in memory, by NumPy; more is read in blocks, by compiled loops.
@@ -57,16 +58,24 @@ def dense_tiles(X: Rows, shift: FloatArray) -> Iterator[tuple[slice, FloatArray]
         yield rows, out
 
 
-def require_finite(name: str, rows: Rows, weight: Float64Array | None = None, names: Any = None) -> None:
-    """Raise ValueError that says where the first value is that is not finite, if there is one in a row with weight.
+def require_finite(
+    name: str,
+    rows: Rows,
+    weight: Float64Array | None = None,
+    names: Any = None,
+    *,
+    allow_missing: bool = False,
+) -> None:
+    """Raise NonFiniteError for the first value that is not finite, if there is one in a row with weight.
 
-    ``names`` are those of the columns, if they have any.
+    ``names`` are those of the columns, if they have any. With ``allow_missing``, NaN is let pass.
     """
     step = default_block_rows(rows)
     for start in range(0, rows.shape[0], step):
         part = rows[start : start + step]
         entries = part.tocoo() if sparse.issparse(part) else None
-        bad = ~np.isfinite(part if entries is None else entries.data)
+        values = part if entries is None else entries.data
+        bad = np.isinf(values) if allow_missing else ~np.isfinite(values)
         at_row, at_column = np.nonzero(bad) if entries is None else (entries.row[bad], entries.col[bad])
         if weight is not None:
             counts = weight[start + at_row] > 0
@@ -74,6 +83,5 @@ def require_finite(name: str, rows: Rows, weight: Float64Array | None = None, na
         if not len(at_row):
             continue
         row, column = int(at_row[0]), int(at_column[0])
-        kind = "NaN" if np.isnan(part[row, column]) else "infinity"
-        where = f"row {start + row}, column {column if names is None else repr(str(names[column]))}"
-        raise ValueError(f"Input {name} contains {kind} (first in {where}): drop or replace such values.")
+        is_missing, known_as = bool(np.isnan(part[row, column])), "" if names is None else str(names[column])
+        raise NonFiniteError(name, start + row, column, is_missing=is_missing, known_as=known_as)

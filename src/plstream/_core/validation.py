@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
-from .errors import DataError
+from .errors import DataError, NonFiniteError
 from .schema import most_components
 from .types import Array, Float64Array, Rows
 
@@ -120,15 +120,21 @@ class Checked(Protocol):
 
 
 @contextmanager
-def located_errors(source: Checked) -> Iterator[None]:
-    """Add the row and column to errors about numbers that are not finite: blocks do not know which rows they are."""
+def located_errors(source: Checked, model: Any = None) -> Iterator[None]:
+    """Add row, column and advice to errors about numbers that are not finite: blocks do not know which rows they are.
+
+    The model knows the names of the columns, and whether it can do with missing values.
+    """
     try:
-        yield
-    except DataError:
-        raise
-    except ValueError:
-        source.require_finite()
-        raise
+        try:
+            yield
+        except DataError:
+            raise
+        except ValueError:
+            source.require_finite()
+            raise
+    except NonFiniteError as error:
+        raise error.of_model(model) from None
 
 
 def as_numpy(array: Any, name: str) -> Any:

@@ -266,7 +266,10 @@ class ArrowReader(Reader):
         names = [self._name(int(column)) for column in features]
         kinds = {self._fields[name] for name in names}
         is_plain = all(self._types.is_integer(kind) or self._types.is_floating(kind) for kind in kinds)
-        if self.as_float or len(kinds) > 1 or not is_plain:
+        has_nulls = self.allow_missing and any(batch.column(name).null_count for name in names)
+        if self.as_float or len(kinds) > 1 or not is_plain or has_nulls:
+            # Integers that are missing make floats of the others.
+            dtype = np.result_type(dtype, np.float64) if has_nulls and dtype.kind != "f" else dtype
             return side_by_side([self._column(batch, int(column), row) for column in features], dtype)
         chosen = batch.select(names)
         for values, column in zip(chosen.columns, features, strict=True):
@@ -301,7 +304,7 @@ class ArrowReader(Reader):
         return array.astype(str) if array.dtype.kind == "O" else array
 
     def _require_no_nulls(self, values: Any, row: int, column: int) -> None:
-        if values.null_count:
+        if values.null_count and not (self.allow_missing and not _is_text(self._types, values.type)):
             raise self.bad_value(row + _first_null(values), column, None)
 
     def _names(self, features: Columns, targets: Columns) -> list[str]:

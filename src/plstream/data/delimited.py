@@ -31,6 +31,9 @@ _INDEX_NAMES = {"", "Unnamed: 0"}
 _OTHER_DELIMITERS = (";", "\t", "|")
 # What stands for a missing value is no name.
 _MISSING = {"", "na", "n/a", "null", "none", "?", "-"}
+_SPELLINGS = sorted(
+    {spelling for word in _MISSING for spelling in (word, word.upper(), word.capitalize())} | {"NaN", "nan"}
+)
 
 
 def open_csv(file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader:
@@ -190,14 +193,15 @@ class CsvReader(TextReader):
                     column_types=types,
                     include_columns=[str(column) for column in (*numbers, *texts)],
                     # There is none to be known by its name, and tables of names would be made for every column.
-                    null_values=[],
+                    null_values=_SPELLINGS if self.allow_missing else [],
                     true_values=[],
                     false_values=[],
                 ),
             )
         except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError):
             return None
-        if any(column.null_count for column in table.columns):
+        checked = table.columns[len(numbers) :] if self.allow_missing else table.columns
+        if any(column.null_count for column in checked):
             return None
         columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
         split = len(numbers)
@@ -208,11 +212,12 @@ class CsvReader(TextReader):
         self, records: list[Record], lines: bytes | None, numbers: list[int], texts: list[int], row: int
     ) -> tuple[Array, list[Array]]:
         """Parse by NumPy, or field by field if any is quoted or text."""
-        delimiter, by_fields = self.delimiter.encode(), lines is None or texts or self.n_columns == 1
+        delimiter = self.delimiter.encode()
+        by_fields = lines is None or texts or self.n_columns == 1 or self.allow_missing
         fields = [self._fields(record) for record in records] if by_fields else []
         with suppress(ValueError, IndexError):
             if by_fields:
-                read = np.array([[_number(f[j]) for j in numbers] for f in fields], np.float64)
+                read = np.array([[self._number(f[j]) for j in numbers] for f in fields], np.float64)
                 labels = [np.array([line[column].strip() for line in fields]) for column in texts]
                 return read.reshape(len(fields), len(numbers)), labels
             if all(record.count(delimiter) == self.n_columns - 1 for record in records):
@@ -221,6 +226,10 @@ class CsvReader(TextReader):
                 if len(read) == len(records):
                     return read, []
         raise self._what_is_wrong(records, numbers, row)
+
+    def _number(self, field: str) -> float:
+        is_missing = self.allow_missing and field.strip().lower() in _MISSING
+        return np.nan if is_missing else _number(field)
 
     def _what_is_wrong(self, records: list[Record], numbers: list[int], row: int) -> DataError:
         for at, record in enumerate(records, row):

@@ -121,10 +121,12 @@ class NdjsonReader(TextReader):
     def _target(self, values: list[Any], column: int, row: int) -> Array:
         found = [self._value(value, column, at) for at, value in enumerate(values, row)]
         for at, value in enumerate(found, row):
-            if value is None:
+            if value is None and not self.allow_missing:
                 raise self.bad_value(at, column, None)
             if isinstance(value, list | dict):
                 raise self.not_a_number(at, column, value)
+        if None in found and not any(isinstance(value, str) for value in found):
+            return np.array([np.nan if value is None else value for value in found], np.float64)
         kinds = {isinstance(value, str) for value in found}
         if len(kinds) > 1:
             at = next(at for at, value in enumerate(found) if isinstance(value, str) != isinstance(found[0], str))
@@ -156,6 +158,8 @@ class NdjsonReader(TextReader):
 
     def _number(self, value: Any, row: int, column: int) -> float:
         if value is None:
+            if self.allow_missing:
+                return np.nan
             raise self.bad_value(row, column, None)
         if _is_no_number(value):
             raise self.not_a_number(row, column, value)

@@ -77,6 +77,8 @@ class Reader(ABC):
         A short text that changes with the first rows, of what can be read only once.
     room : int
         Bytes that reading may take beside the blocks that are made of the rows. A source sets it before it reads.
+    allow_missing : bool
+        Whether missing numbers are read as NaN, and are no error. A source sets it before it reads.
     """
 
     n_rows: int | None = None
@@ -92,6 +94,7 @@ class Reader(ABC):
     status: tuple[int, ...] | str | None = None
     beginning: str | None = None
     room = 8 << 20
+    allow_missing = False
 
     def __init__(self, where: str, n_columns: int) -> None:
         self.where = where
@@ -162,10 +165,10 @@ class Reader(ABC):
     def _finite_pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
         read = False
         for X, columns in self.pieces(features, others, start, step):
-            if (bad := first_not_finite(X)) is not None:
+            if (bad := first_not_finite(X, allow_missing=self.allow_missing)) is not None:
                 raise self.bad_value(start + bad[0], int(features[bad[1]]), X[bad])
             for values, column in zip([X, *columns], [-1, *others], strict=True):
-                if column >= 0 and (bad := first_not_finite(values)) is not None:
+                if column >= 0 and (bad := first_not_finite(values, allow_missing=self.allow_missing)) is not None:
                     raise self.bad_value(start + bad[0], int(column), values[bad])
             start += len(X)
             read = True
@@ -211,10 +214,10 @@ class Reader(ABC):
 
     def bad_value(self, row: int, column: int, value: Any) -> DataError:
         """Return the error for a value that is not a finite number."""
-        problem = "a missing value"
+        problem, instead = "a missing value", ", or read it by a model with missing='model'"
         if value is not None:
-            problem = "NaN" if np.isnan(value) else "infinity"
-        return self.error_at(row, column, f"there is {problem}: drop or replace such values")
+            problem, instead = ("NaN", instead) if np.isnan(value) else ("infinity", "")
+        return self.error_at(row, column, f"there is {problem}: drop or replace such values{instead}")
 
     def error_at(self, row: int, column: int, problem: str) -> DataError:
         """Return the error for something in a row and a column."""
@@ -283,7 +286,7 @@ class ConcatenatedReader(Reader):
             start -= skipped
             if skipped and skipped == reader.n_rows:
                 continue
-            reader.room = self.room
+            reader.room, reader.allow_missing = self.room, self.allow_missing
             for X, columns in reader.read(features, others, skipped, step):
                 yield X if dtype is None else X.astype(dtype, copy=False), columns
                 del X, columns

@@ -79,6 +79,8 @@ class Source:
         self.n_targets = len(targets)
         self.dtype = preparation.dtype(reader)
         self.memory = memory
+        # Whether missing numbers are read as NaN: set by the model that reads the rows.
+        self.allow_missing = False
         self._used = False
         # Of a source of some rows of another: the row after the last one; the rows, if they are in memory; the other.
         self.first_row = 0
@@ -408,7 +410,7 @@ class Source:
             raise self._length_error()
 
     def _blocks_of(self, reader: Reader, preparation: Preparation, row: int) -> Iterator[Parts]:
-        reader.room = self._room
+        reader.room, reader.allow_missing = self._room, self.allow_missing
         chosen = preparation.where is not None
         pieces = reader.read(preparation.numbers, preparation.others, 0 if chosen else row, self.block_rows)
         blocks = preparation.rows(pieces)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
-from .._core.errors import import_optional
+from .._core.errors import NonFiniteError, import_optional
 from ..data import DataError
 
 # Blocks that are in the memory of workers, perhaps of different ones, are brought together only if they are this small:
@@ -162,6 +162,8 @@ def run_unit(unit: Unit, fold: Callable[[Iterator[LoadedBlock]], Any], values: S
         except DataError:
             # It is known where in a file.
             raise
+        except NonFiniteError as error:
+            raise error.within(where) from None
         except ValueError as error:
             if not where:
                 raise

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from numbers import Integral, Real
 from sys import getsizeof
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +20,7 @@ from .._core.schema import FEATURES, stored
 from .._core.types import FloatArray, Rows
 from .._core.validation import as_one_row
 from ..rows import by_blocks
+from ._missing import CompletedBefore
 from ._solution import Solution, Solved
 from .training import are_affordable, learn_one_row
 
@@ -47,11 +50,15 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         **_parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"auto", "multipass", "gram", "sketch"})],
+        "missing": [StrOptions({"error", "model"})],
         "read_tol": [Interval(Real, 0.0, None, closed="left")],
         "max_reads": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     _fitted: Any
+    missing: str = "error"
+    # What ``missing`` can be set to where X or y has missing values.
+    _missing_by: ClassVar[dict[str, str]] = {"X": "model", "y": "model"}
 
     x_weights_ = Solved("Weights of X.")
     x_loadings_ = Solved("Loadings of X.")
@@ -114,7 +121,13 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             dtype = np.float32 if rows.dtype == np.float32 else np.float64
             return centred_product(rows, solution.x_mean, projection, dtype)
 
-        return by_blocks(self, X, scores)
+        return by_blocks(self, X, self._completing(scores))
+
+    @property
+    def n_missing_(self) -> NDArray[np.int64]:
+        """Number of missing cells of each feature in the training samples, which were completed."""
+        gaps = self._require_fitted().missing
+        return np.zeros(self.n_features_in_, np.int64) if gaps is None else gaps.n_missing.astype(np.int64)
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
         """Add one row to the model: what ``partial_fit`` does with it, in a fraction of the time.
@@ -181,6 +194,10 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Reads of the data that ``fit`` has made."""
         return int(self._require_fitted().n_reads)
 
+    def _completing(self, function: Callable[[Rows], Any]) -> Callable[[Rows], Any]:
+        """Return a function of rows, which are completed before if they have missing values and this is set."""
+        return CompletedBefore(function, self._fitted.factor_model()) if self.missing == "model" else function
+
     def _require_fitted(self) -> Any:
         check_is_fitted(self)
         return self._fitted
@@ -214,5 +231,6 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "model"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -38,6 +38,8 @@ _ROWS_OF_A_FOLD = 32
 class CrossValidated(PLSBase):
     """What both estimators share: rows are assigned to folds, and each fold has a state."""
 
+    # Missing values are not taken.
+    _missing_by: ClassVar[dict[str, str]] = {}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PLSBase._parameter_constraints,
         "max_components": [Interval(Integral, 1, None, closed="left")],

@@ -200,8 +200,21 @@ def open_values(
         Y = target.reshape(-1, 1) if target.ndim == 1 else target
         head = head or RegressionHead(Y.shape[1], target.ndim == 1)
         head.require_targets(Y.shape[1])
+        if getattr(model, "missing", "error") == "model":
+            weight = _weight_of_labelled(Y, weight)
         names = getattr(model, "feature_names_in_", None)
         yield ArrayRows(checked, Y, weight, batch_size=batch_size, feature_names=names), head
+
+
+def _weight_of_labelled(Y: Array, weight: Float64Array | None) -> Float64Array | None:
+    """Return weights that are zero for rows without any response: its own predictions teach a model nothing."""
+    unknown = np.isnan(Y).all(axis=1) if Y.dtype.kind == "f" else np.zeros(len(Y), bool)
+    if not unknown.any():
+        return weight
+    labelled = np.where(unknown, 0.0, 1.0 if weight is None else weight)
+    if not labelled.any():
+        raise NoWeightError("y has no value in any row: pass rows with responses.")
+    return labelled
 
 
 @contextmanager

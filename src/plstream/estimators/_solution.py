@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from .._core.schema import Number, Numbers, Object, stored
+from .._core.schema import Number, Numbers, Object, solved_numbers, stored
 from .._core.types import Float64Array
 from ..solvers import Factors, JointGramAction, LossyGramAction, Scaling, importance, solve_jointly, solve_scaled
 from ..states import Moments
@@ -58,8 +58,8 @@ class NotKept:
         "y_mean": Numbers("q"),
         "x_scale": Numbers("m", least=0),
         "y_scale": Numbers("q", least=0),
-        "x_total": Number(0, finite=False),
-        "y_total": Number(0, finite=False),
+        "x_squares": solved_numbers("m", least=0),
+        "y_squares": solved_numbers("q", least=0),
         "retained_variance": Number(nan=True),
         "subspace_error": Numbers("s", nan=True),
         "weight": Number(0),
@@ -74,8 +74,10 @@ class Solution:
     y_mean: Float64Array
     x_scale: Float64Array
     y_scale: Float64Array
-    x_total: float
-    y_total: float
+    x_squares: Float64Array
+    """Sums of squares of the centred and scaled columns of X."""
+    y_squares: Float64Array
+    """Those of y."""
     retained_variance: float
     subspace_error: Float64Array
     weight: float
@@ -112,15 +114,15 @@ class Solution:
         subspace_error: Float64Array | None = None,
     ) -> Solution:
         """Return the solution with the factors of data, of which a state may have lost a sum of squares."""
-        x_total, y_total = float(scaling.x_squares.sum()), float(scaling.y_squares.sum())
+        x_total = float(scaling.x_squares.sum())
         return cls(
             factors=factors,
             x_mean=moments.x_mean,
             y_mean=moments.y_mean,
             x_scale=scaling.x_scale,
             y_scale=scaling.y_scale,
-            x_total=x_total,
-            y_total=y_total,
+            x_squares=scaling.x_squares,
+            y_squares=scaling.y_squares,
             retained_variance=1.0 - lost / (x_total or 1.0),
             subspace_error=np.zeros(len(factors.score_squares)) if subspace_error is None else subspace_error,
             weight=moments.weight,
@@ -131,6 +133,16 @@ class Solution:
         return replace(
             self, factors=self.factors.first(n_components), subspace_error=self.subspace_error[:n_components].copy()
         )
+
+    @property
+    def x_total(self) -> float:
+        """Sum of squares of the centred and scaled X."""
+        return float(self.x_squares.sum())
+
+    @property
+    def y_total(self) -> float:
+        """That of y."""
+        return float(self.y_squares.sum())
 
     @property
     def n_components(self) -> int:
@@ -197,6 +209,11 @@ class Solution:
     def projection(self, n_components: int | None) -> Float64Array:
         """Return the matrix that takes centred, unscaled X to the first scores."""
         return self.factors.x_rotations[:, :n_components] / self.x_scale[:, None]
+
+    def difference(self, other: Solution) -> float:
+        """Return the relative difference of the coefficients of scaled features to those of another solution."""
+        own, others = (solution.coef * self.x_scale / self.y_scale[:, None] for solution in (self, other))
+        return float(np.linalg.norm(own - others) / (np.linalg.norm(own) or 1.0))
 
     @property
     def x_explained_variance_ratio(self) -> Float64Array:

@@ -32,6 +32,9 @@ class ClassifierMethods(ClassifierMixin):
     _solution: Any
     _require_fitted: Any
     _components_to_use: Any
+    _completing: Any
+    # Labels are not completed.
+    _missing_by: ClassVar[dict[str, str]] = {"X": "model"}
     _validate_params: Any
 
     def add_class(self, label: Any) -> Self:
@@ -180,7 +183,10 @@ class ClassifierMethods(ClassifierMixin):
         """Return what applies a method of the decision to the scores of rows."""
         solution, k = self._solution(), self._components_to_use(n_components)
         projection, method = solution.projection(k), getattr(self._decision(k), what)
-        return lambda rows: method(centred_product(rows, solution.x_mean, projection))
+        decide: Callable[[Rows], Any] = self._completing(
+            lambda rows: method(centred_product(rows, solution.x_mean, projection))
+        )
+        return decide
 
     def _decision(self, n_components: int) -> Decision:
         """Return how scores become classes: parameters that say so may have been set after the fit."""
@@ -230,6 +236,8 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         Error at which ``fit`` makes no further read of the data, see :class:`IncrementalPLS`. By default it is exact.
     max_reads : int, default=None
         Largest number of reads of the data in ``fit``.
+    missing : {"error", "model"}, default="error"
+        What to do with NaN in X, see :class:`IncrementalPLS`. Labels must not be missing.
 
     Attributes
     ----------
@@ -249,6 +257,8 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         Means and divisors of the columns of X.
     y_mean_, y_scale_ : ndarray of shape (n_classes,)
         Means and divisors of the responses.
+    n_missing_ : ndarray of shape (n_features,)
+        Number of missing values of each feature in the training samples.
     n_components_, vip_, x_explained_variance_ratio_, y_explained_variance_ratio_, retained_variance_, subspace_error_
         As of :class:`IncrementalPLS`.
     solver_ : str
@@ -329,6 +339,7 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         forgetting: float = 1.0,
         read_tol: float = 0.0,
         max_reads: int | None = None,
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.decision = decision
@@ -341,6 +352,7 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         self.forgetting = forgetting
         self.read_tol = read_tol
         self.max_reads = max_reads
+        self.missing = missing
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to X and y, forgetting what it was before.

@@ -31,6 +31,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
     _fitted: Any
     _solution: Any
     _components_to_use: Any
+    _completing: Any
     _n_features_out: int
 
     x_scores_ = NotKept("transform(X)")
@@ -87,7 +88,8 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
             prediction += solution.y_mean
             return head.shaped(prediction)
 
-        return responses
+        completing: Callable[[Rows], FloatArray] = self._completing(responses)
+        return completing
 
     def transform_y(self, y: Any) -> Float64Array:
         """Return the scores of y.
@@ -179,6 +181,10 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     max_reads : int, default=None
         Largest number of reads, if the tolerance is not reached before. After ``n_components + 1`` reads the fit is
         exact.
+    missing : {"error", "model"}, default="error"
+        What to do with NaN. "error" raises ValueError; "model" completes missing values of X by the factor model of the
+        PLS solution, in training and in use. Rows without any response are left out of training; where there are
+        several responses, those that are missing are predicted. See Notes.
 
     Attributes
     ----------
@@ -211,6 +217,8 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         The solver in use.
     n_reads_ : int
         Reads of the data that ``fit`` has made.
+    n_missing_ : ndarray of shape (n_features,)
+        Number of missing values of each feature in the training samples, which were completed.
     n_samples_seen_ : int
         Number of training samples.
     n_features_in_ : int
@@ -232,6 +240,12 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     Unlike in PLSRegression, ``transform`` and ``fit_transform`` return the scores of X alone (see ``transform_y``).
     Nothing is kept that grows with the number of rows, so there is no ``x_scores_`` or ``y_scores_``. There is no inner
     iteration, so neither ``tol``, ``max_iter`` nor ``n_iter_``.
+
+    With ``missing="model"``, ``fit`` completes rows by the model of all rows, in rounds until the model stays, if it
+    reads the data again. In one pass, a block of rows is completed by the model of the rows before it, and the first
+    blocks by their own, too; results do not depend on the chunks in which rows came. A feature without any value is an
+    error in ``fit``, and constant in ``partial_fit`` until it has one. Rows with nothing observed have scores of zero.
+    Without missing values, results are the same as with "error".
 
     With ``solver="gram"``, exact means up to about eps cond(X)^2 for eps = 2e-16, where "multipass" has eps cond(X): a
     trend that all columns share, 1e5 times as large as all else, costs 2e-5 of the coefficients.
@@ -275,6 +289,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         forgetting: float = 1.0,
         read_tol: float = 0.0,
         max_reads: int | None = None,
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.scale = scale
@@ -284,6 +299,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         self.forgetting = forgetting
         self.read_tol = read_tol
         self.max_reads = max_reads
+        self.missing = missing
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to X and y, forgetting what it was before.

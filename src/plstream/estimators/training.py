@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
+from .._core.errors import NonFiniteError
 from .._core.progress import track
 from .._core.schema import Boolean, Choice, Count, Object, OrNone, is_in_proportion, most_components, stored
 from .._core.threads import single_threaded_blas
@@ -18,8 +20,10 @@ from .._core.warnings import warn_user
 from ..data import Source
 from ..rows import CollectionRows, TrainingRows, opened_data
 from ..solvers import Journal, LossyGramAction, MultipassGram, read_few_times
+from ..solvers.completion import FactorModel, Gaps
 from ..states import Buffered, Gram, Moments, Sketch
 from ._heads import ClassifierHead, Head, OpenedRows, RegressionHead
+from ._missing import CompletedRows, CompletingStream, gaps_of_labelled
 from ._solution import Solution
 
 # Rows that the Gram matrix absorbs at a time: enough that adding to it costs little beside the product itself.
@@ -31,6 +35,10 @@ _SKETCH_SIZE = 128
 _SKETCH_SIZE_PER_COMPONENT = 24
 # Estimated sine of the angle to the exact solution, above which there is a warning.
 _LARGEST_SUBSPACE_ERROR = 0.3
+
+# Rounds in which rows with missing values are completed, at most, and the change of coefficients to stop at.
+_MOST_ROUNDS = 20
+_SMALL_DIFFERENCE = 1e-3
 
 # Data up to this size is solved by one thread.
 _SINGLE_THREADED_BYTES = 4 << 20
@@ -53,6 +61,7 @@ class Settings:
     """The name of the parameter for the number of components."""
     read_tol: float = 0.0
     max_reads: int | None = None
+    missing: str = "error"
 
     @classmethod
     def of(cls, model: Any) -> Settings:
@@ -61,7 +70,7 @@ class Settings:
         forgetting = getattr(model, "forgetting", 1.0)
         few_reads = getattr(model, "read_tol", 0.0), getattr(model, "max_reads", None)
         common = model.scale, model.solver, model.sketch_size
-        return cls(getattr(model, parameter), *common, forgetting, parameter, *few_reads)
+        return cls(getattr(model, parameter), *common, forgetting, parameter, *few_reads, model.missing)
 
     @property
     def in_few_reads(self) -> bool:
@@ -107,15 +116,16 @@ class Settings:
         shape, of_labels = (rows.n_columns, rows.n_targets), rows.n_classes > 0
         if self.streaming_solver(rows.n_columns) == "gram":
             state = Gram(*shape, forgetting=self.forgetting)
-            return Buffered(state, GRAM_BLOCK_ROWS, of_labels=of_labels)
+            return self._completing(Buffered(state, GRAM_BLOCK_ROWS, of_labels=of_labels))
         size = self.sketch_rows
         state = Sketch(*shape, size=size, forgetting=self.forgetting, n_components=self.n_components, scale=self.scale)
-        return Buffered(state, size, of_labels=of_labels)
+        return self._completing(Buffered(state, size, of_labels=of_labels))
 
-    def stream_after(self, moments: Moments, solution: Solution, *, of_labels: bool) -> Stream:
+    def stream_after(self, moments: Moments, solution: Solution, gaps: Gaps | None, *, of_labels: bool) -> Stream:
         """Return a stream that goes on from what exact reads have left."""
         if isinstance(moments, Gram | Sketch):
-            return Buffered(moments, getattr(moments, "size", GRAM_BLOCK_ROWS), of_labels=of_labels)
+            block_rows = getattr(moments, "size", GRAM_BLOCK_ROWS)
+            return self._completing(Buffered(moments, block_rows, of_labels=of_labels), gaps)
         size = self.sketch_rows
         sketch: Gram | Sketch = Sketch.seeded(
             moments,
@@ -125,13 +135,27 @@ class Settings:
             n_components=self.n_components,
             scale=self.scale,
         )
-        return Buffered(sketch, size, of_labels=of_labels)
+        return self._completing(Buffered(sketch, size, of_labels=of_labels), gaps)
+
+    def _completing(self, stream: Stream, gaps: Gaps | None = None) -> Stream:
+        """Return a stream that takes missing values, if this is set."""
+        if self.missing == "model" or gaps is not None:
+            how: dict[str, Any] = {
+                "n_components": self.n_components,
+                "scale": self.scale,
+                "from_y": self.parameter == "n_components",
+            }
+            return CompletingStream.of(stream, **how, gaps=gaps)
+        return stream
 
     def continued(self, stream: Stream) -> Stream:
         """Return a stream as it is, or one that preserves another solution: parameters may have been set anew."""
         state = stream.state
         if state.forgetting != self.forgetting:
             raise ValueError(f"forgetting cannot change in mid-stream: set it back to {state.forgetting}.")
+        if isinstance(stream, CompletingStream) and self.missing == "error":
+            raise ValueError("missing cannot change to 'error' in mid-stream: set it back to 'model'.")
+        stream = self._completing(stream)
         if not isinstance(state, Sketch):
             return stream
         if self.sketch_size not in {None, state.size}:
@@ -211,8 +235,9 @@ def are_affordable(n_components: int, its: Any) -> bool:
         "solver": Choice("multipass", "gram", "sketch"),
         "n_components": Count(1, size="s"),
         "scale": Boolean(),
-        "stream": OrNone(Object(Buffered, m="m", q="q")),
+        "stream": OrNone(Object(Buffered, CompletingStream, m="m", q="q")),
         "moments": OrNone(Object(Moments, Gram, Sketch, m="m", q="q")),
+        "gaps": OrNone(Object(Gaps, m="m", n="m+q")),
         "solution": OrNone(Object(Solution, m="m", q="q", s="s")),
         "n_reads": Count(1),
     },
@@ -248,6 +273,8 @@ class Fitted:
         Computed when it is first asked for.
     n_reads : int
         Reads of the data that ``fit`` has made; rows of ``partial_fit`` are read once.
+    gaps : Gaps or None
+        Missing cells of the rows, if there were any that reads of the data again have completed.
     """
 
     head: Head
@@ -258,11 +285,22 @@ class Fitted:
     moments: Moments | None = None
     solution: Solution | None = None
     n_reads: int = 1
+    gaps: Gaps | None = None
+
+    @property
+    def missing(self) -> Gaps | None:
+        """Missing cells of all rows, or None if there cannot be any."""
+        parts = [buffer.all_gaps() for buffer in _buffers(self.stream) if isinstance(buffer, CompletingStream)]
+        return reduce(Gaps.merged, parts) if parts else self.gaps
 
     @property
     def n_rows(self) -> int:
         """Number of training samples."""
         return int((self.stream if self.moments is None else self.moments).n_rows)
+
+    def factor_model(self) -> FactorModel:
+        """Return the model that completes rows."""
+        return FactorModel.of(self.solved(), self.missing)
 
     def current(self) -> Any:
         """Return the moments of all rows, by the state if there is one."""
@@ -275,14 +313,18 @@ class Fitted:
         assert self.solution is not None
         preserved = replace(settings, n_components=self.n_components, scale=self.scale)
         of_labels = isinstance(self.head, ClassifierHead)
-        stream = preserved.stream_after(self.moments, self.solution, of_labels=of_labels)
-        return self._with_stream(stream, moments=None)
+        stream = preserved.stream_after(self.moments, self.solution, self.gaps, of_labels=of_labels)
+        return self._with_stream(stream, moments=None, gaps=None)
 
     def as_sketch(self, size: int) -> Self:
         """Return the same with a sketch in place of a Gram matrix."""
         gram = self.stream.current()
         sketch = Sketch.of_gram(gram, size=size, n_components=self.n_components, scale=self.scale)
-        return self._with_stream(Buffered(sketch, size, of_labels=self.stream.of_labels))
+        stream: Stream = Buffered(sketch, size, of_labels=self.stream.of_labels)
+        if isinstance(self.stream, CompletingStream):
+            gaps = self.stream.all_gaps()
+            stream = CompletingStream.of(stream, n_components=self.n_components, scale=self.scale, gaps=gaps)
+        return self._with_stream(stream)
 
     def _with_stream(self, stream: Stream, **changes: Any) -> Self:
         return replace(self, stream=stream, solver=type(stream.state).__name__.lower(), **changes)
@@ -324,6 +366,7 @@ class Fitted:
             "solver_": self.solver,
             "forgetting": state.forgetting,
             "sketch_size": getattr(state, "size", None),
+            "missing": "model" if isinstance(_buffers(self.stream)[0], CompletingStream) else "error",
             "n_features_in_": model.n_features_in_,
             **self.head.alike,
         }
@@ -361,8 +404,16 @@ def fit_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any
             )
         with opened(twin, X, y, sample_weight, None, again=again, batch_size=model.batch_size, **how) as (rows, head):
             settings.require_rows(rows.n_rows, rows.n_columns)
-            with located_errors(rows):
-                fitted = _reread(rows, head, settings, journal) if again else _absorbed(rows, head, settings)
+            with located_errors(rows, twin):
+                rows.allow_missing = settings.missing == "model"
+                try:
+                    # Without what completes rows: missing values are to be found in the first read.
+                    strict = replace(settings, missing="error")
+                    fitted = _reread(rows, head, strict, journal) if again else _absorbed(rows, head, settings)
+                except NonFiniteError as error:
+                    if not (error.is_missing and again and rows.allow_missing):
+                        raise
+                    fitted = _completed(rows, head, settings, twin)
             if not again:
                 # Of a stream, the number of rows is not known earlier.
                 settings.require_rows(fitted.n_rows, rows.n_columns)
@@ -371,7 +422,9 @@ def fit_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any
     return model
 
 
-def _reread(rows: TrainingRows, head: Head, settings: Settings, journal: Journal | None) -> Fitted:
+def _reread(
+    rows: TrainingRows, head: Head, settings: Settings, journal: Journal | None = None, *, quiet: bool = False
+) -> Fitted:
     """Return what reads of the rows leave, as many as make the solution exact, or exact enough."""
     state: Gram | Sketch | None = None
     if settings.in_few_reads and not rows.in_memory:
@@ -390,7 +443,7 @@ def _reread(rows: TrainingRows, head: Head, settings: Settings, journal: Journal
         # Of rows that are elsewhere, the number is not known earlier.
         settings.require_rows(reads.moments.n_rows if rows.n_rows is None else rows.n_rows, rows.n_columns)
         gram = reads if state is None else settings.read_few_times(reads, state)
-        solution = Solution.of(reads.moments, gram, settings.n_components, scale=settings.scale)
+        solution = Solution.of(reads.moments, gram, settings.n_components, scale=settings.scale, quiet=quiet)
     known = reads.known()
     if isinstance(known, Sketch):
         known = known.corrected(solution.factors, solution.x_scale)
@@ -398,6 +451,53 @@ def _reread(rows: TrainingRows, head: Head, settings: Settings, journal: Journal
     known.n_rows = rows.n_rows or known.n_rows
     settings.warn_of_few_reads(solution)
     return Fitted(head, "multipass", settings.n_components, settings.scale, None, known, solution, reads.n_reads)
+
+
+def _completed(rows: TrainingRows, head: Head, settings: Settings, model: Any) -> Fitted:
+    """Return what exact reads leave of rows with missing values, completed by the model of all rows.
+
+    One read finds the gaps, and one is that of a stream. Rounds begin with its model: each completes the rows by the
+    model of the round before, until the model stays.
+    """
+    gaps = Gaps.none((rows.n_columns, rows.n_targets), 0.0)
+    for part, _ in rows.parts(gaps_of_labelled, settings.forgetting, "missing values"):
+        gaps.merge(part)
+    _require_observed(gaps, rows.n_columns, model)
+    stream = _absorbed(rows, head, replace(settings, solver="auto")).stream
+    state = stream.current()
+    solution = Solution.of(state, state, settings.n_components, scale=settings.scale, quiet=True)
+    exact, n_reads = replace(settings, read_tol=0.0, max_reads=None, missing="error"), 2
+    for _ in range(_MOST_ROUNDS):
+        before = solution
+        fitted = _reread(CompletedRows(rows, FactorModel.of(before, gaps)), head, exact, quiet=True)
+        solution, n_reads = fitted.solved(), n_reads + fitted.n_reads
+        if solution.difference(before) < _SMALL_DIFFERENCE:
+            break
+    if solution.n_components < settings.n_components:
+        warn_user(
+            f"X and y have only {solution.n_components} component(s) in common, fewer than the "
+            f"n_components={settings.n_components} asked for: the rest are zero."
+        )
+    assert fitted.moments is not None
+    fitted.moments.n_rows = stream.n_rows
+    return replace(fitted, gaps=gaps, n_reads=1 if rows.in_memory else n_reads)
+
+
+def _require_observed(gaps: Gaps, n_columns: int, model: Any) -> None:
+    """Raise ValueError that names the first column without any value, if there is one."""
+    empty = np.flatnonzero(gaps.unseen).tolist()
+    if not empty:
+        return
+    if empty[0] >= n_columns:
+        what = (
+            "y has no value in any row"
+            if len(gaps.unseen) == n_columns + 1
+            else (f"Column {empty[0] - n_columns} of y has no value in any row")
+        )
+        raise ValueError(f"{what}: pass rows with responses.")
+    names = getattr(model, "feature_names_in_", None)
+    name = empty[0] if names is None else repr(str(names[empty[0]]))
+    raise ValueError(f"Column {name} of X has no value in any row, so that nothing is known of it: leave it out.")
 
 
 def _absorbed(
@@ -465,7 +565,8 @@ def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, A
         with opened(twin, *data, head, batch_size=model.batch_size, **how) as (rows, head):
             if before is None and rows.n_rows == 0:
                 raise NoWeightError
-            with located_errors(rows):
+            with located_errors(rows, twin):
+                rows.allow_missing = settings.missing == "model"
                 fitted = _absorbed(rows, head, settings, before)
         # Without a row more, an exact solution stays what it is.
         if left is None or left.moments is None or fitted.n_rows > left.n_rows:

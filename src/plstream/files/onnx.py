@@ -83,6 +83,8 @@ def export_onnx(
         raise ValueError(f"dtype must be float32 or float64, not {number_type}.")
     if not type(model).__module__.startswith("plstream."):
         raise TypeError(f"Only estimators of plstream can be exported, not {type(model).__name__}.")
+    if getattr(model, "missing", "error") != "error":
+        raise ValueError("An ONNX graph does not complete missing values: export the model with missing='error'.")
     check_is_fitted(model)
     graph = _Graph(onnx, number_type)
     methods, last = _methods(model, method), model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..estimators._base import PLSBase
 from ..estimators._solution import Solution
 from ..estimators.training import Settings
 from ..rows import by_blocks, is_collection
+from ..solvers.completion import FactorModel, Gaps, as_dense, has_gaps
 from ..states import Gram, Sketch
 from .limits import Q_LIMITS, Traces, divisor_of, residual_traces, residuals_of, t2_limit
 from .pipelines import feature_names, last_record, last_step, snapshot
@@ -84,6 +85,7 @@ class Normal(NamedTuple):
         "q_limit": Choice(*Q_LIMITS),
         "held_out": Boolean(),
         "_solution": Object(Solution, m="m", a="a?"),
+        "_gaps": OrNone(Object(Gaps, m="m", n="n?")),
         "_n_rows": Number(0),
         "_unit": Number(0),
         # Of scores, Q and its square.
@@ -179,6 +181,10 @@ class Monitor:
         self.level, self.q_limit, self.held_out = level, q_limit, held_out
         self._solution: Solution = last._solution()
         self._n_rows = float(last.n_samples_seen_)
+        self._gaps: Gaps | None = None
+        if last.missing == "model":
+            shape = len(self._solution.x_mean), len(self._solution.y_mean)
+            self._gaps = last._fitted.missing or Gaps.none(shape, self._n_rows)
         # Near the variance of all features: squares of Q must not overflow.
         self._unit = self._solution.x_total / max(self._n_rows, 1.0) or 1.0
         self._reference: Gram | None = None
@@ -302,7 +308,9 @@ class Monitor:
 
         def parts(rows: Rows) -> Float64Array:
             with np.errstate(over="ignore", invalid="ignore"):
-                return _finite(np.concatenate([part(*tile) for tile in residuals_of(self._solution, rows)]), rows)
+                # Parts of T2 are those of the completed row.
+                tiles = self._residuals(rows, completed=statistic == "t2")
+                return _finite(np.concatenate([part(*tile) for tile in tiles]), rows)
 
         return self._by_blocks(X, parts)
 
@@ -330,9 +338,21 @@ class Monitor:
         """Return a function of rows as the model itself takes them."""
         return by_blocks(*last_step(self.model, X), function)
 
+    def _residuals(self, rows: Rows, *, completed: bool = False) -> Iterator[tuple[Float64Array, Float64Array]]:
+        """Yield the scores and the residuals of a few rows at a time; those of missing cells are zero, or completed."""
+        if self._gaps is None or not has_gaps(rows):
+            yield from residuals_of(self._solution, rows)
+            return
+        start = 0
+        for scores, e in residuals_of(self._solution, FactorModel.of(self._solution, self._gaps).completed(rows)):
+            if not completed:
+                e[np.isnan(as_dense(rows[start : start + len(e)]))] = 0.0
+            start += len(e)
+            yield scores, e
+
     def _scores_and_q(self, rows: Rows) -> tuple[Float64Array, Float64Array]:
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = [(scores, np.einsum("ij,ij->i", e, e)) for scores, e in residuals_of(self._solution, rows)]
+            parts = [(scores, np.einsum("ij,ij->i", e, e)) for scores, e in self._residuals(rows)]
         scores, q = (np.concatenate(part) for part in zip(*parts, strict=True))
         return scores, _finite(q, rows)
 
@@ -366,8 +386,26 @@ class Monitor:
         traces = residual_traces(self._solution, state, cube=self.q_limit != "box")
         # Means and loadings, which are regressions on scores, were fitted to the rows, and are not exact for new ones.
         residuals = traces.scaled((n - 1) / dof).unbiased(dof).scaled(1 + (c + 1) / n)
+        if self._gaps is not None:
+            residuals = residuals.scaled(self._variance_of_observed())
         deviations = np.sqrt(self._solution.factors.score_squares[:c] / divisor_of(state))
         return Normal(np.zeros(c), np.diag(1 / deviations), n, residuals)
+
+    def _variance_of_observed(self) -> float:
+        """Return how much larger Q of complete rows is than that of training rows, where completed cells add nothing.
+
+        And c scores are fitted to fewer cells of a row, so that the residuals of these are smaller.
+        """
+        assert self._gaps is not None
+        solution, k = self._solution, self._solution.n_components
+        loadings = solution.x_loadings[:, :k] * np.sqrt(solution.factors.score_squares[:k])
+        left = np.maximum(solution.x_squares - np.einsum("ij,ij->i", loadings, loadings), 0.0)
+        share = self._gaps.share[: len(left)]
+        if not left.sum() > 0:
+            return 1.0
+        m = np.count_nonzero(left)
+        fitted = max(1 - k / max(m * float(share.mean()), 1.0), 0.1)
+        return float((left / share).sum() / left.sum()) * max(1 - k / m, 0.1) / fitted
 
     def _from_reference(self, reference: Gram) -> Normal:
         """Return the distribution by reference rows."""

@@ -18,18 +18,22 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._core.compiled import aligned_empty, compiled, copied, read_only, readable
+from .._core.errors import NonFiniteError
 from .._core.labels import TargetEncoding, as_one_target, as_target, holds_labels, require_label_vector
 from .._core.progress import track
 from .._core.projection import centred_product
-from .._core.schema import FEATURES, Choice, Count, Number, Numbers, Object, most_components, stored
+from .._core.schema import FEATURES, Choice, Count, Number, Numbers, Object, OrMissing, most_components, stored
 from .._core.threads import ordered_map
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, FloatArray, Rows
 from .._core.validation import as_one_row, changed_at_once, require_components, validate_rows
 from .._core.warnings import warn_user
 from ..data import Source
+from ..estimators._missing import CompletedBefore
 from ..estimators._solution import Solved as Solved  # noqa: PLC0414 - for the methods
 from ..rows import ArrayRows, Block, SourceRows, by_blocks, opened_data, require_target, validate_source
+from ..solvers.completion import FactorModel
+from ._means import NoValueError, ObservedMeans
 
 # Rows that are worked on at a time: they stay in a core's cache, and calls of compiled code are few.
 _TILE_BYTES = 1 << 20
@@ -259,7 +263,7 @@ class CheckedRow(NamedTuple):
 
 
 @stored(
-    FEATURES,
+    {**FEATURES, "_observed": OrMissing(Object(ObservedMeans, m="m"))},
     {
         "there are not far more components than features": lambda its: (
             (its._begun_with["n_components"] or 1) <= most_components(its.n_features_in_)
@@ -279,7 +283,14 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     _solved: Any
     _begun_with: dict[str, Any]
     _encoding: TargetEncoding | None = None
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"target": [StrOptions({"auto", "labels", "values"})]}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "target": [StrOptions({"auto", "labels", "values"})],
+        "missing": [StrOptions({"error", "mean"})],
+    }
+    missing: str = "error"
+    _missing_by: ClassVar[dict[str, str]] = {"X": "mean"}
+    # Means of the values so far, if missing ones are to be replaced by them.
+    _observed: ObservedMeans | None = None
     # Parameters that may change in mid-stream, because the state does not depend on them.
     _free_parameters: ClassVar[frozenset[str]] = frozenset()
     _uses_y: ClassVar[bool] = True
@@ -358,15 +369,41 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             of_one = encoding.numbers_of_one(y)
             numbers = encoding.numbers(self._as_target(as_one_target(y), None)) if of_one is None else of_one
         state = copied(self._state)
+        learned: dict[str, Any] = {}
+        if self.missing == "mean":
+            row, learned["_observed"] = self._filled(row, self._means())
         try:
             state.learn(row, numbers, encoding)
         except ValueError:
-            require_finite("X", row)
-            require_finite("y", numbers)
+            self._require_finite(row, numbers)
             raise
-        # At once, as after every call: an interrupt, or another thread, finds both or neither.
-        self.__dict__ = {**vars(self), "_state": state, "_solved": None}
+        # At once, as after every call: an interrupt, or another thread, finds all or none.
+        self.__dict__ = {**vars(self), "_state": state, "_solved": None, **learned}
         return self
+
+    def _filled(self, rows: Rows, observed: ObservedMeans) -> tuple[Rows, ObservedMeans]:
+        try:
+            return observed.filled(rows)
+        except NoValueError as error:
+            names = getattr(self, "feature_names_in_", None)
+            raise NoValueError(error.column, None if names is None else str(names[error.column])) from None
+
+    def _means(self) -> ObservedMeans:
+        return ObservedMeans.of(self.n_features_in_) if self._observed is None else self._observed
+
+    def _require_finite(self, rows: Rows, numbers: Float64Array) -> None:
+        """Raise NonFiniteError that names the row and the column, if a number is not finite."""
+        try:
+            require_finite("X", rows, allow_missing=self.missing == "mean")
+            require_finite("y", numbers)
+        except NonFiniteError as error:
+            raise error.of_model(self) from None
+
+    def _filling(self, function: Callable[[Rows], Any]) -> Callable[[Rows], Any]:
+        """Return a function of rows, in which missing values are replaced before by the means of the model, if set."""
+        if self.missing == "error":
+            return function
+        return CompletedBefore(function, FactorModel.of_means(self._solution().x_mean, 0))
 
     def transform(self, X: Any) -> FloatArray:
         """Return the scores of X.
@@ -382,7 +419,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             float32 if X is, else float64.
         """
         solution = self._solution()
-        return by_blocks(self, X, lambda rows: _scores(rows, solution))
+        return by_blocks(self, X, self._filling(lambda rows: _scores(rows, solution)))
 
     def transform_one(self, x: Any) -> FloatArray:
         """Return the scores of one row: those of ``transform``, to the last bit, in a fraction of the time.
@@ -398,7 +435,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             float32 if x is, else float64.
         """
         solution = self._solution()
-        scores: FloatArray = _scores(self._validate_row(x), solution)[0]
+        scores: FloatArray = self._filling(lambda row: _scores(row, solution))(self._validate_row(x))[0]
         return scores
 
     @available_if(lambda model: hasattr(model, "predict"))
@@ -470,8 +507,8 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Return a function of (X - mean) matrix, formed of one block of a source after the other."""
         mean = self._solution().x_mean
         if isinstance(X, CheckedRow):
-            return function(centred_product(X.row, mean, matrix))
-        return by_blocks(self, X, lambda rows: function(centred_product(rows, mean, matrix)))
+            return self._filling(lambda row: function(centred_product(row, mean, matrix)))(X.row)
+        return by_blocks(self, X, self._filling(lambda rows: function(centred_product(rows, mean, matrix))))
 
     def _require_same_parameters(self) -> None:
         for name, value in self._begun_with.items():
@@ -492,7 +529,8 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     @classmethod
     def _fixed_parameters(cls) -> dict[str, list[Any]]:
         """Return the constraints of the parameters that cannot change in mid-stream."""
-        return {name: legal for name, legal in cls._parameter_constraints.items() if name not in cls._free_parameters}
+        free = cls._free_parameters | {"missing"}
+        return {name: legal for name, legal in cls._parameter_constraints.items() if name not in free}
 
     def _learn(self, X: Any, y: Any, classes: Any) -> None:
         """Check all there is to check before the first row is learnt, and take in the rows."""
@@ -520,8 +558,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self._learn_blocks(blocks, n_features)
         except ValueError:
             # A recursion knows that a number is not finite, but not which row and column it came from.
-            require_finite("X", rows, names=getattr(self, "feature_names_in_", None))
-            require_finite("y", numbers)
+            self._require_finite(rows, numbers)
             raise
 
     def _learn_source(self, source: Source, y: Any, classes: Any) -> None:
@@ -564,9 +601,16 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             require_components(self.n_components or 1, n_features)
             self._begun_with = {name: getattr(self, name) for name in self._fixed_parameters()}
             state = copied(self._begin(n_features, 0 if self._encoding is None else self._encoding.n_columns))
+            self.__dict__.pop("_observed", None)
+        observed = self._means()
         for block in blocks:
-            state.learn(block.X, block.Y, self._encoding)
+            X = block.X
+            if self.missing == "mean":
+                X, observed = self._filled(X, observed)
+            state.learn(X, block.Y, self._encoding)
         self._state, self._solved = state, None
+        if self.missing == "mean":
+            self._observed = observed
 
     @property
     def _n_features_out(self) -> int:
@@ -578,6 +622,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "mean"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.target_tags.required = self._uses_y
         tags.target_tags.multi_output = self._uses_y

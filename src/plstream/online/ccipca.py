@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.compiled import compiled
 from .._core.schema import Count, Entries, Numbers, Object, OrNone, Value, solved_numbers, stored
@@ -262,6 +262,9 @@ class CCIPCA(OnlineMethod):
         How much more a new row weighs than in a plain average, l: (1 + l)/n instead of 1/n, in order to forget the
         directions of the first rows, which were far off. A tuple is a schedule: none up to row n1, growing to 2 up to
         row n2, and then by one every r rows, which follows a stream that changes. (20, 200, 2000) is usual.
+    missing : {"error", "mean"}, default="error"
+        What to do with NaN in X. "mean" replaces it by the mean of the values of the feature up to its row (before its
+        first value, by that, which must be in the same call), in ``transform`` and the like by the mean of the model.
 
     Attributes
     ----------
@@ -314,6 +317,7 @@ class CCIPCA(OnlineMethod):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "amnesic": [Interval(Real, 0, None, closed="left"), tuple],
+        "missing": [StrOptions({"error", "mean"})],
     }
 
     components_ = Solved("Principal components.")
@@ -322,9 +326,10 @@ class CCIPCA(OnlineMethod):
     mean_ = Solved("Means of the features.")
     n_components_ = Solved("Components that the rows so far have.")
 
-    def __init__(self, n_components: int = 2, *, amnesic: Amnesic = 2.0) -> None:
+    def __init__(self, n_components: int = 2, *, amnesic: Amnesic = 2.0, missing: str = "error") -> None:
         self.n_components = n_components
         self.amnesic = amnesic
+        self.missing = missing
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from the rows of X in order, forgetting what came before.

@@ -692,6 +692,9 @@ class CIPLS(PredictingMethod):
         What y holds. "auto": floats are values, unless ``partial_fit`` is given classes; integers, booleans and
         strings are labels. With "labels", floats that are not whole numbers are refused unless they are named as
         classes, as by classifiers.
+    missing : {"error", "mean"}, default="error"
+        What to do with NaN in X. "mean" replaces it by the mean of the values of the feature up to its row (before its
+        first value, by that, which must be in the same call), in ``transform`` and the like by the mean of the model.
 
     Attributes
     ----------
@@ -784,12 +787,19 @@ class CIPLS(PredictingMethod):
     n_components_ = Solved("Components that the rows so far have.")
 
     def __init__(
-        self, n_components: int = 2, *, variant: str = "normalized", amnesic: float = 0.0, target: str = "auto"
+        self,
+        n_components: int = 2,
+        *,
+        variant: str = "normalized",
+        amnesic: float = 0.0,
+        target: str = "auto",
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.variant = variant
         self.amnesic = amnesic
         self.target = target
+        self.missing = missing
 
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
         if self.variant == "normalized":

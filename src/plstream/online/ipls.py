@@ -365,6 +365,9 @@ class IPLS(OnlineMethod):
         What y holds. By default floats are values, unless ``classes`` are given, and all else is labels. Two classes
         are one column of -1 and +1, more are one such column per class, and several values are as many columns. Each
         column of y has components of its own, side by side, but the principal components serve all.
+    missing : {"error", "mean"}, default="error"
+        What to do with NaN in X. "mean" replaces it by the mean of the values of the feature up to its row (before its
+        first value, by that, which must be in the same call), in ``transform`` and the like by the mean of the model.
 
     Attributes
     ----------
@@ -449,12 +452,14 @@ class IPLS(OnlineMethod):
         amnesic: Amnesic = 2.0,
         variant: str = "corrected",
         target: str = "auto",
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.n_pca_components = n_pca_components
         self.amnesic = amnesic
         self.variant = variant
         self.target = target
+        self.missing = missing
 
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
         released = self.variant == "released"

@@ -410,6 +410,9 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
     priors : array-like of shape (n_classes,), default=None
         Probabilities of the classes, in the order of ``classes_``. By default their shares in the rows seen. They
         change predictions alone, and can be set at any time.
+    missing : {"error", "mean"}, default="error"
+        What to do with NaN in X. "mean" replaces it by the mean of the values of the feature up to its row (before its
+        first value, by that, which must be in the same call), in ``transform`` and the like by the mean of the model.
 
     Attributes
     ----------
@@ -517,6 +520,7 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         "solver": [StrOptions({"auto", "scatter", "covariance-free"})],
         "eta": [Interval(Real, 0, 1, closed="right")],
         "priors": ["array-like", None],
+        "missing": [StrOptions({"error", "mean"})],
     }
     _free_parameters = frozenset({"priors"})
 
@@ -538,12 +542,14 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         solver: str = "auto",
         eta: float = 0.25,
         priors: Any = None,
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.shrinkage = shrinkage
         self.solver = solver
         self.eta = eta
         self.priors = priors
+        self.missing = missing
 
     @property
     def priors_(self) -> Float64Array:

@@ -378,6 +378,9 @@ class OLPLS(PredictingMethod):
         What y holds. By default floats are values unless ``classes`` are given, and all else is labels. Two classes
         are one column of -1 and +1; more are one column per class. Every column, and every response, has a model of its
         own, and scores are side by side.
+    missing : {"error", "mean"}, default="error"
+        What to do with NaN in X. "mean" replaces it by the mean of the values of the feature up to its row (before its
+        first value, by that, which must be in the same call), in ``transform`` and the like by the mean of the model.
 
     Attributes
     ----------
@@ -484,6 +487,7 @@ class OLPLS(PredictingMethod):
         eta_loading: float = 0.01,
         variant: str = "corrected",
         target: str = "auto",
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.forgetting = forgetting
@@ -491,6 +495,7 @@ class OLPLS(PredictingMethod):
         self.eta_loading = eta_loading
         self.variant = variant
         self.target = target
+        self.missing = missing
 
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
         S, W, P = np.zeros((3, n_columns, self.n_components, n_features))

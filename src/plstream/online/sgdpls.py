@@ -925,6 +925,9 @@ class SGDPLS(OnlineMethod):
     target : {"auto", "labels", "values"}, default="auto"
         What y is. By default floats are values unless classes are given, and all else is labels. Two classes are one
         column of -1 and +1, and more are one such column for each class.
+    missing : {"error", "mean"}, default="error"
+        What to do with NaN in X. "mean" replaces it by the mean of the values of the feature up to its row (before its
+        first value, by that, which must be in the same call), in ``transform`` and the like by the mean of the model.
 
     Attributes
     ----------
@@ -1033,6 +1036,7 @@ class SGDPLS(OnlineMethod):
         variant: str = "corrected",
         random_state: Any = None,
         target: str = "auto",
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.algorithm = algorithm
@@ -1042,6 +1046,7 @@ class SGDPLS(OnlineMethod):
         self.variant = variant
         self.random_state = random_state
         self.target = target
+        self.missing = missing
 
     def _n_passes(self, X: Any) -> int:
         n_epochs = self.n_epochs or (_RELEASED_EPOCHS if self.variant == "released" else 1)

@@ -96,8 +96,8 @@ class ArrayRows(TrainingRows):
 
     def require_finite(self) -> None:
         """Raise ValueError that says where the first number is that is not finite, if there is one."""
-        require_finite("X", self.X, self.weight, self.feature_names)
-        require_finite("y", self.Y, self.weight)
+        require_finite("X", self.X, self.weight, self.feature_names, allow_missing=self.allow_missing)
+        require_finite("y", self.Y, self.weight, allow_missing=self.allow_missing)
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Read the rows from the beginning of a block on."""

@@ -46,12 +46,25 @@ class Block(NamedTuple):
         """The classes of the rows, by number."""
         return self.Y[:, 0].astype(np.intp)
 
+    @property
+    def responses(self) -> Float64Array:
+        """Y with one column per response, also of labels."""
+        return (np.arange(self.n_classes) == self.Y).astype(np.float64) if self.n_classes else self.Y
+
     def present(self) -> Block:
         """Return the block without its rows of weight zero: such a row counts as absent."""
         if self.weight is None or (self.weight > 0).all():
             return self
         rows = np.flatnonzero(self.weight > 0)
         return self._replace(X=self.X[rows], Y=self.Y[rows], weight=self.weight[rows])
+
+    def labelled(self) -> Block:
+        """Return the block without its rows of which no response is known."""
+        unknown = np.isnan(self.Y).all(axis=1) if self.Y.shape[1] else np.zeros(self.n_rows, bool)
+        if not unknown.any():
+            return self
+        weight = np.where(unknown, 0.0, 1.0 if self.weight is None else self.weight)
+        return self._replace(weight=weight).present()
 
     def weighted(self, class_weight: Float64Array) -> Block:
         """Return the block with weights times those of the classes."""
@@ -95,6 +108,8 @@ class TrainingRows(ABC):
         Whether the rows are dense, and too many to be held in memory or many enough for compiled loops to be faster.
     in_memory : bool
         Whether the rows are dense, and few enough to be copied as a whole.
+    allow_missing : bool
+        Whether NaN stands for a missing value, and is no error.
     """
 
     n_rows: int | None
@@ -103,6 +118,7 @@ class TrainingRows(ABC):
     n_classes: int = 0
     compiled: bool = False
     in_memory: bool = False
+    allow_missing: bool = False
     # Blocks that may be worked on at a time, if memory is taken for them.
     _under_way: int | None = None
 

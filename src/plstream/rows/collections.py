@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -87,6 +87,7 @@ class CollectionRows(TrainingRows):
         # Small blocks are centred in a copy, and of large ones as much is worked on at a time.
         blocks.require_room(2 * SMALL_BYTES + 8 * vector, vector * (self.n_targets + 6), _SMALLER)
         blocks.hold_if_few(self.n_rows if blocks.n_rows is None else sum(blocks.n_rows))
+        self.features.missing = "model" if self.allow_missing else "error"
         reading = _Reading(self.collection.names, self.features, self.open_block, work, forgetting)
         counted = blocks.reduce(reading, _MergedParts(forgetting), label)
         if counted is None:
@@ -121,6 +122,7 @@ class CollectionRows(TrainingRows):
         blocks = self.collection.blocks
         blocks.require_room(state_bytes, state_bytes // 3, f"{_SMALLER}, or solver='sketch'")
         first_rows = self._first_rows() if by_number else None
+        self.features.missing = "model" if self.allow_missing else "error"
         absorbing = _Absorbing(self.collection.names, self.features, self.open_block, empty, absorb, first_rows)
         stream: Stream | None = blocks.reduce(absorbing, _merged_streams, label)
         if stream is None:
@@ -196,6 +198,9 @@ def fold_in_order(X: Any, start: Total, add: Callable[[Total, Any], Total]) -> T
 class _Features(BaseEstimator):
     """What of a model it takes to check the columns of X."""
 
+    _missing_by: ClassVar[dict[str, str]] = {"X": "model", "y": "model"}
+    missing = "error"
+
     @classmethod
     def of(cls, n_features: int, names: Any) -> _Features:
         """Return the columns of a model."""
@@ -263,7 +268,7 @@ class _Reading(_Fold):
     def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
         merge = _MergedParts(self.forgetting)
         weight = columns.get("sample_weight")
-        with self.open_block(self.features, X, y, weight) as (rows, _), located_errors(rows):
+        with self.open_block(self.features, X, y, weight) as (rows, _), located_errors(rows, self.features):
             for block in rows.blocks():
                 part = self.work(block.aged(self.forgetting)), block.n_rows
                 total = part if total is None else merge(total, part)
@@ -290,7 +295,11 @@ class _Absorbing(_Fold):
         first_row = 0 if self.first_rows is None else int(self.first_rows[number])
         weight = columns.pop("sample_weight", None)
         # Progress is reported by the process that waits for the workers.
-        with listening(None), self.open_block(self.features, X, y, weight) as (rows, _), located_errors(rows):
+        with (
+            listening(None),
+            self.open_block(self.features, X, y, weight) as (rows, _),
+            located_errors(rows, self.features),
+        ):
             return self.absorb(stream, rows, first_row, columns)
 
 

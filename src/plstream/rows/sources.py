@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._core.errors import DataError
+from .._core.errors import DataError, NonFiniteError
 from .._core.progress import track
 from .._core.tiles import SMALL_BYTES
 from .._core.types import Array, Float64Array, Rows
@@ -248,6 +248,7 @@ class Columns(Protocol):
     """Rows whose number and names of features are known before they are read."""
 
     n_columns: int
+    allow_missing: bool
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -257,6 +258,7 @@ class Columns(Protocol):
 def validate_source(estimator: BaseEstimator, columns: Columns, *, reset: bool) -> None:
     """Check or set the number and the names of features, as scikit-learn does for arrays and frames."""
     model: Any = estimator
+    columns.allow_missing = getattr(model, "missing", "error") != "error"
     names = None if columns.feature_names is None else np.array(columns.feature_names, dtype=object)
     if reset:
         model.n_features_in_ = columns.n_columns
@@ -287,11 +289,14 @@ def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array
     X, _ = opened_data(X, None)
     if is_collection(X):
         return apply_lazily(estimator, X, function)
-    if not isinstance(X, Source):
-        return function(validate_rows(estimator, X, reset=False))
-    validate_source(estimator, X, reset=False)
-    with SourceRows(X) as rows:
-        found = [function(block.X) for block in track(rows.blocks(), "one read", rows.n_rows, _n_rows)]
+    try:
+        if not isinstance(X, Source):
+            return function(validate_rows(estimator, X, reset=False))
+        validate_source(estimator, X, reset=False)
+        with SourceRows(X) as rows:
+            found = [function(block.X) for block in track(rows.blocks(), "one read", rows.n_rows, _n_rows)]
+    except NonFiniteError as error:
+        raise error.of_model(estimator) from None
     for column, n_rows in X.unseen_levels.items():
         warn_user(
             f"{n_rows} rows have a level of {column!r} that the model does not know: its features are zero there."

@@ -1,6 +1,7 @@
 """Solvers: PLS factors from a state, or from data that is read again."""
 
 from ..pls import Factors, GramAction, LossyGramAction, solve_pls
+from .completion import FactorModel, Gaps
 from .few_reads import CorrectedGram, read_few_times
 from .fold_reads import FoldGrams, FoldReads
 from .held_out import held_out_errors
@@ -11,9 +12,11 @@ from .vip import column_lengths, importance
 
 __all__ = [
     "CorrectedGram",
+    "FactorModel",
     "Factors",
     "FoldGrams",
     "FoldReads",
+    "Gaps",
     "GramAction",
     "JointGramAction",
     "Journal",

@@ -105,7 +105,9 @@ class Buffered(Generic[State]):
     def with_rows(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
         """Return the stream after more rows; raise ValueError if they are not finite, or too large or too small."""
         weight = np.ones(len(Y)) if sample_weight is None else sample_weight
-        peaks = self._require_range(X, Y, weight)
+        return self._with_checked_rows(X, Y, weight, self._require_range(X, Y, weight))
+
+    def _with_checked_rows(self, X: Rows, Y: Float64Array, weight: Float64Array, peaks: tuple[float, float]) -> Self:
         twin = self._twin()
         if self.n_waiting + np.count_nonzero(weight) >= self.block_rows:
             twin.state = self.state.copy()
@@ -115,11 +117,11 @@ class Buffered(Generic[State]):
             block = Block(X[rows], Y[rows], weight[rows]).present()
             start = rows.stop
             if block.n_rows == twin.block_rows and not sparse.issparse(block.X):
-                _absorb(twin.state, block)
+                twin._absorb(twin.state, block)
                 continue
             twin._append(block)
             if twin.n_waiting == twin.block_rows:
-                _absorb(twin.state, twin._waiting())
+                twin._absorb(twin.state, twin._waiting())
                 twin.n_waiting, twin._buffer = 0, twin._buffer.copy(0, twin._buffer.n_places)
         twin._peaks = peaks if twin.n_waiting else (0.0, 0.0)
         return twin
@@ -174,7 +176,7 @@ class Buffered(Generic[State]):
         """Return a copy of the state of all rows taken in."""
         state = self.state.copy()
         if self.n_waiting:
-            _absorb(state, self._waiting())
+            self._absorb(state, self._waiting())
         return state
 
     def _around(self, state: State) -> Self:
@@ -185,6 +187,11 @@ class Buffered(Generic[State]):
         twin = type(self).__new__(type(self))
         vars(twin).update(vars(self))
         return twin
+
+    def _absorb(self, state: State, block: Block) -> None:
+        """Let a state of this stream absorb a block."""
+        assert block.weight is not None
+        state.update(block.X, block.Y, None if (block.weight == 1.0).all() else block.weight)
 
     def _append(self, block: Block) -> None:
         X = block.X.toarray() if sparse.issparse(block.X) else block.X
@@ -260,8 +267,3 @@ class _Buffer:
         for copied, rows in ((X, self.X), (Y, self.Y), (weight, self.weight)):
             copied[:n_waiting] = rows[:n_waiting]
         return _Buffer(X, Y, weight, n_waiting)
-
-
-def _absorb(state: Moments, block: Block) -> None:
-    assert block.weight is not None
-    state.update(block.X, block.Y, None if (block.weight == 1.0).all() else block.weight)

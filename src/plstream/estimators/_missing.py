@@ -1,0 +1,347 @@
+"""Learning from rows with missing values: each is completed by the factor model before a state absorbs it.
+
+In a stream, rows wait as they came. A block of them is completed by the model of the rows before it and, while these
+are few, of the block itself, in rounds. So results do not depend on the chunks in which rows came. Rows that can be
+read again are completed by the model of all rows, in rounds until the model stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .._core.errors import NonFiniteError
+from .._core.schema import Boolean, Count, Numbers, Object, stored
+from .._core.tiles import default_block_rows, require_finite
+from .._core.types import Array, Float64Array, Rows
+from ..rows import Block, Part, TrainingRows
+from ..solvers.completion import FactorModel, Gaps, as_dense, has_gaps, observed_means
+from ..states import Buffered, Moments
+from ..states.moments import centred_rows
+from ._solution import Solution
+
+# Rounds in which a block of a stream is completed, at most, and the relative change of its completed cells to stop at.
+_MOST_ROUNDS = 60
+_SMALL_CHANGE = 1e-4
+# With so many times the rows of a block before it, the model of these rows completes it.
+_ENOUGH_BLOCKS = 4
+
+
+def _has_no_infinity(array: Array) -> bool:
+    return not np.isinf(array).any()
+
+
+@stored(
+    {
+        "n_components": Count(1),
+        "scale": Boolean(),
+        "from_y": Boolean(),
+        "gaps": Object(Gaps, m="m", n="m+q"),
+        "incomplete": Boolean(),
+        "_X": Numbers("w?", "m", dtypes=("float64", "float32"), nan=True),
+        "_Y": Numbers("w?", None, nan=True),
+    },
+    {"rows that wait have no infinity": lambda its: _has_no_infinity(its._X) and _has_no_infinity(its._Y)},
+)
+class CompletingStream(Buffered[Any]):
+    """A stream of rows that may have missing values.
+
+    Rows without any observed response are left out: completed by a model of few rows, they would later count as if
+    their responses were known.
+
+    Parameters
+    ----------
+    stream : Buffered
+        An empty stream, or one of complete rows.
+    n_components, scale
+        What to solve the model with.
+    from_y : bool
+        Whether missing cells of X are estimated from the responses, too: not where errors of predictions are measured.
+
+    Attributes
+    ----------
+    gaps : Gaps
+        Missing cells of the rows that the state has absorbed. Columns without any value hold zeros in the state.
+    incomplete : bool
+        Whether any cell has been missing so far.
+    """
+
+    n_components: int
+    scale: bool
+    from_y: bool
+    gaps: Gaps
+    incomplete: bool
+
+    @classmethod
+    def of(
+        cls, stream: Buffered[Any], *, n_components: int, scale: bool, from_y: bool = True, gaps: Gaps | None = None
+    ) -> Self:
+        """Return a stream with the same rows, to be solved with these parameters; if known, with its gaps."""
+        twin = cls.__new__(cls)
+        vars(twin).update(vars(stream))
+        twin.n_components, twin.scale, twin.from_y = n_components, scale, from_y
+        if not isinstance(stream, CompletingStream):
+            twin.gaps = gaps or Gaps.none(stream.state.shape, stream.state.weight)
+            twin.incomplete = twin.gaps.any
+        return twin
+
+    def all_gaps(self) -> Gaps:
+        """Return the missing cells of all rows, absorbed or waiting."""
+        return self._gaps_with(self._waiting()) if self.n_waiting else self.gaps
+
+    def with_rows(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
+        """Return the stream after more rows; raise ValueError if they are infinite, or too large or too small."""
+        weight = np.ones(len(Y)) if sample_weight is None else sample_weight
+        if has_gaps(Y):
+            block = Block(X, Y, weight).labelled()
+            X, Y, weight = block.X, block.Y, np.asarray(block.weight)
+        twin = self
+        try:
+            peaks = self._require_range(X, Y, weight)
+        except NonFiniteError as error:
+            if not error.is_missing:
+                raise
+            peaks = self._require_range(_without_gaps(X), _without_gaps(Y), weight)
+            twin = self._twin()
+            twin.incomplete = True
+        return twin._with_checked_rows(X, Y, weight, peaks)
+
+    def merged(self, other: Buffered[Any], *, later: bool = False) -> Self:
+        """Return a stream of these rows and those of another one, which came after them if ``later``."""
+        theirs = self.of(other, **self._parameters)
+        mine, added = self._own_current(), theirs._own_current()
+        here, there = self.all_gaps(), theirs.all_gaps()
+        # Until a column has a value, any mean is as good as another.
+        _move_means(mine, added, here.unseen & ~there.unseen)
+        _move_means(added, mine, there.unseen & ~here.unseen)
+        if later:
+            mine.forget(other.n_rows)
+            here.shrink(mine.forgetting**other.n_rows)
+        twin = self._around(mine.merge(added))
+        twin.gaps, twin.incomplete = here.merged(there), self.incomplete or theirs.incomplete
+        return twin
+
+    def with_classes(self, positions: Sequence[int]) -> Self:
+        """Return the stream with more classes, without rows, each at a position among those there are by then."""
+        twin = super().with_classes(positions)
+        twin.gaps = self.gaps.with_targets(twin.state.shape[1])
+        return twin
+
+    def without_waiting(self) -> Self:
+        """Return a stream of the same rows, none of which waits: there is less to be sent to another process."""
+        twin = super().without_waiting()
+        twin.gaps = self.all_gaps()
+        return twin
+
+    def _around(self, state: Any) -> Self:
+        twin = self.of(super()._around(state), **self._parameters)
+        twin.gaps, twin.incomplete = Gaps.none(state.shape, state.weight), self.incomplete
+        return twin
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        return {"n_components": self.n_components, "scale": self.scale, "from_y": self.from_y}
+
+    def _gaps_with(self, block: Block) -> Gaps:
+        """Return the missing cells of the rows that are absorbed, and of a block more."""
+        factor = self.state.forgetting**block.n_rows
+        aged = self._of_classes(block).aged(self.state.forgetting)
+        assert aged.weight is not None
+        own = Gaps.of(aged) if self.incomplete else Gaps.none(self.state.shape, float(aged.weight.sum()))
+        return self.gaps.merged(own, factor)
+
+    def _absorb(self, state: Any, block: Block) -> None:
+        """Let a state absorb a block, completed if need be."""
+        gaps = self._gaps_with(block)
+        super()._absorb(state, self._completed(state, block, gaps) if self.incomplete else block)
+        if state is self.state:
+            self.gaps = gaps
+
+    def _completed(self, state: Any, block: Block, gaps: Gaps) -> Block:
+        """Return a block without gaps, given the state of the rows before it, and the gaps of all."""
+        if not has_gaps(block.X) and not has_gaps(block.Y):
+            return block
+        rows = self._of_classes(block)
+        means = observed_means(rows)
+        if state.n_rows:
+            _set_means(state, means, self.gaps.unseen)
+            model = self._model(state, state, gaps)
+        else:
+            model = FactorModel.of_means(means, state.shape[1])
+            known = np.flatnonzero(np.logical_not(np.isnan(rows.Y).any(axis=1)))
+            if 1 < len(known) < rows.n_rows:
+                # From means of y it would take many rounds to a model of the known responses.
+                chosen = block._replace(X=block.X[known], Y=block.Y[known], weight=np.asarray(block.weight)[known])
+                joined = _StateAndRows(state, self._of_classes(self._completed(state, chosen, gaps)))
+                model = self._model(joined.moments, joined, gaps)
+        completed = model.completed_block(rows, from_y=self.from_y)
+        if state.n_rows < _ENOUGH_BLOCKS * block.n_rows:
+            for _ in range(_MOST_ROUNDS):
+                joined = _StateAndRows(state, completed)
+                model = self._model(joined.moments, joined, gaps)
+                before, completed = completed, model.completed_block(rows, from_y=self.from_y)
+                if _relative_change(before, completed, rows, joined.moments) < _SMALL_CHANGE:
+                    break
+        return completed._replace(n_classes=0)
+
+    def _model(self, moments: Moments, gram: Any, gaps: Gaps) -> FactorModel:
+        solution = Solution.of(moments, gram, self.n_components, scale=self.scale, quiet=True)
+        return FactorModel.of(solution, gaps)
+
+    def _of_classes(self, block: Block) -> Block:
+        return block._replace(n_classes=self.state.shape[1] if self.of_labels else 0)
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        super().__setstate__(saved)
+        for name in ("n_components", "scale", "from_y", "gaps", "incomplete"):
+            setattr(self, name, saved[name])
+
+
+class _StateAndRows:
+    """The Gram action of a state and of some rows more, which are not absorbed by it: rounds take no square matrix."""
+
+    def __init__(self, state: Any, block: Block) -> None:
+        n_rows = block.n_rows
+        self.state, self.factor = state, state.forgetting**n_rows
+        summary, rows = centred_rows(block.aged(state.forgetting))
+        self.moments = Moments(*state.shape, forgetting=state.forgetting)
+        for name in vars(self.moments):
+            value = getattr(state, name)
+            setattr(self.moments, name, value.copy() if isinstance(value, np.ndarray) else value)
+        self.moments.shrink(self.factor)
+        between = self.moments._between_means(summary)
+        self.moments.merge(summary)
+        self.rows = np.concatenate([rows, between[None]])
+
+    def __getattr__(self, name: str) -> Any:
+        # How exact it is.
+        return getattr(self.state, name)
+
+    def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
+        """Return Sv and v'Sv."""
+        scores = self.rows @ v
+        action, square = scores @ self.rows, float(scores @ scores)
+        if self.state.n_rows:
+            before = self.state.apply(v)
+            action, square = action + self.factor * before[0], square + self.factor * before[1]
+        return action, square
+
+
+def _relative_change(before: Block, after: Block, rows: Block, moments: Moments) -> float:
+    """Return how much completed cells have changed, as a share of their deviations from the means."""
+    change, size = 0.0, 0.0
+    for old, new, values, mean, squares in (
+        (before.X, after.X, rows.X, moments.x_mean, moments.x_squares),
+        (before.Y, after.Y, rows.Y, moments.y_mean, moments.y_squares),
+    ):
+        missing = np.isnan(as_dense(values))
+        if missing.any():
+            unit = np.sqrt(np.where(squares > 0, squares, 1.0))
+            change += float((np.square((new - old) / unit)[missing]).sum())
+            size += float((np.square((new - mean) / unit)[missing]).sum())
+    return float(np.sqrt(change / size)) if size > 0 else 0.0
+
+
+def _set_means(state: Moments, means: Float64Array, chosen: NDArray[np.bool_]) -> None:
+    """Set means of columns that are zeros so far: then these rows have the means instead."""
+    m = state.shape[0]
+    for columns, origin, offset, values in (
+        (chosen[:m], "x_origin", "x_offset", means[:m]),
+        (chosen[m:], "y_origin", "y_offset", means[m:]),
+    ):
+        if columns.any():
+            setattr(state, origin, np.where(columns, values, getattr(state, origin)))
+            setattr(state, offset, np.where(columns, 0.0, getattr(state, offset)))
+
+
+def _move_means(state: Moments, other: Moments, chosen: NDArray[np.bool_]) -> None:
+    _set_means(state, np.concatenate([other.x_mean, other.y_mean]), chosen)
+
+
+def _without_gaps(rows: Rows) -> Rows:
+    """Return rows with zeros in place of NaN."""
+    if not has_gaps(rows):
+        return rows
+    filled = rows.copy()
+    values = filled.data if sparse.issparse(filled) else filled
+    values[np.isnan(values)] = 0.0
+    return filled
+
+
+def gaps_of_labelled(block: Block) -> Gaps:
+    """Return the missing cells of the rows with a response."""
+    return Gaps.of(block.labelled())
+
+
+class CompletedRows(TrainingRows):
+    """Rows whose missing values are completed as they are read. Rows without any response are left out.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        The rows as they are.
+    model : FactorModel
+        Completes them.
+    """
+
+    def __init__(self, rows: TrainingRows, model: FactorModel) -> None:
+        self.rows, self.model = rows, model
+        self.n_columns, self.n_targets, self.n_classes = rows.n_columns, rows.n_targets, rows.n_classes
+        self.compiled, self.in_memory = rows.compiled, rows.in_memory
+
+    @property
+    def n_rows(self) -> int | None:  # type: ignore[override]
+        """Number of rows, if it is known."""
+        return self.rows.n_rows
+
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """Read the rows from the beginning of a block on."""
+        return (self.model.completed_block(block.labelled()) for block in self.rows.blocks(start))
+
+    def parts(
+        self, work: Callable[[Block], Part], forgetting: float, label: str, start: int = 0
+    ) -> Iterator[tuple[Part, int]]:
+        """Complete every block where it is."""
+        return self.rows.parts(_Completing(self.model, work), forgetting, label, start)
+
+    def require_finite(self) -> None:
+        """Raise ValueError for infinity, which is not completed."""
+        self.rows.require_finite()
+
+
+@dataclass(frozen=True)
+class _Completing:
+    """Applies a function to completed blocks."""
+
+    model: FactorModel
+    work: Callable[[Block], Any]
+
+    def __call__(self, block: Block) -> Any:
+        return self.work(self.model.completed_block(block.labelled()))
+
+
+@dataclass(frozen=True)
+class CompletedBefore:
+    """A function of rows, which are completed before if they have missing values.
+
+    Whether they do, the function finds out by its check for numbers that are not finite.
+    """
+
+    function: Callable[[Rows], Array]
+    model: FactorModel
+
+    def __call__(self, rows: Rows) -> Array:
+        try:
+            return self.function(rows)
+        except NonFiniteError as error:
+            if not error.is_missing:
+                raise
+        require_finite("X", rows, allow_missing=True)
+        step = default_block_rows(rows)
+        starts = range(0, rows.shape[0], step)
+        return np.concatenate([self.function(self.model.completed(rows[start : start + step])) for start in starts])

@@ -1,0 +1,74 @@
+"""Missing values of a stream, row by row: each is replaced by the mean of the values observed up to its row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from .._core.schema import Numbers, stored
+from .._core.types import Array, Float64Array, Rows
+from ..solvers.completion import as_dense
+
+
+class NoValueError(ValueError):
+    """A feature is missing that has had no value so far."""
+
+    def __init__(self, column: int, name: str | None = None) -> None:
+        super().__init__(
+            f"Feature {column if name is None else repr(name)} has had no value so far, so there is no mean: begin "
+            "with rows that have it, or leave it out."
+        )
+        self.column = column
+
+
+@stored({"origin": Numbers("m"), "total": Numbers("m"), "count": Numbers("m", least=0)})
+@dataclass(frozen=True)
+class ObservedMeans:
+    """Means of the values of each feature so far.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (m,)
+        The first value, and zero before it.
+    total : ndarray of shape (m,)
+        Sum of the differences of all values from it.
+    count : ndarray of shape (m,)
+        Number of values.
+    """
+
+    origin: Float64Array
+    total: Float64Array
+    count: Float64Array
+
+    @classmethod
+    def of(cls, n_features: int) -> Self:
+        """Return the means of no rows."""
+        return cls(*np.zeros((3, n_features)))
+
+    def filled(self, X: Rows) -> tuple[Rows, Self]:
+        """Return rows without gaps, and the means after them.
+
+        Before its first value, a feature has that value, if it is among these rows; else NoValueError is raised. Apart
+        from this, results are the same to the last bit in any chunks of rows.
+        """
+        values: Array = as_dense(X)
+        observed = np.isfinite(values)
+        is_new = (self.count == 0) & observed.any(axis=0)
+        first = values[np.argmax(observed, axis=0), np.arange(values.shape[1])]
+        origin = np.where(is_new, first, self.origin)
+        with np.errstate(over="ignore", invalid="ignore"):
+            differences = np.where(observed, values - origin, 0.0)
+            # Row by row, as a sum of all rows so far would have been formed.
+            totals = np.add.accumulate(np.concatenate([self.total[None], differences]), axis=0)
+        counts = np.add.accumulate(np.concatenate([self.count[None], observed]), axis=0)
+        means = type(self)(origin, totals[-1], counts[-1])
+        gaps = np.isnan(values)
+        if not gaps.any():
+            return X, means
+        if (counts[-1] == 0).any():
+            raise NoValueError(int(np.argmax(counts[-1] == 0)))
+        filled = np.array(values)
+        filled[gaps] = (origin + totals[1:] / np.maximum(counts[1:], 1.0))[gaps]
+        return filled, means

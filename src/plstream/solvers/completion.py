@@ -1,0 +1,324 @@
+r"""Missing values, completed by the factor model of a PLS solution.
+
+With rows z, centred and scaled as in the model, loadings P, the variances :math:`\Lambda` of the scores and those of
+the residuals, D, a diagonal matrix,
+
+.. math::
+    z = P t + e, \quad t \sim (0, \Lambda), \quad e \sim (0, D) .
+
+Given the observed entries o of a row, the conditional means of its scores and of its missing entries are
+
+.. math::
+    \hat t = (\Lambda^{-1} + P_o^T D_o^{-1} P_o)^{-1} P_o^T D_o^{-1} z_o, \quad \hat z_{miss} = P_{miss} \hat t .
+
+In learning, observed responses are entries like others, with the loadings of y. The time per row grows linearly with
+the number of features, and no matrix of features by features is formed. Scores and predictions are those of the
+completed row, never those of :math:`\hat t`: the two differ even for complete rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .._core.schema import Numbers, stored
+from .._core.types import Array, Float64Array, FloatArray, Rows
+from ..pls import Factors
+from ..rows import Block
+
+# Variances of residuals are at least this share of the mean variance of the columns: noise-free data has none.
+_LEAST_NOISE = 1e-8
+# Columns whose products are formed at a time.
+_COLUMNS_AT_A_TIME = 1024
+# Rows that are completed at a time.
+_ROWS_AT_A_TIME = 1024
+
+
+class SolvedModel(Protocol):
+    """What of a PLS solution is needed to complete rows."""
+
+    @property
+    def factors(self) -> Factors:
+        """Loadings, rotations and sums of squares of scores."""
+
+    @property
+    def x_mean(self) -> Float64Array:
+        """Means of X."""
+
+    @property
+    def y_mean(self) -> Float64Array:
+        """Means of y."""
+
+    @property
+    def x_scale(self) -> Float64Array:
+        """Divisors of X."""
+
+    @property
+    def y_scale(self) -> Float64Array:
+        """Divisors of y."""
+
+    @property
+    def x_squares(self) -> Float64Array:
+        """Sums of squares of the centred and scaled columns of X."""
+
+    @property
+    def y_squares(self) -> Float64Array:
+        """Sums of squares of the centred and scaled columns of y."""
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights of all rows."""
+
+    def coefficients(self, n_components: int | None) -> Float64Array:
+        """Return the coefficients of the centred X."""
+
+
+@stored(
+    {
+        "n_missing": Numbers("m", least=0),
+        "weight": Numbers("n", least=0),
+        "missing_weight": Numbers("n", least=0),
+    }
+)
+@dataclass
+class Gaps:
+    """Missing cells of training rows: how many in each column of X, and what share of the weight of X, and then y.
+
+    Attributes
+    ----------
+    n_missing : ndarray of shape (m,)
+        Number of missing cells in each column of X.
+    weight, missing_weight : ndarray of shape (m + q,)
+        Sums of the weights of rows with a value, and without one.
+    """
+
+    n_missing: Float64Array
+    weight: Float64Array
+    missing_weight: Float64Array
+
+    @classmethod
+    def none(cls, shape: tuple[int, int], weight: float) -> Self:
+        """Return what is known of complete rows of so many columns of X and y."""
+        n_columns, n = shape[0], sum(shape)
+        return cls(np.zeros(n_columns), np.full(n, float(weight)), np.zeros(n))
+
+    @classmethod
+    def of(cls, block: Block) -> Self:
+        """Return what is known of a block."""
+        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        gaps = cls.none((block.X.shape[1], block.n_targets), float(weight.sum()))
+        m = len(gaps.n_missing)
+        missing = np.isnan(as_dense(block.X))
+        gaps.n_missing = missing.sum(axis=0).astype(np.float64)
+        if not block.n_classes:
+            missing = np.concatenate([missing, np.isnan(block.Y)], axis=1)
+        n = missing.shape[1]
+        gaps.missing_weight[:n] = weight @ missing
+        # What rounding leaves of a difference is no observation.
+        gaps.weight[:n] = np.where(missing.all(axis=0), 0.0, gaps.weight[:n] - gaps.missing_weight[:n])
+        gaps.missing_weight[:m][gaps.n_missing == 0] = 0.0
+        return gaps
+
+    @property
+    def any(self) -> bool:
+        """Whether any cell is missing."""
+        return bool(self.n_missing.any() or self.missing_weight.any())
+
+    @property
+    def unseen(self) -> NDArray[np.bool_]:
+        """Columns of X, and then y, without any value."""
+        return np.asarray(self.weight <= 0)
+
+    @property
+    def share(self) -> Float64Array:
+        """Share of the weight of each column that is observed; one if nothing is."""
+        total = self.weight + self.missing_weight
+        share: Float64Array = np.where(self.weight > 0, self.weight / np.where(total > 0, total, 1.0), 1.0)
+        return share
+
+    def merged(self, other: Gaps, factor: float = 1.0) -> Self:
+        """Return those of these rows, whose weights are multiplied by a factor, and of others."""
+        return type(self)(
+            self.n_missing + other.n_missing,
+            factor * self.weight + other.weight,
+            factor * self.missing_weight + other.missing_weight,
+        )
+
+    def merge(self, other: Gaps) -> Self:
+        """Add those of other rows."""
+        vars(self).update(vars(self.merged(other)))
+        return self
+
+    def shrink(self, factor: float) -> None:
+        """Let the rows weigh less."""
+        self.weight = factor * self.weight
+        self.missing_weight = factor * self.missing_weight
+
+    def with_targets(self, n_targets: int) -> Self:
+        """Return the same for another number of classes."""
+        m = len(self.n_missing)
+        weight = np.full(n_targets, (self.weight + self.missing_weight).max(initial=0.0))
+        return type(self)(
+            self.n_missing,
+            np.concatenate([self.weight[:m], weight]),
+            np.concatenate([self.missing_weight[:m], np.zeros(n_targets)]),
+        )
+
+
+def observed_means(block: Block) -> Float64Array:
+    """Return weighted means of the observed cells of X, and then y; zero if there is none."""
+    weight = np.ones(block.n_rows) if block.weight is None else block.weight
+    means = []
+    for values in (as_dense(block.X), block.responses):
+        missing = np.isnan(values)
+        # Relative to one of the values, so that means far from zero lose no digits.
+        first = values[np.argmax(~missing, axis=0), np.arange(values.shape[1])].astype(np.float64)
+        first[np.isnan(first)] = 0.0
+        total = weight @ ~missing
+        means.append(first + weight @ np.where(missing, 0.0, values - first) / np.where(total > 0, total, 1.0))
+    return np.concatenate(means)
+
+
+def as_dense(rows: Rows) -> Array:
+    """Return dense rows as they are, and sparse ones as an array."""
+    dense: Array = rows.toarray() if sparse.issparse(rows) else rows
+    return dense
+
+
+def has_gaps(rows: Rows) -> bool:
+    """Return whether there is NaN among the numbers of dense or sparse rows."""
+    values = rows.data if sparse.issparse(rows) else rows
+    return bool(values.dtype.kind == "f" and np.isnan(values).any())
+
+
+class FactorModel(NamedTuple):
+    """Completes rows: loadings and variances of X and y, and coefficients for y. Arrays are of X, and then of y."""
+
+    mean: Float64Array
+    """Means, (m + q,)."""
+    scale: Float64Array
+    """Divisors, (m + q,)."""
+    loadings: Float64Array
+    """Loadings times standard deviations of the scores, (m + q, c)."""
+    precision: Float64Array
+    """One over the variances of the residuals, zero for constant columns, (m + q,)."""
+    coefficients: Float64Array
+    """Coefficients of the centred X, (q, m)."""
+
+    @classmethod
+    def of_means(cls, mean: Float64Array, n_targets: int) -> FactorModel:
+        """Return the model of no components, which completes rows by means."""
+        n = len(mean)
+        return cls(mean, np.ones(n), np.zeros((n, 0)), np.zeros(n), np.zeros((n_targets, n - n_targets)))
+
+    @classmethod
+    def of(cls, solution: SolvedModel, gaps: Gaps | None = None) -> FactorModel:
+        r"""Return the model of a solution.
+
+        ``gaps`` are those of the training rows. The residuals of completed cells are zero, so
+        that variances of residuals are those of the observed ones,
+
+        .. math::
+            D_j = (s_j - \sum_i p_{ji}^2 \tau_i) / (n f_j)
+
+        with sums of squares s of the columns and :math:`\tau` of the scores, of n rows with an observed share f.
+        """
+        factors, k = solution.factors, solution.factors.n_components
+        weight = solution.weight or 1.0
+        deviations = np.sqrt(factors.score_squares[:k]) / np.sqrt(weight)
+        loadings = np.concatenate([factors.x_loadings[:, :k], factors.y_loadings[:, :k]]) * deviations
+        variances = np.concatenate([solution.x_squares, solution.y_squares]) / weight
+        varies = variances > 0
+        share = 1.0 if gaps is None else gaps.share
+        noise = (variances - np.einsum("ij,ij->i", loadings, loadings)) / share
+        noise = np.maximum(noise, _LEAST_NOISE * (variances.sum() / max(1, np.count_nonzero(varies)) or 1.0))
+        return cls(
+            np.concatenate([solution.x_mean, solution.y_mean]),
+            np.concatenate([solution.x_scale, solution.y_scale]),
+            loadings,
+            np.where(varies, 1.0 / noise, 0.0),
+            solution.coefficients(None),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of X."""
+        return int(self.coefficients.shape[1])
+
+    def completed(self, X: Rows) -> Rows:
+        """Return rows without gaps: X itself if it has none, else a dense copy of the same dtype."""
+        values = as_dense(X)
+        if values.dtype.kind != "f":
+            return X
+        incomplete = np.flatnonzero(np.isnan(values).any(axis=1))
+        if not len(incomplete):
+            return X
+        completed: Array = np.array(values)
+        for start in range(0, len(incomplete), _ROWS_AT_A_TIME):
+            rows = incomplete[start : start + _ROWS_AT_A_TIME]
+            completed[rows] = self._completed_features(values[rows], None)
+        return completed
+
+    def completed_block(self, block: Block, *, from_y: bool = True) -> Block:
+        """Return a block without gaps in X and y: the block itself if it has none.
+
+        If not ``from_y``, X is completed as if no response were known.
+        """
+        values = as_dense(block.X)
+        x_gaps, y_gaps = np.isnan(values).any(axis=1), np.isnan(block.Y).any(axis=1)
+        if not x_gaps.any() and not y_gaps.any():
+            return block
+        X, Y = block.X, block.Y
+        if x_gaps.any():
+            X = np.array(values)
+            incomplete = np.flatnonzero(x_gaps)
+            for start in range(0, len(incomplete), _ROWS_AT_A_TIME):
+                rows = incomplete[start : start + _ROWS_AT_A_TIME]
+                X[rows] = self._completed_features(
+                    values[rows], block._replace(Y=Y[rows]).responses if from_y else None
+                )
+        if y_gaps.any():
+            Y = Y.copy()
+            Y[y_gaps] = np.where(np.isnan(Y[y_gaps]), self._predicted(X[y_gaps]), Y[y_gaps])
+        return block._replace(X=X, Y=Y)
+
+    def _predicted(self, X: Rows) -> Float64Array:
+        m = self.n_features
+        predicted: Float64Array = self.mean[m:] + (as_dense(X) - self.mean[:m]) @ self.coefficients.T
+        return predicted
+
+    def _completed_features(self, X: Array, Y: Float64Array | None) -> Array:
+        """Return incomplete rows with the conditional means of what is missing."""
+        m = self.n_features
+        values = X if Y is None else np.concatenate([X, Y], axis=1)
+        n = values.shape[1]
+        z = (values - self.mean[:n]) / self.scale[:n]
+        gaps = np.isnan(z)
+        z[gaps] = 0.0
+        scores = self._scores(z, gaps)
+        found = (scores @ self.loadings[:m].T) * self.scale[:m] + self.mean[:m]
+        return np.where(gaps[:, :m], found, X)
+
+    def _scores(self, z: Float64Array, gaps: NDArray[np.bool_]) -> FloatArray:
+        """Return the conditional means of the scores, in standard deviations, so that the prior covariance is one."""
+        n, c = z.shape[1], self.loadings.shape[1]
+        loadings, precision = self.loadings[:n], self.precision[:n]
+        right = (z * precision) @ loadings
+        # Rows with the same gaps have the same matrix, for example while a sensor is off.
+        bits, which = np.unique(np.packbits(gaps, axis=1), axis=0, return_inverse=True)
+        observed = ~np.unpackbits(bits, axis=1, count=n).astype(bool)
+        pairs = np.triu_indices(c)
+        halves = np.zeros((len(bits), len(pairs[0])))
+        for start in range(0, n, _COLUMNS_AT_A_TIME):
+            part = slice(start, start + _COLUMNS_AT_A_TIME)
+            products = loadings[part][:, pairs[0]] * loadings[part][:, pairs[1]] * precision[part, None]
+            halves += observed[:, part].astype(np.float64) @ products
+        matrices = np.zeros((len(bits), c, c))
+        matrices[:, pairs[0], pairs[1]] = matrices[:, pairs[1], pairs[0]] = halves
+        matrices += np.eye(c)
+        scores: FloatArray = np.linalg.solve(matrices[which.ravel()], right[:, :, None])[:, :, 0]
+        return scores
