@@ -196,6 +196,9 @@ class CompletingStream(Buffered[Any]):
     def _of_classes(self, block: Block) -> Block:
         return block._replace(n_classes=self.state.shape[1] if self.of_labels else 0)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__()
+
     def __setstate__(self, saved: dict[str, Any]) -> None:
         super().__setstate__(saved)
         for name in ("n_components", "scale", "from_y", "gaps", "incomplete"):
