@@ -270,7 +270,9 @@ class _Reading(_Fold):
         weight = columns.get("sample_weight")
         with self.open_block(self.features, X, y, weight) as (rows, _), located_errors(rows, self.features):
             for block in rows.blocks():
-                part = self.work(block.aged(self.forgetting)), block.n_rows
+                # To load the compiler takes 80 MB of each worker, which small blocks are not worth.
+                light = block._replace(compiled=block.compiled and not rows.in_memory)
+                part = self.work(light.aged(self.forgetting)), block.n_rows
                 total = part if total is None else merge(total, part)
         return total
 
