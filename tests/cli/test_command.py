@@ -21,7 +21,7 @@ COMMANDS = [
     *("fit", "update", "merge", "predict", "transform", "evaluate", "monitor", "report", "select", "info", "export"),
     *("features", "reproduce"),
 ]
-README = Path(__file__).parents[2] / "README.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "command_line.md"
 
 
 def in_shell(line, folder, **options):
@@ -365,9 +365,9 @@ def test_ignored_signals_stay_ignored(folder, done, monkeypatch, number, options
     assert (folder / "model.plstream").exists()
 
 
-def test_readme_as_a_new_user(tmp_path, monkeypatch, done):
-    """The session in the README, in an empty folder."""
-    text = README.read_text(encoding="utf-8").split("## The command line")[1].split("```console\n")[1].split("```")[0]
+def test_guide_as_a_new_user(tmp_path, monkeypatch, done):
+    """The session in the guide, in an empty folder."""
+    text = GUIDE.read_text(encoding="utf-8").split("## A first session")[1].split("```console\n")[1].split("```")[0]
     commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
     assert len(commands) >= 4
     monkeypatch.chdir(tmp_path)

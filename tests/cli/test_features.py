@@ -119,7 +119,7 @@ def test_imagenet_32_from_pixels_to_a_table(photos, done, refused):
     results.begin(features)
     parts = make_plan([features], [accuracy], methods=["cipls"], folds=None, settings=SMALL, seed=0, jobs=1)
     run_parts(parts, results)
-    (table,) = tables_of(results.data, "accuracy")
+    table = tables_of(results.data, "accuracy")[0]
     (row,) = [row for row in table.rows if row[0] == TITLES["cipls"]]
     assert float(row[1].split()[0]) > 60
     (folder / "train_data_batch_2").write_bytes(b"nothing")

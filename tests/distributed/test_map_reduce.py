@@ -183,7 +183,7 @@ def test_blocks_without_dask(monkeypatch):
             return {}
 
     monkeypatch.setitem(__import__("sys").modules, "dask", None)
-    with pytest.raises(ImportError, match=r"pip install plstream\[distributed\]"):
+    with pytest.raises(ImportError, match=r"pip install 'plstream\[distributed\]'"):
         map_reduce([Delayed()], np.sum)
 
 

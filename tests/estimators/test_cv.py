@@ -395,8 +395,8 @@ def test_sources_are_read_once(tmp_path, monkeypatch):
     X, y = regression_data(300, 8)
     np.savetxt(tmp_path / "data.csv", np.column_stack([X, y]), delimiter=",", header=",".join("abcdefghy"), comments="")
     source = open_source(tmp_path / "data.csv", target="y", batch_size=40)
-    reads, blocks = [], Source.blocks
-    monkeypatch.setattr(Source, "blocks", lambda self, start=0: reads.append(start) or blocks(self, start))
+    reads, records = [], Source.records
+    monkeypatch.setattr(Source, "records", lambda self, start=0: reads.append(start) or records(self, start))
     expected = IncrementalPLSCV(5).fit(X, y)
     model = IncrementalPLSCV(5).fit(source)
     assert reads == [0]

@@ -216,8 +216,8 @@ def test_sources(tmp_path, monkeypatch):
     path.write_text("\n".join(lines))
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", NUMBERS)
-    reads, blocks = [], Source.blocks
-    monkeypatch.setattr(Source, "blocks", lambda self, start=0: reads.append(start) or blocks(self, start))
+    reads, records = [], Source.records
+    monkeypatch.setattr(Source, "records", lambda self, start=0: reads.append(start) or records(self, start))
     # Labels have a read of their own. A text is copied, and an array is mapped.
     for source, expected_reads in (
         (open_source(path, target="kind", batch_size=30), [0]),

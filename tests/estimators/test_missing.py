@@ -167,7 +167,7 @@ def test_a_row_with_nothing_observed():
 @pytest.mark.parametrize("share", [0.5, 0.9])
 @pytest.mark.parametrize("solver", ["auto", "gram"])
 def test_rows_without_a_response_are_left_out(solver, share):
-    known = rng.random(300) > share
+    known = np.random.default_rng(6).random(300) > share
     labelled = np.where(known, y, np.nan)
     found, alone = model(solver=solver).fit(X, labelled), IncrementalPLS(3, solver=solver).fit(X[known], y[known])
     np.testing.assert_allclose(found.coef_, alone.coef_, rtol=1e-9)
@@ -181,7 +181,7 @@ def test_rows_without_a_response_are_left_out(solver, share):
 def test_one_of_several_responses_is_missing():
     Y = np.column_stack([y, SCORES[:, 0]])
     gappy = Y.copy()
-    gappy[rng.random(300) < 0.5, 1] = np.nan
+    gappy[np.random.default_rng(7).random(300) < 0.5, 1] = np.nan
     for found in (model().fit(GAPS, gappy), model().partial_fit(GAPS, gappy)):
         assert found.score(X, Y) > 0.98
         alone = IncrementalPLS(3).fit(X[~np.isnan(gappy[:, 1])], Y[~np.isnan(gappy[:, 1])])
@@ -189,7 +189,7 @@ def test_one_of_several_responses_is_missing():
 
 
 def test_weights_are_repeated_rows():
-    weight = rng.integers(0, 3, 300)
+    weight = np.random.default_rng(5).integers(0, 3, 300)
     found = model(solver="gram").fit(GAPS, y, sample_weight=weight)
     repeated = model(solver="gram").fit(np.repeat(GAPS, weight, axis=0), np.repeat(y, weight))
     np.testing.assert_allclose(found.coef_, repeated.coef_, rtol=1e-6)

@@ -11,7 +11,7 @@ from plstream import CIPLS, IncrementalLDA, IncrementalPLS, IncrementalPLSClassi
 from plstream.files import export_onnx
 
 from ..oracles import relative_error
-from .models import CASES, data, fitted
+from .models import EXPORTED, data, fitted
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The rows so far have only:UserWarning"),
@@ -37,7 +37,7 @@ def run(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", EXPORTED, ids=str)
 def test_same_results(case, dtype, run):
     X, y = data(case.target, m=7)
     model = fitted(case, X, y)

@@ -400,7 +400,7 @@ def test_wrong_weights_are_told_before_images_are_looked_for(call, tmp_path):
 def test_without_a_package(call, monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
     package = module.split(".", maxsplit=1)[0].replace("PIL", "pillow")
-    with pytest.raises(ImportError, match=rf"needs the package {package}: pip install plstream\[vision\]"):
+    with pytest.raises(ImportError, match=rf"needs the package {package}: pip install 'plstream\[vision\]'"):
         call()
 
 

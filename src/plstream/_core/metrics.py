@@ -120,6 +120,12 @@ class RegressionMetrics:
         return self._unit * (self._excess / self.n_rows)
 
     @property
+    def bias_without_noise(self) -> Float64Array:
+        """The bias as it is shown: zero if it is no more than rounding errors."""
+        smallest = np.maximum(self.resolution, 1e-10 * self.rmse_of_mean)
+        return np.where(np.abs(self.bias) < smallest, 0.0, self.bias)
+
+    @property
     def sep(self) -> Float64Array:
         """Standard error of prediction: the standard deviation of the errors, without their bias."""
         return self._unit * np.sqrt(self._error_squares / max(self.n_rows - 1, 1))
@@ -166,6 +172,7 @@ class RegressionMetrics:
         if self.n_rows < 2:
             raise ValueError("R2 needs two rows or more, and there is one.")
         figures = {name: getattr(self, name).tolist() for name in ("r2", "rmse", "sep", "bias", "slope", "rpd")}
+        figures["bias"] = self.bias_without_noise.tolist()
         return [
             {"target": target, "rows": self.n_rows, **{name: values[k] for name, values in figures.items()}}
             for k, target in enumerate(names)

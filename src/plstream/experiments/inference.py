@@ -52,7 +52,7 @@ def paired_t_test(first: Sequence[float], second: Sequence[float], overlap: floa
     >>> round(paired_t_test([1.0, 2.0, 3.0, 4.0], [1.5, 2.5, 3.0, 5.0]), 4)
     0.0917
     >>> round(paired_t_test([1.0, 2.0, 3.0, 4.0], [1.5, 2.5, 3.0, 5.0], overlap=1 / 3), 4)
-    0.2036
+    0.2071
     """
     from scipy.special import stdtr
 

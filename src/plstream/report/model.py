@@ -186,8 +186,7 @@ def _predictions(section: Section, summary: ModelSummary, result: EvaluationResu
     if isinstance(metrics, ClassificationMetrics):
         _label_predictions(section, summary, metrics)
         return
-    bias = _without_noise(metrics.bias, np.maximum(metrics.resolution, 1e-10 * metrics.rmse_of_mean))
-    columns = metrics.r2, metrics.rmse, bias, metrics.rmse_of_mean
+    columns = metrics.r2, metrics.rmse, metrics.bias_without_noise, metrics.rmse_of_mean
     rows = [
         [name, f"{r2:.4f}" if metrics.n_rows > 1 else _NOTHING, *(f"{value:.4g}" for value in values)]
         for name, r2, *values in zip(responses, *columns, strict=False)
