@@ -24,19 +24,16 @@ METHODS = {"plstream": "plstream IncrementalPLS", "scikit-learn": "scikit-learn 
 
 
 def write(folder: Path, mebibytes: int) -> None:
-    """Write X.npy and y.npy: 20 latent variables and noise."""
+    """Write X.npy and y.npy: 20 latent variables and noise, in 4,096 rows that are repeated."""
     rng = np.random.default_rng(0)
     n_rows = mebibytes * MIB // (8 * N_COLUMNS)
-    loadings = rng.normal(size=(20, N_COLUMNS))
+    latent = rng.normal(size=(4096, 20))
+    rows = latent @ rng.normal(size=(20, N_COLUMNS)) + rng.normal(size=(4096, N_COLUMNS))
     X = np.lib.format.open_memmap(folder / "X.npy", mode="w+", dtype=np.float64, shape=(n_rows, N_COLUMNS))
-    y = np.empty(n_rows)
-    for start in range(0, n_rows, 2048):
-        rows = slice(start, min(start + 2048, n_rows))
-        latent = rng.normal(size=(rows.stop - rows.start, 20))
-        X[rows] = latent @ loadings + rng.normal(size=(len(latent), N_COLUMNS))
-        y[rows] = latent.sum(axis=1) + rng.normal(size=len(latent))
+    for start in range(0, n_rows, 4096):
+        X[start : start + 4096] = rows[: n_rows - start]
     X.flush()
-    np.save(folder / "y.npy", y)
+    np.save(folder / "y.npy", np.resize(latent.sum(axis=1) + rng.normal(size=4096), n_rows))
 
 
 def fit(folder: Path, method: str, n_rows: int | None = None) -> Any:
