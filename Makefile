@@ -6,13 +6,18 @@ LOWEST := .venv-lowest
 # The order is random, and pytest prints its seed; -rs says why tests are skipped.
 PYTEST := --numprocesses=2 -rs $(if $(SEED),--randomly-seed=$(SEED))
 
-.PHONY: help run example test test-slow test-lowest lint audit package fuzz kill bench docs clean
+# What `make coverage` runs, and measures: the mathematics, whose tests are fast and run in one process. To measure all tests would take a tenth to a third of their time more.
+COVERED := tests/core tests/solvers tests/states tests/selection
+MEASURED := --cov=plstream.pls --cov=plstream.solvers --cov=plstream.states --cov=plstream.selection
+
+.PHONY: help run example test test-slow test-lowest coverage lint audit package fuzz kill bench docs clean
 help:
 	@echo "make run          run the experiments of the CIPLS paper again: tables, figures and a page in reproduced/"
 	@echo "make example      fit a file larger than the memory allowed, and see that the result is exact"
 	@echo "make test         run all tests but the slow ones, in random order (SEED=N repeats an order)"
 	@echo "make test-slow    run the slow ones"
 	@echo "make test-lowest  run the tests with the lowest supported releases (Python 3.11 or 3.12)"
+	@echo "make coverage     run the tests of the mathematics, and list the lines that none of them ran"
 	@echo "make lint         check style and types"
 	@echo "make audit        look up the installed packages in the database of known vulnerabilities"
 	@echo "make package      build the wheel and the source distribution in dist/, and try the wheel without extras"
@@ -58,6 +63,9 @@ test-slow: $(VENV)/dev
 
 test-lowest: $(LOWEST)/ready
 	$(LOWEST)/bin/python -m pytest $(PYTEST) -m "not slow"
+
+coverage: $(VENV)/dev
+	$(BIN)/python -m pytest $(PYTEST) -m "not slow" $(MEASURED) --cov-report=term-missing:skip-covered --cov-fail-under=80 $(COVERED)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check

@@ -144,9 +144,7 @@ How many times as long as `IncrementalPLSCV.fit` others take, {N_FOLDS} folds, o
 def surroundings() -> str:
     """Return what the numbers depend on, besides the machine."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("plstream", "scikit-learn", "ikpls", "numpy"))
-    return (
-        f"# Cross-validation\n\n{packages}; Python {platform.python_version()}; {blas_threads()} thread(s) of BLAS.\n"
-    )
+    return f"# Cross-validation\n\n{packages}; Python {platform.python_version()}; {blas_threads()} BLAS threads.\n"
 
 
 def main() -> None:

@@ -279,7 +279,7 @@ def growth_times(X: FloatArray, Y: FloatArray, cases: Sequence[tuple[int, int]],
 def surroundings() -> str:
     """Return what the numbers depend on, besides the machine."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("plstream", "scikit-learn", "ikpls", "numpy"))
-    return f"# Exact PLS\n\n{packages}; Python {platform.python_version()}; {blas_threads()} thread(s) of BLAS.\n"
+    return f"# Exact PLS\n\n{packages}; Python {platform.python_version()}; {blas_threads()} BLAS threads.\n"
 
 
 def blas_threads() -> int:

@@ -103,12 +103,13 @@ def draw() -> None:
     from plstream.plots.palette import CLASSES
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    for (method, label), colour in zip(METHODS.items(), CLASSES, strict=False):
+    # Lines drawn earlier are wider, so that they are seen below others that are the same.
+    for (method, label), colour, width in zip(METHODS.items(), CLASSES, (2, 4.5, 2), strict=False):
         rows = [row for row in stored() if row["method"] == method]
         size = [int(row["mebibytes"]) / 1024 for row in rows]
         for ax, column, unit in ((axes[0], "memory_mebibytes", 1024), (axes[1], "seconds", 1)):
             values = [float(row[column]) / unit for row in rows]
-            ax.plot(size, values, "o-", color=colour, label=label, linewidth=2)
+            ax.plot(size, values, "o-", color=colour, label=label, linewidth=width, markersize=4 + width)
     for ax, title, unit in ((axes[0], "Memory to fit a file", "GiB beyond the start"), (axes[1], "Time", "seconds")):
         ax.set(title=title, xlabel="size of the file (GiB)", ylabel=unit)
         ax.set_xlim(left=0)

@@ -28,8 +28,8 @@ from plstream import IncrementalPLS
 
 Array = NDArray[np.float64]
 SHARES = (0.05, 0.2, 0.4)
-# IterativeImputer regresses each feature on all others, which takes hours for hundreds of features.
-MOST_ITERATIVE_FEATURES = 40
+# IterativeImputer regresses each feature on others, on 20 of them if there are many; with hundreds it is left out.
+FEW_FEATURES, MOST_ITERATIVE_FEATURES = 40, 100
 
 
 def data_sets(folder: Path) -> Iterator[tuple[str, Array, Array, int]]:
@@ -63,11 +63,12 @@ def at_random(share: float) -> Callable[[Array, np.random.Generator], Array]:
 
 
 def sensors_off(X: Array, rng: np.random.Generator) -> Array:
-    """Return rows in which a fifth of the features is off for a third of the rows in a stretch."""
+    """Return rows in which every feature is off for a third of the rows in a stretch, a fifth of them at a time."""
     gaps = X.copy()
     n, m = X.shape
-    for start in rng.integers(0, n, 6):
-        columns = rng.choice(m, m // 5, replace=False)
+    first = rng.integers(n)
+    for i, columns in enumerate(np.array_split(rng.permutation(m), 5)):
+        start = first + i * n // 5
         gaps[np.ix_(np.arange(start, start + n // 3) % n, columns)] = np.nan
     return gaps
 
@@ -93,13 +94,10 @@ def methods(n_components: int, n_features: int) -> dict[str, Any]:
         "mean": make_pipeline(SimpleImputer(keep_empty_features=True), IncrementalPLS(n_components)),
         "5 nearest": make_pipeline(KNNImputer(keep_empty_features=True), IncrementalPLS(n_components)),
     }
-    iterative = IterativeImputer(
-        keep_empty_features=True,
-        max_iter=5,
-        n_nearest_features=None if n_features <= MOST_ITERATIVE_FEATURES else 20,
-        random_state=0,
-    )
-    found["iterative"] = make_pipeline(iterative, IncrementalPLS(n_components))
+    if n_features <= MOST_ITERATIVE_FEATURES:
+        nearest = None if n_features <= FEW_FEATURES else 20
+        iterative = IterativeImputer(keep_empty_features=True, max_iter=5, n_nearest_features=nearest, random_state=0)
+        found["iterative"] = make_pipeline(iterative, IncrementalPLS(n_components))
     try:
         from process_improve.multivariate.methods import PLS
     except ImportError:
@@ -153,16 +151,14 @@ def errors(X: Array, gaps: Array, y: Array, n_components: int, seed: int) -> dic
 def print_errors(folder: Path, n_seeds: int) -> None:
     """Print a table of errors with gaps in X."""
     kinds = {f"{share:.0%} at random": at_random(share) for share in SHARES} | {"sensors off": sensors_off}
-    names: list[str] = []
+    names = ["complete", *methods(1, 1)]
+    print(f"| data | missing | {' | '.join(names)} |\n|---|---|{'---|' * len(names)}")
     for label, X, y, n_components in data_sets(folder):
         for kind, leave_out in kinds.items():
             found = [
                 errors(X, leave_out(X, np.random.default_rng(seed)), y, n_components, seed) for seed in range(n_seeds)
             ]
-            if not names:
-                names = list(found[0])
-                print(f"| data | missing | {' | '.join(names)} |\n|---|---|{'---|' * len(names)}")
-            means = [np.mean([each[name] for each in found]) for name in names]
+            means = [np.mean([each.get(name, np.nan) for each in found]) for name in names]
             print(f"| {label} | {kind} | {' | '.join(f'{value:.3g}' for value in means)} |", flush=True)
 
 

@@ -34,9 +34,9 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from plstream import IncrementalPLS
-from plstream.estimators import _streamed
+from plstream.estimators import settings
 from plstream.solvers import Factors, Scaling, solve_scaled
-from plstream.states import Sketch, sketch
+from plstream.states import Sketch, held_rows, sketch
 
 Float64Array: TypeAlias = NDArray[np.float64]
 FloatArray: TypeAlias = NDArray[np.floating]
@@ -66,7 +66,7 @@ class Problem:
     def rows(self) -> Rows:
         """X, and Y with one column a response."""
         X, Y = self.load()
-        log(f"loaded {self.name}: {X.shape[0]:,} x {X.shape[1]:,}, {Y.shape[1]} response(s)")
+        log(f"loaded {self.name}: {X.shape[0]:,} x {X.shape[1]:,}, q = {Y.shape[1]}")
         return X, Y
 
     @cached_property
@@ -307,7 +307,7 @@ def all_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[FloatArra
 
 @dataclass(frozen=True)
 class Variant:
-    """A sketch with something other than the library's choice: its class, or functions and constants of its module."""
+    """A sketch with something other than the library's choice: its class, or functions and constants of its modules."""
 
     name: str
     kind: type[Sketch] = Sketch
@@ -317,9 +317,9 @@ class Variant:
     def in_use(self) -> Iterator[None]:
         """Let the estimator use this sketch."""
         with ExitStack() as stack:
-            stack.enter_context(patch.object(_streamed, "Sketch", self.kind))
+            stack.enter_context(patch.object(settings, "Sketch", self.kind))
             for name, piece in self.pieces.items():
-                stack.enter_context(patch.object(sketch, name, piece))
+                stack.enter_context(patch.object(sketch if hasattr(sketch, name) else held_rows, name, piece))
             yield
 
 
@@ -334,7 +334,7 @@ KEPT = (
 )
 ITERATIONS = (
     *(Variant(f"{n} step{'s' * (n > 1)}", pieces={"_SUBSPACE_STEPS": n}) for n in (1, 2, 3)),
-    Variant("all eigenvectors", pieces={"_leading_combinations": all_combinations}),
+    Variant("all eigenvectors", pieces={"leading_combinations": all_combinations}),
     Variant("2 steps, float64", pieces={"_SUBSPACE_STEPS": 2, "_SINGLE_PRECISION_LOSS": float("inf")}),
 )
 

@@ -235,7 +235,7 @@ with batch_size={CHUNK_ROWS}.
 def surroundings() -> str:
     """Return what the numbers depend on, besides the machine."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("plstream", "scikit-learn", "numpy", "scipy"))
-    threads = f"{blas_threads()} thread(s) of BLAS"
+    threads = f"{blas_threads()} BLAS threads"
     return f"# Speed of the sketch\n\n{packages}; Python {platform.python_version()}; {threads}.\n"
 
 

@@ -7,13 +7,18 @@ import ast
 import importlib
 import io
 import json
+import pkgutil
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
+import plstream
 from plstream import IncrementalPLS, load, open_source, save
+
+from .data.stores import empty_bucket
 
 DOCS = Path(__file__).parents[1] / "docs"
 # A comment before a block says why it cannot run here.
@@ -85,6 +90,8 @@ def data():
     np.save("labels.npy", (y > 0).astype(int))
     lines = [json.dumps({"a": row[0], "b": row[1], "c": row[2], "y": value}) for row, value in zip(X, y, strict=True)]
     Path("standard input").write_text("\n".join(lines))
+    frame_of(X).assign(**{"yield": y, "year": 2025}).to_parquet("plant.parquet")
+    empty_bucket().pipe_file("bucket/plant/1.parquet", Path("plant.parquet").read_bytes())
     return {}
 
 
@@ -167,7 +174,8 @@ def test_blocks_of_the_readme_run(tmp_path, monkeypatch):
     )
 
 
-PUBLIC = (
+# Packages whose names are for users, and those that they are built from.
+PUBLIC = {
     "data",
     "distributed",
     "estimators",
@@ -178,14 +186,51 @@ PUBLIC = (
     "report",
     "selection",
     "vision",
-)
+}
+INTERNAL = {"_core", "cli", "experiments", "rows", "solvers", "states"}
 
 
-@pytest.mark.parametrize("package", ["", *PUBLIC])
+def test_every_package_is_public_or_internal():
+    assert {module.name for module in pkgutil.iter_modules(plstream.__path__) if module.ispkg} == PUBLIC | INTERNAL
+
+
+@pytest.mark.parametrize("package", ["", *sorted(PUBLIC)])
 def test_every_public_name_has_a_page(package):
     module = importlib.import_module(f"plstream.{package}".rstrip("."))
     listed = re.findall(r"^   plstream\.(?:\w+\.)*(\w+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(module.__all__) <= set(listed)
+
+
+ROOT = DOCS.parent
+# Of Markdown outside of blocks of code, where brackets may mean anything.
+LINK = re.compile(r"!?\[[^\]]*\]\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)?)\)")
+
+
+def text_of(page):
+    """Return the text of a page without blocks of code."""
+    return re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors_of(page):
+    """Return the anchors of the headings of a page, as Sphinx and GitHub make them."""
+    lines = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^##? (.+)$", lines, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for link in LINK.findall(text_of(page)):
+        address = urlsplit(link)
+        if address.scheme:
+            assert address.scheme in {"http", "https"}, link
+            assert "." in address.netloc, link
+            continue
+        target = page.parent / address.path if address.path else page
+        if target.parent.name == "gallery":  # Made of the examples when the documentation is built.
+            target = ROOT / "examples" / f"{target.stem}.py"
+        assert target.is_file(), link
+        assert not address.fragment or address.fragment in anchors_of(target), link
 
 
 def test_every_page_is_in_the_contents():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
     from .selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector, vip_scores
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CCIPCA",

@@ -19,13 +19,15 @@ from typing import Protocol
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import lapack
 
+from ._core.errors import counted
 from ._core.schema import Count, solved_numbers, stored
 from ._core.signs import peak_sign
 from ._core.types import Float64Array
 from ._core.warnings import warn_user
 
-# Eigenvectors from which on it is faster to look for the largest one alone.
+# Rows of a symmetric matrix from which on LAPACK is faster with a workspace of the size that it asks for.
 _MANY = 64
 
 
@@ -38,17 +40,17 @@ class GramAction(Protocol):
 
     @property
     def variance_resolution(self) -> float:
-        """Relative variance below which a direction cannot be told from rounding errors."""
+        """Relative variance below which a direction cannot be distinguished from rounding errors."""
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Sv and v'Sv."""
 
 
 class LossyGramAction(GramAction, Protocol):
-    """The Gram action of a state, which may have had to drop something; if not, the last two are zero."""
+    """The Gram action of a state, which may be lossy; if not, the last two are zero."""
 
     forgetting: float
-    """Factor by which a row weighs less for every row after it."""
+    """Factor by which the weight of a row shrinks with every later row."""
 
     @property
     def lost(self) -> Float64Array | float:
@@ -160,13 +162,13 @@ def solve_pls(
     gram : GramAction
         The action of Xc'Xc, of columns that are not multiplied by ``x_factor`` yet.
     n_components : int
-        Components to look for. With fewer in the data there is one warning, and the columns past the rank are zero.
+        Number of components. If the data has fewer, there is one warning, and columns past the rank are zero.
     x_squares, y_squares : float
-        Total sums of squares, to tell a small number from a rounding error.
+        Total sums of squares, to distinguish small numbers from rounding errors.
     x_factor : ndarray of shape (m,) or float, default=1.0
         Factors of the columns of X, which are in ``cross`` and ``x_squares`` already.
     quiet : bool, default=False
-        Whether to say nothing of components that the data does not have.
+        Whether to suppress the warning about missing components.
     """
     m, q = cross.shape
     # One row per component, as their products with vectors are most of what small data takes. So is one response as a
@@ -193,11 +195,13 @@ def solve_pls(
             break
         # The earlier directions are gone from S r but for rounding errors of the size of the largest of them.
         action = _project_out(Pi, Ri, x_factor * action)
-        load = r.dot(C) / tau
-        C = _project_out(Pi, Ri, C - np.multiply.outer(action, load))
-        noise += gram.variance_resolution * x_squares * length * _norm(load)
-        W[i], P[i], R[i], Q[i], squares[i] = w, action / tau, r, load, tau
         found = i + 1
+        W[i], P[i], R[i], squares[i] = w, action / tau, r, tau
+        # One product takes this direction out of C, and what rounding errors have left of the earlier ones.
+        products = R[:found].dot(C)
+        Q[i] = products[i] / tau
+        C = C - P[:found].T.dot(products)
+        noise += gram.variance_resolution * x_squares * length * _norm(Q[i])
     if found < n_components and not quiet:
         y_left = y_squares - np.square(Q.T * np.sqrt(squares)).sum()
         warn_of_rank(found, n_components, y_is_explained=y_left <= gram.rounding * y_squares)
@@ -206,12 +210,12 @@ def solve_pls(
 
 
 def warn_of_rank(found: int, n_components: int, *, y_is_explained: bool) -> None:
-    """Warn that the data has fewer components than were asked for."""
+    """Warn that the data has fewer components than requested."""
     # scikit-learn's words, for code that looks for them.
     why = f"y residual is constant at iteration {found}, and " if y_is_explained else ""
     warn_user(
-        f"X and y have only {found} component(s) in common, fewer than the n_components={n_components} asked for: "
-        f"{why}the rest are zero."
+        f"X and y have only {counted(found, 'component')} in common, fewer than the n_components="
+        f"{n_components} requested: {why}the rest are zero."
     )
 
 
@@ -248,13 +252,17 @@ def dominant_left_vector(C: Float64Array) -> Float64Array:
     if C.size == len(C):
         return C.reshape(-1)
     m, q = C.shape
-    return C @ _dominant_eigenvector(C.T @ C) if q <= m else _dominant_eigenvector(C @ C.T)
+    return C.dot(_dominant_eigenvector(C.T.dot(C))) if q <= m else _dominant_eigenvector(C.dot(C.T))
 
 
 def _dominant_eigenvector(A: Float64Array) -> Float64Array:
     """Return the eigenvector of the largest eigenvalue."""
-    last = len(A) - 1
-    if last < _MANY:
-        return np.linalg.eigh(A)[1][:, last]
-    vectors: Float64Array = linalg.eigh(A, subset_by_index=(last, last))[1]
-    return vectors[:, 0]
+    n = len(A)
+    if n < _MANY:
+        # The same routine: what the other one does around it takes longer than the routine.
+        _, vectors, _, _, info = lapack.dsyevr(A, range="I", il=n, iu=n)
+        if info == 0:
+            vector: Float64Array = vectors[:, 0]
+            return vector
+    largest: Float64Array = linalg.eigh(A, subset_by_index=(n - 1, n - 1))[1]
+    return largest[:, 0]

@@ -68,9 +68,9 @@ def test_a_scheduler_by_its_address(done, address, more):
         (["--cluster", "tcp://127.0.0.1:9"], "No scheduler answers at tcp://127.0.0.1:9"),
         (["--cluster", "far away"], "--cluster is local, local:N for N processes, or the address"),
         (["--cluster", "local:0"], "--cluster is local, local:N for N processes, or the address"),
-        (["--cluster", "local", "--method", "cipls"], "--cluster is not for --method cipls"),
-        (["--cluster", "local", "--checkpoint", "there"], "--checkpoint is not for --cluster"),
-        (["--cluster", "local", "--memory", "1GB"], "--memory is not for --cluster"),
+        (["--cluster", "local", "--method", "cipls"], "--cluster does not support --method cipls"),
+        (["--cluster", "local", "--checkpoint", "there"], "--checkpoint is not supported with --cluster"),
+        (["--cluster", "local", "--memory", "1GB"], "--memory is not supported with --cluster"),
     ],
 )
 def test_wrong_calls(folder, refused, more, message, monkeypatch):

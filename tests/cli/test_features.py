@@ -42,10 +42,10 @@ COMMAND = ["features", "photos", "--weights", "vgg.safetensors", "--size", 32]
 @pytest.mark.usefixtures("photos")
 def test_features(done, refused):
     text = done(*COMMAND, "--threads", 1)
-    assert text == "features.npy: 5 image(s) of 20 feature(s), float32; names in features.txt\n"
+    assert text == "features.npy: 5 images of 20 features, float32; names in features.txt\n"
     assert "features.npy exists already: pass --force" in refused(*COMMAND)
     text = done(*COMMAND, "--layer", "pool5", "--pool", "max", "--dtype", "float16", "-o", "small.npy")
-    assert text == "small.npy: 5 image(s) of 5 feature(s), float16; names in small.txt\n"
+    assert text == "small.npy: 5 images of 5 features, float16; names in small.txt\n"
     large, small = np.load("features.npy"), np.load("small.npy")
     np.testing.assert_array_equal(small, large.reshape(5, 5, 4).max(axis=2).astype(np.float16))
     options = ["--mean", "0.5,0.5,0.5", "--std", "1, 1, 1", "--resample", "box", "--batch-size", 2, "--force"]
@@ -72,7 +72,7 @@ def test_bad_images_are_left_out_if_asked(photos, run):
     result = run(*COMMAND, "--skip-bad")
     assert (result.code, result.err) == (
         0,
-        "plstream: warning: 1 image(s) cannot be read and were left out: 2.png.\n",
+        "plstream: warning: 1 image could not be read and was left out: 2.png.\n",
     )
     assert (photos.parent / "features.txt").read_text() == "0.png\n1.png\n3.png\n4.png\n"
 
@@ -91,8 +91,8 @@ def test_interrupted(done, run, monkeypatch):
     monkeypatch.setattr(module, "_stored", interrupted)
     result = run(*COMMAND, "--batch-size", 2)
     assert (result.code, result.out) == (1, "")
-    assert result.err == "plstream: interrupted; the same command goes on where it was.\n"
-    assert done(*COMMAND, "--batch-size", 2).startswith("features.npy: 5 image(s)")
+    assert result.err == "plstream: interrupted; run the same command to resume.\n"
+    assert done(*COMMAND, "--batch-size", 2).startswith("features.npy: 5 images")
     assert n_calls == 4
 
 
@@ -108,7 +108,7 @@ def test_imagenet_32_from_pixels_to_a_table(photos, done, refused):
         (folder / name).write_bytes(pickle.dumps({"data": data, "labels": labels, "mean": data.mean(axis=0)}))
     command = ["features", "imagenet32", "--weights", "vgg.safetensors", "--dtype", "float16", "--threads", 1]
     text = done(*command, "-o", "imagenet32/vgg16.npy")
-    assert text.startswith("imagenet32/vgg16.npy: 75 image(s) of 20 feature(s), float16")
+    assert text.startswith("imagenet32/vgg16.npy: 75 images of 20 features, float16")
     pixels, features = load_tasks("imagenet32")
     assert (pixels.name, features.name) == ("imagenet32/pixels", "imagenet32/vgg16")
     # Names of classes are numbered in their order, and labels begin at 1.
@@ -141,7 +141,7 @@ def test_youtube_faces_from_frames_to_pairs(photos, done):
     write_lines(folder / "splits.txt", *splits)
     command = ["features", "ytf/aligned_images_DB", *COMMAND[2:], "--crop", 0.4545, "--threads", 1]
     text = done(*command, "--per-folder", "-o", "ytf/videos.npy")
-    assert text == "ytf/videos.npy: 6 folder(s) of 20 feature(s), float32; names in ytf/videos.txt\n"
+    assert text == "ytf/videos.npy: 6 folders of 20 features, float32; names in ytf/videos.txt\n"
     assert (folder / "videos.txt").read_text() == "".join(f"{video}/\n" for video in videos)
     (pooled,) = load_tasks("ytf")
     (folder / "videos.npy").rename(folder / "videos.kept")

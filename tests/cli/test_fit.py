@@ -122,7 +122,7 @@ def test_seeds(folder, run, refused):
     assert fitted() == fitted("--seed", 0) == first
     assert fitted("--seed", 7) == fitted("--seed", 7) != first
     assert load("model.plstream").random_state == 7
-    assert "--seed is not for --method cipls: it is for sgdpls" in refused(
+    assert "--seed is not an option of --method cipls, only of sgdpls" in refused(
         "fit", "X.npy", "-t", "many.npy", "--method", "cipls", "--seed", 7, "--force"
     )
 
@@ -231,7 +231,7 @@ def test_memory_is_told_and_bounded(run, refused):
     assert result.err.startswith("memory: 0.3 MB for the model and ")
     assert result.err.count("\n") == 1
     assert "allow --memory 1MB" in refused("fit", "X.npy", "-t", "y.npy", "-o", "m", "--one-pass", "--memory", "1kB")
-    assert "no amount of memory" in refused("fit", "X.npy", "-t", "y.npy", "-o", "m", "--memory", "lots")
+    assert "not an amount of memory" in refused("fit", "X.npy", "-t", "y.npy", "-o", "m", "--memory", "lots")
 
 
 @pytest.mark.usefixtures("folder")
@@ -256,8 +256,8 @@ def test_smaller_blocks_change_nothing_but_rounding(run):
     ("arguments", "words"),
     [
         (["X.npy"], "--target"),
-        (["X.npy", "-t", "y.npy", "--method", "cipls", "--scale"], "--scale is not for --method cipls"),
-        (["X.npy", "-t", "y.npy", "--classes", "a,b"], "--classes is not for --method incremental-pls"),
+        (["X.npy", "-t", "y.npy", "--method", "cipls", "--scale"], "--scale is not an option of --method cipls"),
+        (["X.npy", "-t", "y.npy", "--classes", "a,b"], "--classes is not an option of --method incremental-pls"),
         (["X.npy", "-t", "y.npy", "--sketch-size", "50"], "pass --one-pass as well"),
         (["X.npy", "-t", "y.npy", "--one-pass", "--max-reads", "2"], "for fits that read the data several times"),
         (["X.npy", "-t", "y.npy", "-c", "0"], "neither a number of 1 or more nor auto"),
@@ -367,7 +367,7 @@ def test_text_without_names_and_with_other_delimiters(folder, done, refused):
     call = "fit", "plain.csv", "--delimiter", ";", "--method", "cipls"
     done(*call, "-t", "labels.csv", "--no-header")
     assert load("model.plstream").classes_.tolist() == ["a", "b"]
-    assert "not as many rows" in refused(*call, "-t", "labels.csv", "--force")
+    assert "a different number of rows" in refused(*call, "-t", "labels.csv", "--force")
     done("fit", "plain.csv", "--delimiter", ";", "-t", "-1", "--columns", "0:2", "--force")
 
 
@@ -417,7 +417,7 @@ def test_options_that_would_be_ignored(refused):
     assert "--checkpoint" in refused("fit", "X.npy", "-t", "y.npy", "--every-rows", 5)
     assert "--method vip" in refused("select", "X.npy", "--method", "inffs", "-c", 3)
     assert "standard output" in refused("fit", "X.npy", "-t", "y.npy", "-o", "-")
-    assert "no amount of memory" in refused("fit", "X.npy", "-t", "y.npy", "--memory", "9" * 400)
+    assert "not an amount of memory" in refused("fit", "X.npy", "-t", "y.npy", "--memory", "9" * 400)
 
 
 @pytest.mark.usefixtures("folder")

@@ -32,7 +32,7 @@ def _small(monkeypatch, tmp_path):
 
 def test_all_experiments(done, tmp_path):
     text = done("reproduce", "--jobs", "1", "--folds", "2", "--methods", "cipls,pls,pls-vip", "-o", "out")
-    assert "accuracy, small2: 2 methods, 2 split(s); about 1 s" in text
+    assert "accuracy, small2: 2 methods, 2 splits; about 1 s" in text
     for title in ("Accuracy", "Higher-order components: all tasks", "Growth", "Feature selection", "first two scores"):
         assert title in text
     names = {path.name for path in (tmp_path / "out").iterdir()}
@@ -84,6 +84,6 @@ def test_an_interrupt_says_how_to_go_on(run, monkeypatch):
         result = run("reproduce", "accuracy", "--methods", "pls", "--jobs", "1")
     assert (result.code, result.err) == (
         1,
-        "plstream: interrupted; the same command goes on from reproduced/results.json.\n",
+        "plstream: interrupted; run the same command to resume from reproduced/results.json.\n",
     )
     assert run("reproduce", "accuracy", "--methods", "pls", "--jobs", "1").code == 0

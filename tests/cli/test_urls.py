@@ -2,8 +2,9 @@
 
 import pytest
 
-from ..core.test_urls import SECRET, URLS
+from ..core.test_urls import SECRET, URLS, no_network
 
+__all__ = ["no_network"]
 pytestmark = pytest.mark.usefixtures("folder")
 COMMANDS = {
     "fit": ("fit", "URL", "--target", "y"),
@@ -52,6 +53,7 @@ def test_causes_that_quote_a_part(run, monkeypatch):
         cause.add_note(f"while {SECRET} was sent")
         raise TimeoutError("No answer.") from cause
 
+    monkeypatch.setattr("plstream.cli.output.require_inputs", lambda *_: None)
     monkeypatch.setattr("plstream.data.open_source", fail)
     result = run("fit", f"https://user:{SECRET}@host/x.csv", "--target", "y", "--debug")
     assert result.code == 2

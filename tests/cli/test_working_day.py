@@ -1,5 +1,6 @@
 """Commands of a working day: components chosen, models updated and merged, rows monitored, options in a file."""
 
+import contextlib
 import csv
 import importlib.util
 import io
@@ -53,10 +54,10 @@ def test_components_by_cross_validation(done, refused):
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-12)
     assert f"predicts {expected.best_score_:.1%} of y in rows held out" in out
     assert "--rule is for cross-validation" in refused("fit", "data.csv", "-t", "y", "--rule", "min")
-    assert "-c auto is not for --method cipls" in refused(
+    assert "-c auto is not supported by --method cipls" in refused(
         "fit", "X.npy", "-t", "labels.npy", "--method", "cipls", "-c", "auto", "-o", "other"
     )
-    assert "--forgetting is not for -c auto" in refused(
+    assert "--forgetting is not supported with -c auto" in refused(
         "fit", "X.npy", "-t", "y.npy", "-c", "auto", "--forgetting", 0.9, "-o", "other"
     )
 
@@ -167,7 +168,7 @@ def test_merge(parts, done, refused):
     assert "holds a IncrementalPLSCV" in refused("merge", "cv.plstream", "first.plstream", "-o", "x").replace(
         "an Incr", "a Incr"
     )
-    assert "--later is not for" in refused("merge", "cv.plstream", "cv.plstream", "--later", "-o", "x")
+    assert "--later does not apply to" in refused("merge", "cv.plstream", "cv.plstream", "--later", "-o", "x")
     assert not (parts / "x").exists()
 
 
@@ -221,7 +222,7 @@ def test_predictions_with_more_columns(folder, model, done, refused, arrays):
     found = np.array([[float(row[name]) for name in list(row)[2:]] for row in rows])
     expected = [model.predict(arrays.X), *limits, checked.t2, checked.q]
     np.testing.assert_allclose(found, np.column_stack(expected), rtol=1e-12)
-    assert "text beside numbers" in refused(*call, "--keep", "day", "-o", "out.npy")
+    assert "mix text and numbers" in refused(*call, "--keep", "day", "-o", "out.npy")
     done(*call, "--t2", "-o", "out.npy")
     assert np.load("out.npy").shape == (300, 2)
     assert "has no probabilities" in refused(*call, "--proba")
@@ -292,8 +293,14 @@ def test_names_with_commas_in_a_file(folder, done):
 @pytest.mark.usefixtures("folder")
 def test_the_logger(run, caplog):
     with caplog.at_level(logging.INFO, "plstream"):
-        IncrementalPLS(2, solver="gram").fit(open_source("data.csv", target="y", exclude="kind"))
-    assert any("300 rows in" in record.message for record in caplog.records)
+        model = IncrementalPLS(2, solver="gram").fit(open_source("data.csv", target="y", exclude="kind"))
+        model.partial_fit(np.ones((1, model.n_features_in_)), np.ones(1))
+    (line,) = (record.message for record in caplog.records)
+    assert re.fullmatch(rf"IncrementalPLS: fit of 300 x {model.n_features_in_}, reads: 1, \d+\.\d\d s", line)
+    caplog.clear()
+    with caplog.at_level(logging.DEBUG, "plstream"):
+        model.partial_fit(np.ones((2, model.n_features_in_)), np.ones(2))
+    assert [record.levelname for record in caplog.records] == ["DEBUG"]
     result = run("fit", "X.npy", "-t", "y.npy", "--verbose", "--one-pass")
     assert (result.code, result.out.count("\n")) == (0, 1)
     assert "read 1 of 1: 300 rows in" in result.err
@@ -312,6 +319,43 @@ def test_results_as_json(done):
     assert told["n_features"] == 6
 
 
+def test_several_columns_of_a_pipe_are_kept(folder, model, done, arrays):
+    lines = ["id,day," + ",".join(arrays.names)]
+    lines += [f"{i + 10**9},d{i},{','.join(map(repr, row))}" for i, row in enumerate(arrays.X.tolist())]
+    (folder / "new.csv").write_text(content := "\n".join(lines))
+    call = "predict", "model.plstream"
+    piped = read_csv(done(*call, "-", "--format", "csv", "--keep", "id,day", stdin=content.encode()))
+    assert [(row["id"], row["day"]) for row in piped] == [(str(i + 10**9), f"d{i}") for i in range(300)]
+    np.testing.assert_allclose([float(row["prediction"]) for row in piped], model.predict(arrays.X), rtol=1e-12)
+
+
+def test_queries(folder, done, refused, arrays):
+    sqlite3 = pytest.importorskip("sqlite3", reason="needs SQLite")
+    pytest.importorskip("adbc_driver_sqlite", reason="needs the extra sql")
+    with contextlib.closing(sqlite3.connect(folder / "lab.sqlite")) as connection, connection:
+        connection.execute("create table runs (id integer, a real, b real, c real, d real, e real, y real)")
+        rows = np.column_stack([np.arange(300), arrays.X, arrays.y]).tolist()
+        connection.executemany("insert into runs values (?, ?, ?, ?, ?, ?, ?)", rows)
+    call = "sqlite:///lab.sqlite", "--query", "select * from runs order by id"
+    assert "rows:      300\n" in done("info", *call)
+    done("fit", *call, "-t", "y", "--exclude", "id", "-o", "sql.plstream")
+    expected = IncrementalPLS().fit(arrays.X, arrays.y)
+    np.testing.assert_allclose(load("sql.plstream").coef_, expected.coef_, rtol=1e-9)
+    rows = read_csv(done("predict", "sql.plstream", *call, "--keep", "id"))
+    np.testing.assert_allclose([float(row["prediction"]) for row in rows], expected.predict(arrays.X), rtol=1e-9)
+    assert json.loads(done("evaluate", "sql.plstream", *call, "-t", "y", "--json"))["targets"][0]["r2"] > 0.9
+    assert "no such table" in refused("fit", call[0], "--query", "select * from none", "-t", "y")
+    assert "Pass --query for" in refused("fit", call[0], "-t", "y")
+
+
+def test_missing_values_are_counted(folder, done):
+    (folder / "gaps.csv").write_text("a,b,kind,y\n" + "1,,x,3\n,,y,4\n5,6,z,\n7,8,z,1\n")
+    assert "missing:    4 values in 3 columns, most in b\n" in done("info", "gaps.csv")
+    told = json.loads(done("info", "gaps.csv", "--target", "y", "--json"))
+    assert told["missing"] == {"a": 1, "b": 2, "y": 1}
+    assert "missing:   none\n" in done("info", "data.csv", "--columns", "a,b")
+
+
 @pytest.fixture
 def plant(folder):
     write_tables(folder, 400, parquet=importlib.util.find_spec("pyarrow") is not None)
@@ -321,6 +365,46 @@ def plant(folder):
         text = text.replace(",,", ",20.0,")
     (folder / "full.csv").write_text(re.sub(r",$", ",20.0", text, flags=re.MULTILINE))
     return folder
+
+
+@pytest.mark.parametrize("data", ["plant.csv", "plant"])
+def test_from_a_file_to_a_report_in_three_commands(folder, done, run, data):
+    """The working day of the documentation, with fewer rows; the file has gaps, text, dates, ids and an index."""
+    if data == "plant":
+        pytest.importorskip("pyarrow", reason="needs pyarrow")
+    pytest.importorskip("plotly", reason="needs the extra report")
+    write_tables(folder, 1000, parquet=data == "plant")
+    lines = (folder / "plant.csv").read_text().splitlines()[1:]
+    n_gaps = sum(line.split(",")[6:].count("") for line in lines)
+    content = (folder / "plant.csv").read_bytes()
+    out = done("info", data)
+    assert f"missing: {n_gaps:,} values in" in re.sub(" +", " ", out)
+    assert re.search(r"--exclude id,(day,site,operator|site,operator,day)\n", out)
+    exclude = "id,day,operator" + ",year" * (data == "plant")
+    call = (
+        "fit",
+        data,
+        "--target",
+        "yield",
+        "--exclude",
+        exclude,
+        "--categorical",
+        "site",
+        "--missing",
+        "model",
+        "-c",
+        "auto",
+    )
+    told = json.loads(done(*call, "--json"))
+    assert told["n_rows"] == 1000
+    assert told["cross_validation"]["score"] > 0.8
+    model = load("model.plstream")
+    assert model.n_missing_.sum() == n_gaps
+    assert {"site=north", "site=south", "site=west", "sensor_93"} < {*model.feature_names_in_}
+    assert len(model.feature_names_in_) == 97
+    assert run("report", "model.plstream", data, "--target", "yield", "-o", "report.html").code == 0
+    assert "sensor_00" in (folder / "report.html").read_text()
+    assert (folder / "plant.csv").read_bytes() == content
 
 
 @pytest.mark.usefixtures("plant")
@@ -359,4 +443,4 @@ def test_groups_and_weights_by_option(done, refused):
     assert model.n_components_ == expected.n_components_
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
     assert "--groups is for cross-validation" in refused(*call[:-4], "--groups", "day", "--force")
-    assert "--groups is for neither" in refused(*call, "--groups", "day", "--checkpoint", "x", "--force")
+    assert "--groups is not for --cluster" in refused(*call, "--groups", "day", "--cluster", "local", "--force")

@@ -72,7 +72,7 @@ def test_bad_input():
         figures_of_merit([1.0], [1.0])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         figures_of_merit([1.0, 2.0], [1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match="There are 2 target"):
+    with pytest.raises(ValueError, match="y has 2 targets"):
         figures_of_merit(np.ones((3, 2)), np.ones((3, 1)))
     with pytest.raises(ValueError, match="y_pred contains NaN"):
         figures_of_merit([1.0, 2.0], [1.0, np.nan])

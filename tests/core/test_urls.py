@@ -1,5 +1,6 @@
 """Passwords in names that are URLs are never shown: in no message, no chain of errors, no repr and no file."""
 
+import socket
 import traceback
 import warnings
 from pathlib import Path
@@ -128,6 +129,17 @@ def test_a_long_text_takes_no_time():
     assert redacted("x" * 1_000_000) == "x" * 1_000_000
 
 
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    """No host has an address: nothing is looked up in a network, which may take long to answer."""
+
+    def unknown(host, *_, **__):
+        raise socket.gaierror(socket.EAI_NONAME, f"Name or service not known: {host}")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
 X = np.random.default_rng(0).normal(size=(20, 3))
 MODEL = IncrementalPLS().fit(X, X[:, 0])
 CALLS = {
@@ -142,7 +154,7 @@ CALLS = {
     "save": lambda url: save(MODEL, url),
     "save, no overwrite": lambda url: save(MODEL, url, overwrite=False),
     "export_onnx": lambda url: export_onnx(MODEL, url),
-    "checkpoints": lambda url: CheckpointFolder(url, None, None),
+    "checkpoints": lambda url: CheckpointFolder(url, None, None).locked().__enter__(),
     "fit_source": lambda url: fit_source(CIPLS(), open_source(X, target=X[:, 0]), checkpoint=url),
     "images": find_images,
     "list of images": lambda url: find_images([url]).fingerprint(),

@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from plstream import open_source
 
@@ -35,6 +36,12 @@ def _npz(folder, X, y):
 def _npz_compressed(folder, X, y):
     np.savez_compressed(folder / "data.npz", X=X, y=y)
     return folder / "data.npz", {"target": "y", "key": "X"}
+
+
+def _npz_sparse(folder, X, y):
+    sparse.save_npz(folder / "sparse.npz", sparse.csr_matrix(X))
+    np.save(folder / "y.npy", y)
+    return folder / "sparse.npz", {"target": str(folder / "y.npy")}
 
 
 def _csv_file(folder, X, y):
@@ -212,6 +219,7 @@ FORMATS = {
     "npy": _npy,
     "npz": _npz,
     "npz compressed": _npz_compressed,
+    "npz sparse": _npz_sparse,
     "csv": _csv_file,
     "csv.gz": _csv_gz,
     "tsv": _tsv_without_header,

@@ -159,7 +159,7 @@ def npy_text(folder):
 @case
 def npy_three_dimensions(folder):
     np.save(folder / "X.npy", X.reshape(2, 2, 3))
-    return folder / "X.npy", {}, r"X.npy has 3 dimension\(s\)"
+    return folder / "X.npy", {}, r"X.npy has 3 dimensions"
 
 
 @case
@@ -238,13 +238,13 @@ def csv_ragged(folder):
     return (
         _text(folder / "d.csv", "a,b", "1,2", "3", "5,6"),
         {},
-        r"d.csv, row 1, there are 1 field\(s\), and 2 in others",
+        r"d.csv, row 1, has 1 field, but others have 2",
     )
 
 
 @case
 def csv_ragged_more(folder):
-    return _text(folder / "d.csv", "1,2", "3,4", "5,6,7"), {}, r"d.csv, row 2, there are 3 field\(s\), and 2 in others"
+    return _text(folder / "d.csv", "1,2", "3,4", "5,6,7"), {}, r"d.csv, row 2, has 3 fields, but others have 2"
 
 
 @case
@@ -300,7 +300,7 @@ def csv_no_names(folder):
 
 @case
 def csv_no_such_number(folder):
-    return _text(folder / "d.csv", "a,b", "1,2"), {"columns": [5]}, r"no column 5 in .*d.csv, which has 2 column\(s\)"
+    return _text(folder / "d.csv", "a,b", "1,2"), {"columns": [5]}, r"no column 5 in .*d.csv, which has 2 columns"
 
 
 @case
@@ -722,7 +722,7 @@ def zarr_blosc_cut_off(folder):
     path = _zarr_group(folder, 2, np.random.default_rng(0).normal(size=(40, 3)))
     chunk = path / "X" / "0.0"
     os.truncate(chunk, chunk.stat().st_size // 2)
-    return path, {"key": "X"}, r"d.zarr:X is damaged: 0.0 has not as many bytes as it says"
+    return path, {"key": "X"}, r"d.zarr:X is damaged: 0.0 does not have the declared number of bytes"
 
 
 def _zarr_group(folder, version=3, values=X):
@@ -768,7 +768,7 @@ def folder_other_order(folder):
 def folder_fewer_columns(folder):
     np.save(folder / "part1.npy", X)
     np.save(folder / "part2.npy", X[:, :2])
-    return folder, {}, r"part2.npy has 2 column\(s\), and .*part1.npy has 3"
+    return folder, {}, r"part2.npy has 2 columns, but .*part1.npy has 3"
 
 
 @case
@@ -813,7 +813,7 @@ def part_of_a_table(folder):
 
 @case
 def blocks_of_different_widths(_):
-    return [X, X[:, :2]], {}, r"Block 1 has 2 column\(s\), and the first one has 3"
+    return [X, X[:, :2]], {}, r"Block 1 has 2 columns, but the first one has 3"
 
 
 @case

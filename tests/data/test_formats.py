@@ -182,7 +182,7 @@ def test_calls_that_make_no_sense(tmp_path):
     source = opened("csv", tmp_path, X, VALUES)
     with pytest.raises(ValueError, match="y is part of a source"):
         IncrementalPLS().fit(source, VALUES)
-    with pytest.raises(ValueError, match="sample_weight is not for sources"):
+    with pytest.raises(ValueError, match="sample_weight cannot be passed with a source"):
         IncrementalPLS().fit(source, sample_weight=VALUES)
     with pytest.raises(ValueError, match="has no target: open it with target="):
         IncrementalPLS().fit(open_source(X))

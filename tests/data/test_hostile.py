@@ -57,8 +57,8 @@ def test_no_permission(tmp_path):
     ("options", "message"),
     [
         ({"format": "xls"}, "format='xls' is not one of"),
-        ({"batch_size": 0}, "batch_size=0 must be a whole number"),
-        ({"memory": 1.5}, "memory=1.5 must be a whole number"),
+        ({"batch_size": 0}, "batch_size=0 must be an integer"),
+        ({"memory": 1.5}, "memory=1.5 must be an integer"),
         ({"delimiter": ",,"}, "delimiter=',,' must be one character"),
         ({"target": []}, "target is an empty list"),
         ({"columns": []}, "No columns of the array are left"),

@@ -92,6 +92,7 @@ def test_secrets_are_not_told(postgres):
         open_source(wrong, query=QUERY, target="y")
     assert "barley" not in str(caught.value)
     assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
     source = open_source(postgres, query=QUERY, target="y", exclude="kind")
     assert "sesame" not in repr(source)
     assert "sesame" not in source.name

@@ -1,5 +1,7 @@
 """Tables as they are: conditions on rows, categories, partitions, patterns, weights, and errors that say what to do."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -243,3 +245,89 @@ def test_conditions_that_do_not_go(tmp_path):
         open_source(data, target=y, columns="s_1", where="year > 3")
     with pytest.raises(DataError, match="has no rows"):
         IncrementalPLS(1).fit(open_source(data, target="y", columns="s_1", where="year > 3000"))
+
+
+GAPS = {
+    "text": ["a", None, "b", "a"],
+    "integers": [1, None, 2, 1],
+    "numbers": [1.5, None, 2.5, 1.5],
+    "booleans": [True, None, False, True],
+}
+
+
+@pytest.mark.parametrize("kind", GAPS)
+@pytest.mark.parametrize("form", ["parquet", "csv", "ndjson", "frame", "partitions"])
+def test_missing_categories_have_zeros(tmp_path, kind, form):
+    """In every format, and by the same names as where none is missing."""
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    import pyarrow.parquet as pq
+
+    values = GAPS[kind]
+    table = pa.table({"x": [1.0, 2.0, 3.0, 5.0], "k": values, "y": [1.0, 2.0, 3.0, 4.0]})
+    data = table
+    if form == "parquet":
+        pq.write_table(table, data := tmp_path / "data.parquet", row_group_size=2)
+    elif form == "partitions":
+        (tmp_path / "t" / "p=1").mkdir(parents=True)
+        pq.write_table(table, tmp_path / "t" / "p=1" / "data.parquet")
+        data = tmp_path / "t"
+    elif form == "csv":
+        rows = [f"{x},{'' if k is None else k},{y}" for x, k, y in zip(*table.to_pydict().values(), strict=True)]
+        (data := tmp_path / "data.csv").write_text("\n".join(["x,k,y", *rows]))
+    elif form == "ndjson":
+        (data := tmp_path / "data.ndjson").write_text("\n".join(map(json.dumps, table.to_pylist())))
+    else:
+        pytest.importorskip("pandas", reason="needs pandas")
+        data = table.to_pandas()
+    source = open_source(data, target="y", columns=["x", "k"], categorical="k")
+    levels = sorted({str(value) for value in values if value is not None})
+    assert source.feature_names == ["x", *(f"k={level}" for level in levels)]
+    X = np.concatenate([block[0] for block in source.blocks()])
+    np.testing.assert_array_equal(X[:, 1:], [[str(value) == level for level in levels] for value in values])
+    assert not source.unseen_levels
+    # A level that is not known is counted; one that is missing is not.
+    fewer = open_source(data, target="y", columns=["x", "k"], categorical={"k": levels[:1]})
+    assert np.concatenate([block[0] for block in fewer.blocks()])[:, 1].sum() == sum(
+        str(v) == levels[0] for v in values
+    )
+    assert fewer.unseen_levels == {"k": sum(v is not None and str(v) != levels[0] for v in values)}
+
+
+def test_rows_are_numbered_as_in_the_file_if_groups_are_passed_over(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    import pyarrow.parquet as pq
+
+    x = np.ones(40)
+    x[[25, 38]] = np.nan
+    pq.write_table(
+        pa.table({"g": np.repeat([0, 1, 2, 3], 10), "x": x, "y": np.arange(40.0)}),
+        tmp_path / "t.parquet",
+        row_group_size=10,
+    )
+    for group, row in ((2, 25), (3, 38)):
+        source = open_source(tmp_path / "t.parquet", target="y", columns="x", where=f"g == {group}")
+        with pytest.raises(DataError, match=f"row {row}, column 'x'"):
+            list(source.blocks())
+    assert sum(len(X) for X, _ in open_source(tmp_path / "t.parquet", target="y", where="g == 1").blocks()) == 10
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "timestamps"])
+def test_conditions_on_dates(tmp_path, form):
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    days = np.datetime64("2024-01-01") + np.arange(100)
+    table = pa.table({"day": days.astype("M8[s]" if form == "timestamps" else "M8[D]"), "x": np.arange(100.0)})
+    path = tmp_path / f"t.{'csv' if form == 'csv' else 'parquet'}"
+    pyarrow.csv.write_csv(table, path) if form == "csv" else pq.write_table(table, path, row_group_size=10)
+    for condition, expected in (
+        ("day >= '2024-02-01'", days >= np.datetime64("2024-02-01")),
+        (
+            "'2024-01-10' <= day < '2024-01-20'",
+            (days >= np.datetime64("2024-01-10")) & (days < np.datetime64("2024-01-20")),
+        ),
+        ("day == '2024-03-01'", days == np.datetime64("2024-03-01")),
+    ):
+        source = open_source(path, columns="x", where=condition)
+        np.testing.assert_array_equal(np.concatenate([X[:, 0] for X, _ in source.blocks()]), np.arange(100.0)[expected])

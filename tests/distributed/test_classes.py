@@ -315,7 +315,7 @@ def test_what_does_not_fit():
     model = IncrementalPLSCV(3).fit(X, VALUES)
     before = vars(model).copy()
     for columns, message in [
-        ({"folds": array(folds)}, "dealt to folds by"),
+        ({"folds": array(folds)}, "assigned to folds by"),
         ({"folds": array(folds), "groups": array(folds)}, "pass one of them"),
         ({"y": array(Y)}, "In block .* must hold numbers"),
     ]:

@@ -250,7 +250,7 @@ def test_selector():
 
 def test_chunks_along_columns_are_put_together():
     cut = da.from_array(X, chunks=(41, 3))
-    with pytest.warns(UserWarning, match="cut along its columns, 3 chunks a row") as caught:
+    with pytest.warns(UserWarning, match="cut along its columns, 3 chunks per row") as caught:
         model = IncrementalPLS(3).fit(cut, y)
     assert caught[0].filename == __file__
     assert_same(model, IncrementalPLS(3).fit(X, y))
@@ -327,7 +327,7 @@ def test_columns_are_checked():
 def test_memory_is_asked_for_first(solver, monkeypatch):
     monkeypatch.setattr(workers, "available_bytes", lambda: 10_000_000)
     wide = da.zeros((10**6, 2000), chunks=(10**5, 2000))
-    with pytest.raises(MemoryError, match=r"1 thread\(s\) needs about 3[0-9.]+ GB: .* may take 7.0 MB: use smaller"):
+    with pytest.raises(MemoryError, match=r"1 thread needs about 3[0-9.]+ GB: .* may take 7.0 MB: use smaller"):
         IncrementalPLS(2, solver=solver).fit(wide, wide[:, 0])
 
 

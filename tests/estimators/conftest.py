@@ -9,6 +9,6 @@ def solver(request, monkeypatch):
     if request.param == "large multipass":
         monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
     if request.param == "small sketch":
-        monkeypatch.setattr("plstream.estimators.training._SKETCH_SIZE", 12)
-        monkeypatch.setattr("plstream.estimators.training._SKETCH_SIZE_PER_COMPONENT", 1)
+        monkeypatch.setattr("plstream.estimators.settings._SKETCH_SIZE", 12)
+        monkeypatch.setattr("plstream.estimators.settings._SKETCH_SIZE_PER_COMPONENT", 1)
     return request.param.split()[-1]

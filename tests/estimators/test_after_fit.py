@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from plstream import IncrementalPLS, IncrementalPLSClassifier
-from plstream.estimators.training import Settings
+from plstream.estimators.settings import Settings
 from plstream.monitoring import DriftTracker, Monitor
 from plstream.states import Sketch
 from tests.oracles import dense_pls, regression_data, relative_error

@@ -27,7 +27,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from plstream import IncrementalPLS, IncrementalPLSCV, VIPSelector, open_source
+from plstream import IncrementalPLS, IncrementalPLSClassifierCV, IncrementalPLSCV, VIPSelector, open_source
 from plstream.data import Source
 from plstream.estimators._folds import _hashed, folds_of_groups, folds_of_rows
 from plstream.files import fit_source
@@ -404,10 +404,43 @@ def test_sources_are_read_once(tmp_path, monkeypatch):
     assert_same_table(IncrementalPLSCV(5).partial_fit(source).cv_results_, expected.cv_results_)
     assert_same_table(fit_source(IncrementalPLSCV(5), source).cv_results_, expected.cv_results_)
     for params in ({"groups": y}, {"folds": np.zeros(300, int)}):
-        with pytest.raises(ValueError, match="not for sources"):
+        with pytest.raises(ValueError, match="name them in open_source"):
             IncrementalPLSCV().fit(source, **params)
     with pytest.raises(ValueError, match="set cv to a number of folds"):
         IncrementalPLSCV(cv=KFold()).fit(source)
+
+
+@pytest.mark.parametrize("role", ["groups", "folds"])
+def test_groups_and_folds_that_are_columns_of_a_source(tmp_path, role):
+    X, y = regression_data(300, 4)
+    lots = np.random.default_rng(0).integers(0, 30, 300)
+    values = [f"lot {lot}" for lot in lots] if role == "groups" else (lots % 5).tolist()
+    rows = [
+        ",".join([*map(repr, row), repr(value), str(lot)])
+        for row, value, lot in zip(X.tolist(), y.tolist(), values, strict=True)
+    ]
+    (tmp_path / "data.csv").write_text("\n".join(["a,b,c,d,y,lot", *rows]))
+    given = {role: np.array(values)}
+    expected = IncrementalPLSCV(3).fit(X, y, **given)
+
+    def opened(data=tmp_path / "data.csv", **options):
+        return open_source(data, target="y", **{role: "lot"}, batch_size=40, **options)
+
+    model = IncrementalPLSCV(3).fit(opened())
+    assert_same_table(model.cv_results_, expected.cv_results_)
+    np.testing.assert_allclose(model.predict_held_out(opened()), expected.predict_held_out(X, **given), rtol=1e-9)
+    assert_same_table(fit_source(IncrementalPLSCV(3), opened(), one_pass=True).cv_results_, expected.cv_results_)
+    labels = (y > y.mean()).astype(int)
+    np.save(tmp_path / "labels.npy", labels)
+    labelled = open_source(tmp_path / "data.csv", target=tmp_path / "labels.npy", columns=list("abcd"), **{role: "lot"})
+    classifier = IncrementalPLSClassifierCV(3).fit(labelled)
+    assert_same_table(classifier.cv_results_, IncrementalPLSClassifierCV(3).fit(X, labels, **given).cv_results_)
+    with (tmp_path / "data.csv").open("rb") as file:
+        # Of what can be read only once, they come with the blocks.
+        piped = fit_source(IncrementalPLSCV(3), opened(file, format="csv"), one_pass=True)
+        assert_same_table(piped.cv_results_, expected.cv_results_)
+    with (tmp_path / "data.csv").open("rb") as file, pytest.raises(ValueError, match="would be read first"):
+        IncrementalPLSCV(3).fit(opened(file, format="csv"))
 
 
 def test_sparse_and_float32_rows():
@@ -537,10 +570,10 @@ def test_bad_calls():
     far_off[-1, 0] = np.inf
     for arguments, message in [
         ({"groups": folds, "folds": folds}, "pass one of them"),
-        ({"groups": folds}, "dealt to folds by rows before"),
+        ({"groups": folds}, "assigned to folds by rows before"),
         ({"folds": folds - 1}, "from 0 to 4"),
         ({"folds": folds + 1}, "from 0 to 4"),
-        ({"folds": folds.astype(float)}, "whole numbers"),
+        ({"folds": folds.astype(float)}, "must be integers"),
         ({"folds": folds[:-1]}, "inconsistent"),
         ({"folds": folds[:, None]}, "one dimension"),
         ({"groups": np.where(folds, folds, np.nan)}, r"row 0 \(NaN\)"),
@@ -570,7 +603,7 @@ def test_merge_needs_the_same_folds():
     model = IncrementalPLSCV(2).partial_fit(X, y)
     for other, message in [
         (IncrementalPLSCV(2, cv=4).partial_fit(X, y), "cv is 5 here, 4 there"),
-        (IncrementalPLSCV(2).partial_fit(X, y, groups=y), "dealt to folds by is rows here, groups there"),
+        (IncrementalPLSCV(2).partial_fit(X, y, groups=y), "assigned to folds by is rows here, groups there"),
         (IncrementalPLSCV(3).partial_fit(X, y), "n_components is 2 here, 3 there"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -625,7 +658,7 @@ def test_memory_is_as_stated(solver, shape, q):
         IncrementalPLSCV(cv=KFold()).memory_usage(10)
 
 
-OTHER_FOLDS = "rows of a part are dealt to folds by their numbers in it, so the folds are not those of the whole"
+OTHER_FOLDS = "rows of a part are assigned to folds by their numbers in it, so the folds are not those of the whole"
 MERGES = {
     "check_merge_is_associative_and_commutative": OTHER_FOLDS,
     "check_merge_leaves_the_other_alone": OTHER_FOLDS,

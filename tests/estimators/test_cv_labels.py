@@ -413,7 +413,7 @@ def test_bad_calls():
         (lambda: good.merge(IncrementalPLSClassifierCV(3).fit(X, NUMBERS)), "type of labels"),
         (lambda: good.merge(IncrementalPLSClassifier(3).partial_fit(X, Y)), "Only another IncrementalPLS"),
         (lambda: IncrementalPLSClassifierCV().partial_fit(X[:5], np.full(5, "rye")), "only one class"),
-        (lambda: IncrementalPLSClassifierCV().fit(X, X[:, 0]), "not whole numbers"),
+        (lambda: IncrementalPLSClassifierCV().fit(X, X[:, 0]), "not integers"),
         (lambda: IncrementalPLSCV().partial_fit(X, Y), "must hold numbers.*use IncrementalPLSClassifierCV"),
         (lambda: IncrementalPLSClassifierCV(cv=KFold(3)).fit(X, Y).partial_fit(X, Y), "set cv to a number"),
     ]:

@@ -20,8 +20,8 @@ def _small_is_large(monkeypatch):
     """Let small data be read several times, as large data is, and sketches be small."""
     for module in ("plstream.rows.arrays", "plstream.rows.sources"):
         monkeypatch.setattr(f"{module}.SMALL_BYTES", 1000)
-    monkeypatch.setattr("plstream.estimators.training._SKETCH_SIZE", 32)
-    monkeypatch.setattr("plstream.estimators.training._SKETCH_SIZE_PER_COMPONENT", 3)
+    monkeypatch.setattr("plstream.estimators.settings._SKETCH_SIZE", 32)
+    monkeypatch.setattr("plstream.estimators.settings._SKETCH_SIZE_PER_COMPONENT", 3)
 
 
 def spectrum(n=900, m=100, seed=0):

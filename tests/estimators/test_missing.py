@@ -207,7 +207,7 @@ def test_training_continues_after_fit():
     fitted.partial_fit(GAPS[200:], y[200:])
     np.testing.assert_array_equal(fitted.n_missing_, np.isnan(GAPS).sum(axis=0))
     assert fitted.score(X, y) > 0.99
-    with pytest.raises(ValueError, match="missing cannot change to 'error' in mid-stream"):
+    with pytest.raises(ValueError, match="missing cannot change to 'error' during a stream"):
         fitted.set_params(missing="error").partial_fit(X, y)
     later = IncrementalPLS(3).fit(X[:200], y[:200]).set_params(missing="model").partial_fit(GAPS[200:], y[200:])
     np.testing.assert_array_equal(later.n_missing_, np.isnan(GAPS[200:]).sum(axis=0))

@@ -215,7 +215,7 @@ def test_parameters_may_change_on_the_way():
 def test_parameters_that_may_not_change():
     X, y = regression_data(100, 30)
     model = IncrementalPLS(2, solver="sketch", sketch_size=20).partial_fit(X, y)
-    with pytest.raises(ValueError, match="sketch_size cannot change in mid-stream: set it back to 20"):
+    with pytest.raises(ValueError, match="sketch_size cannot change during a stream: set it back to 20"):
         model.set_params(sketch_size=30).partial_fit(X, y)
     with pytest.raises(ValueError, match="n_components=20 is too many for a sketch of 20 rows"):
         model.set_params(sketch_size=20, n_components=20).partial_fit(X, y)

@@ -12,13 +12,14 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from plstream import CIPLS, ILFS, SGDPLS, InfFS, VIPSelector
+from plstream import CIPLS, ILFS, IPLS, SGDPLS, InfFS, VIPSelector
 from plstream.experiments import paper
 from plstream.experiments.paper import experiments
 from plstream.experiments.paper.higher_order import largest_cosine, residuals
-from plstream.experiments.protocol import choose_components, hold_out
+from plstream.experiments.protocol import choose, hold_out
 from plstream.experiments.runner import compute
 from plstream.experiments.settings import Settings
+from plstream.experiments.task import Task
 
 from .conftest import SMALL, make_task, trial_of
 
@@ -93,8 +94,63 @@ def test_accuracy_of_several_classes_by_a_plain_loop():
 
 def test_of_equals_the_smallest_number_of_components_is_chosen(task, monkeypatch):
     monkeypatch.setattr("plstream.experiments.protocol.accuracy", lambda *_, **__: 0.5)
-    assert choose_components(trial_of(task, "cipls")) == (1, [0.5, 0.5, 0.5])
-    assert choose_components(trial_of(task, "cipls"), least=2) == (2, [None, 0.5, 0.5])
+    assert choose(trial_of(task, "cipls"))[1:3] == (1, [0.5, 0.5, 0.5])
+    assert choose(trial_of(task, "cipls"), least=2)[1:3] == (2, [None, 0.5, 0.5])
+    # And the first of equal values of what else is chosen.
+    assert choose(trial_of(task, "ipls")).tuned == {"tuned": 20}
+    only = dataclasses.replace(SMALL, ipls_directions=(5,))
+    assert choose(trial_of(task, "ipls", settings=only)).tuned == {}
+
+
+def noisy_task(*, hidden):
+    """Two classes that differ in one feature of forty; or hidden in noise that other features have, with variances."""
+    random = np.random.default_rng(0)
+    y = np.arange(600) % 2
+    Z = random.normal(size=(600, 6)) * [6, 5, 4, 3, 2, 1]
+    X = np.hstack([Z + y[:, None], Z + 0.1 * random.normal(size=Z.shape)])
+    if not hidden:
+        X = random.normal(size=(600, 40)) + 3 * np.outer(y, np.arange(40) == 0)
+    rows = random.permutation(600)
+    return Task(name="noisy", title="", kind="classification", X=X, y=y, splits=((rows[:400], rows[400:]),))
+
+
+@pytest.mark.filterwarnings("ignore:The rows so far have only")
+@pytest.mark.parametrize(
+    ("method", "setting", "values", "best"),
+    [
+        ("ipls", "ipls_directions", (1, 12), 12),
+        ("ipls", "ipls_directions", (12, 1), 12),
+        ("sgdpls", "sgdpls_rates", (1e-9, 0.3), 0.3),
+        ("sgdpls-released", "sgdpls_released_rates", (1e-9, 0.001), 0.001),
+        # Numbers overflow with too large a step.
+        ("sgdpls-released", "sgdpls_released_rates", (0.001, 1e30), 0.001),
+        ("sgdpls-released", "sgdpls_released_rates", (1e30, 0.001), 0.001),
+    ],
+)
+def test_directions_and_steps_are_chosen_on_validation_rows(method, setting, values, best):
+    task, settings = noisy_task(hidden=method == "ipls"), dataclasses.replace(SMALL, **{setting: values})
+    train, test = task.splits[0]
+    rows = hold_out(task.y, train, 0.1, seed=0, split=0)
+
+    def accuracy_of(value, c, rows, others):
+        options = {"n_pca_components": value} if method == "ipls" else {"eta0": value, "random_state": 0}
+        options |= {"variant": "released", "n_epochs": 2} if method == "sgdpls-released" else {}
+        model = (IPLS if method == "ipls" else SGDPLS)(c, **options).fit(task.X[rows], task.y[rows])
+        scaler = StandardScaler().fit(model.transform(task.X[rows]))
+        S, S_others = (scaler.transform(model.transform(task.X[part])) for part in (rows, others))
+        svm = LinearSVC(C=0.1, dual=False, random_state=1227).fit(S, task.y[rows])
+        return np.mean(svm.predict(S_others) == task.y[others])
+
+    (cell,) = cells_of("accuracy", task, method, settings=settings)
+    c = cell["n_components"]
+    assert cell["tuned"] == best
+    others = [value for value in values if value not in {best, 1e30}]
+    assert all(accuracy_of(best, c, *rows) > accuracy_of(value, c, *rows) for value in others)
+    assert cell["accuracy"] == pytest.approx(accuracy_of(best, c, train, test))
+    for name in ("higher-order", "streaming"):
+        if method in experiments()[name].methods and not experiments()[name].why_not(method, task):
+            (cell,) = cells_of(name, task, method, settings=settings)
+            assert cell["tuned"] in values
 
 
 def test_controls_of_higher_order_components():
@@ -138,8 +194,8 @@ def test_a_stream_ends_where_a_fit_to_all_rows_does(task):
 def test_a_stream_never_learns_a_row_twice(task, monkeypatch):
     learnt = []
     trial = trial_of(task, "cipls")
-    choice = choose_components(trial)
-    monkeypatch.setattr("plstream.experiments.paper.streaming.choose_components", lambda _: choice)
+    choice = choose(trial)
+    monkeypatch.setattr("plstream.experiments.paper.streaming.choose", lambda _: choice)
     partial_fit = CIPLS.partial_fit
     monkeypatch.setattr(
         CIPLS, "partial_fit", lambda self, X, y, classes: (learnt.append(X), partial_fit(self, X, y, classes=classes))

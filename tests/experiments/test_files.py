@@ -94,11 +94,11 @@ def test_tables_have_a_column_of_labels(tmp_path):
     [
         ({"y": Y}, "has no array X or F of features: it has y"),
         ({"X": X}, "a.npz has no labels: put them as y"),
-        ({"X": X[:, 0], "y": Y}, r"must have rows of features, and has an array of shape \(40,\)"),
+        ({"X": X[:, 0], "y": Y}, r"must contain rows of features, but has an array of shape \(40,\)"),
         ({"X": X, "y": Y[:5]}, r"y has shape \(5,\), and there are 40 rows"),
-        ({"X": X, "y": np.where(Y > 2, np.nan, Y)}, "labels must be whole numbers or names"),
-        ({"X": X, "y": np.where(Y > 2, np.inf, Y)}, "labels must be whole numbers or names"),
-        ({"X": X, "y": Y + 0.5}, "labels must be whole numbers or names"),
+        ({"X": X, "y": np.where(Y > 2, np.nan, Y)}, "labels must be integers or names"),
+        ({"X": X, "y": np.where(Y > 2, np.inf, Y)}, "labels must be integers or names"),
+        ({"X": X, "y": Y + 0.5}, "labels must be integers or names"),
         ({"X": X, "y": Y, "fold": [0, 1]}, r"fold has shape \(2,\), and there are 40 rows"),
         ({"X": X, "y": np.zeros(40, int)}, "single class"),
         ({"X": X.astype(str), "y": Y}, "not numbers"),
@@ -118,6 +118,56 @@ def test_what_does_not_fit_is_refused(tmp_path, arrays, message):
     np.savez_compressed(tmp_path / "a.npz", **arrays)
     with pytest.raises(DataError, match=message):
         load(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (Y + 1, r"a_train.npz, a_val.npz: 2 of 2 classes of test rows have no training rows \(3, 8\): classes must"),
+        (np.where(Y > 2, Y, 3), r"1 of 2 classes of test rows have no training rows \(3\)"),
+        (np.array(["no", "yes"])[Y // 7], "the classes of one have numbers, those of the other names"),
+    ],
+)
+def test_classes_that_are_not_learnt_are_refused(tmp_path, labels, message):
+    np.savez(tmp_path / "a_train.npz", X=X, y=Y)
+    np.savez(tmp_path / "a_val.npz", X=X, y=labels)
+    with pytest.raises(DataError, match=message):
+        load(tmp_path)
+
+
+def test_classes_of_folders_that_are_not_learnt_are_refused(tmp_path):
+    names = [f"{'val/00' if i % 2 else 'train/n0'}{y}/{i}.jpg" for i, y in enumerate(Y)]
+    save_features(tmp_path / "net.npy", names, X)
+    with pytest.raises(DataError, match=r"no training rows \(002, 007\)"):
+        load(tmp_path / "net.npy")
+    # Folds of a class with few rows may well lack it.
+    np.savez(tmp_path / "rare.npz", X=X, y=np.where(np.arange(40) == 0, 9, Y))
+    assert len(load(tmp_path / "rare.npz").splits) == 10
+
+
+def test_folders_of_tiny_imagenet(tmp_path):
+    names = [f"tiny-imagenet-200/{'val' if i % 2 else 'train'}/n0{y}/images/{i}.JPEG" for i, y in enumerate(Y)]
+    save_features(tmp_path / "net.npy", names, X)
+    task = load(tmp_path / "net.npy")
+    np.testing.assert_array_equal(task.y, Y // 7)
+    np.testing.assert_array_equal(task.splits[0][1], np.arange(1, 40, 2))
+    # As they are downloaded, those for validation have no folders of classes.
+    flat = [name if i % 2 == 0 else f"tiny-imagenet-200/val/images/{i}.JPEG" for i, name in enumerate(names)]
+    save_features(tmp_path / "net.npy", flat, X)
+    with pytest.raises(DataError, match=r"val/images/1.JPEG is in no folder of a class"):
+        load(tmp_path / "net.npy")
+
+
+@pytest.mark.parametrize("name", ["imagenet32", "imagenet224", "tiny-imagenet"])
+@pytest.mark.parametrize(("there", "missing"), [("vgg16_train", "vgg16_val"), ("vgg16_val", "vgg16_train")])
+def test_half_of_imagenet_is_refused(tmp_path, monkeypatch, name, there, missing):
+    folder = tmp_path / name.replace("-", "_")
+    folder.mkdir()
+    np.savez(folder / f"{there}.npz", X=X, y=Y)
+    monkeypatch.setenv("PLSTREAM_DATA", str(tmp_path))
+    with pytest.raises(DataError, match=f"has features {there}, but no {missing} that belongs to them"):
+        load_tasks(name)
+    assert len(load(folder / f"{there}.npz").splits) == 10
 
 
 def test_class_folders_without_validation_get_folds(tmp_path):

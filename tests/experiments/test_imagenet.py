@@ -90,7 +90,7 @@ def test_all_images_make_it_the_data_set_of_the_paper(home, monkeypatch, n, pape
         ({"data": np.zeros((2, 4)), "labels": [1, 2, 3]}, "val_data.npz has 2 images and 3 labels"),
         ({"data": np.zeros((2, 5)), "labels": [1, 2]}, "rows have 4, 5 features"),
         ({"data": np.zeros((2, 4)), "labels": [[1, 2], [1, 2]]}, "val_data.npz is not a batch of images"),
-        ({"data": np.zeros((2, 4)), "labels": [1.5, 2]}, "labels must be whole numbers"),
+        ({"data": np.zeros((2, 4)), "labels": [1.5, 2]}, "labels must be integers"),
         ({"data": np.array([[{}]], object), "labels": [1]}, "holds Python objects, which are never loaded"),
     ],
 )
@@ -106,7 +106,7 @@ def test_pickled_labels_that_are_none(home, labels):
     good, data, _ = batch(2, 0)
     (home / "imagenet32/val_data").write_bytes(good)
     (home / "imagenet32/train_data_batch_1").write_bytes(pickle.dumps({"data": data, "labels": labels}))
-    with pytest.raises(DataError, match=r"train_data_batch_1 is not a batch of images|labels must be whole numbers"):
+    with pytest.raises(DataError, match=r"train_data_batch_1 is not a batch of images|labels must be integers"):
         load_tasks("imagenet32")
 
 
@@ -143,14 +143,14 @@ def test_class_folders(home):
 
 
 def test_class_folders_in_two_files(home):
-    # A class that only validation has must not change the numbers of the others.
-    for part, classes in (("train", "bc"), ("val", "abc")):
+    # A class that only training rows have must not change the numbers of the others.
+    for part, classes in (("train", "abc"), ("val", "bc")):
         files = [f"{c}/{i}.JPEG" for c in classes for i in range(3)]
         save_features(home / f"imagenet224/vgg16_{part}.npy", files, np.ones((len(files), 2), np.float16))
     (task,) = load_tasks("imagenet224")
-    np.testing.assert_array_equal(task.y, np.repeat([1, 2, 0, 1, 2], 3))
+    np.testing.assert_array_equal(task.y, np.repeat([0, 1, 2, 1, 2], 3))
     ((train, test),) = task.splits
-    assert (len(train), len(test)) == (6, 9)
+    assert (len(train), len(test)) == (9, 6)
     assert task.X.dtype == np.float32
 
 

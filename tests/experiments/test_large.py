@@ -11,7 +11,7 @@ from plstream.experiments import blockwise, protocol, scratch
 from plstream.experiments.datasets.features import StackedRows
 from plstream.experiments.methods import METHODS, Projection, RowsInBlocks, in_blocks
 from plstream.experiments.paper import experiments
-from plstream.experiments.plan import CostModel
+from plstream.experiments.plan import CostModel, make_plan
 from plstream.experiments.protocol import Trial, accuracies, is_large
 from plstream.experiments.runner import compute
 from plstream.experiments.scratch import Scratch, blocks_of
@@ -215,6 +215,18 @@ def test_memory_does_not_grow_with_rows():
         assert bytes_of(10**7, method) == bytes_of(10**8, method) < 4 << 30
 
 
+def test_higher_order_components_are_not_run_where_scores_do_not_fit_into_memory(monkeypatch):
+    task = make_task(4)
+    object.__setattr__(task, "X", StackedRows([np.broadcast_to(np.float16(0), (10**9, 6))], np.dtype(np.float32)))
+    monkeypatch.setattr("plstream.experiments.plan.available_bytes", lambda: 16 << 30)
+    chosen = [experiments()[name] for name in ("accuracy", "higher-order")]
+    accuracy, higher = make_plan([task], chosen, methods=["cipls"], folds=1, settings=Settings(), seed=0, jobs=1)
+    assert accuracy.methods == ("cipls",)
+    assert higher.methods == ()
+    # Scores of 8 bytes, 4 classes, as many components as features, 4 arrays; and 2 GB of blocks.
+    assert "it needs about 770.1 GB of memory, and there are 17.2 GB" in higher.skipped["cipls"]
+
+
 def test_rows_of_several_reads_are_in_the_order_of_the_file(monkeypatch):
     monkeypatch.setattr("plstream.experiments.methods._BLOCK_BYTES", 10 * 48)
     task = make_task(4)
@@ -231,6 +243,6 @@ def test_the_number_of_components_is_chosen_by_some_rows_of_many(monkeypatch):
     seen = []
     monkeypatch.setattr(protocol, "accuracies", lambda _, rows, *__: seen.append(len(rows)) or [0.5, 0.6])
     trial = replace(trial_of(make_task(4), "cipls"), settings=replace(SMALL, choice_rows=40))
-    assert protocol.choose_components(trial)[0] == 2
+    assert protocol.choose(trial).n_components == 2
     assert seen == [36]
     assert METHODS["sgdpls-released"].passes == "steps"

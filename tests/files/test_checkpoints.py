@@ -229,7 +229,7 @@ def test_what_has_changed_is_named(tmp_path):
         with pytest.raises(CheckpointError, match=rf"{changed}: choose another folder, or delete"):
             fit_source(model, source, checkpoint=tmp_path)
     for other in (opened("gram", batch_size=10), opened("cipls")):
-        with pytest.raises(CheckpointError, match=r"what has changed is the data.*: choose another folder"):
+        with pytest.raises(CheckpointError, match=r"with a change of the data.*: choose another folder"):
             run("gram", other, checkpoint=tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -245,7 +245,7 @@ def test_a_journal_of_other_numbers_is_refused(tmp_path, monkeypatch):
         run("multipass", opened("multipass"), checkpoint=tmp_path, stop=stopping_after(10))
     solve = pls.dominant_left_vector
     monkeypatch.setattr(pls, "dominant_left_vector", lambda C: np.nextafter(solve(C), 1))
-    with pytest.raises(CheckpointError, match="round otherwise: go on with those, or delete"):
+    with pytest.raises(CheckpointError, match="round differently: continue with those, or delete"):
         run("multipass", opened("multipass"), checkpoint=tmp_path)
 
 
@@ -266,7 +266,7 @@ def test_a_full_disk_is_a_warning_and_keeps_the_checkpoint_before(name, tmp_path
         model = fit_source(clone(MODELS[name][0]), opened(name), checkpoint=tmp_path, every_rows=1)
     told = [str(entry.message) for entry in caught if "checkpoint" in str(entry.message)]
     assert len(told) == 1
-    assert told[0].startswith("No checkpoint could be written, and the fit goes on without: [Errno 28] No space")
+    assert told[0].startswith("No checkpoint could be written, and the fit continues without it: [Errno 28] No space")
     assert all(found == before for found in seen)
     assert len(seen) > 1
     assert_identical(model, plain(name, opened(name)))
@@ -287,7 +287,7 @@ def test_a_checkpoint_that_cannot_be_written_is_a_warning(error, tmp_path, monke
         model = fit_source(CIPLS(3), opened("cipls"), checkpoint=tmp_path, every_rows=1)
     reason = str(error) or "there is not enough memory"
     assert [str(entry.message) for entry in caught] == [
-        f"No checkpoint could be written, and the fit goes on without: {reason}."
+        f"No checkpoint could be written, and the fit continues without it: {reason}."
     ]
     assert_identical(model, plain("cipls", opened("cipls")))
 
@@ -399,7 +399,7 @@ def test_a_fit_that_fails_or_is_stopped_leaves_the_model_as_it_was(name, tmp_pat
     model = plain(name, opened(name, batch_size=30))
     before = dict(vars(model))
     for options in ({}, {"checkpoint": tmp_path}):
-        with pytest.raises(Stopped, match=r"stopped: the same call" if options else r"stopped\.$"):
+        with pytest.raises(Stopped, match=r"stopped: repeat the call" if options else r"stopped\.$"):
             fit_source(model, opened(name), stop=stopping_after(3), **options)
         assert vars(model) == before
     # What the model was before does not matter.

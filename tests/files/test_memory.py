@@ -54,4 +54,6 @@ def test_with_little_memory(tmp_path):
     said, warned = result.stdout.splitlines()
     assert said.startswith("There is not enough memory to write ")
     assert said.endswith("model.plstream', and nothing was written: free some and try again.")
-    assert warned.startswith("No checkpoint could be written, and the fit goes on without: There is not enough memory")
+    assert warned.startswith(
+        "No checkpoint could be written, and the fit continues without it: There is not enough memory"
+    )

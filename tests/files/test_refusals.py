@@ -576,7 +576,7 @@ def test_more_components_than_a_model_can_have(path):
         (IPLS(1025), y),
     ):
         with pytest.raises(
-            ValueError, match=r"components=1025 is too many for 7 feature\(s\), which have at most 1024: reduce"
+            ValueError, match=r"components=1025 is too many for 7 features, which have at most 1024: reduce"
         ):
             model.partial_fit(X, target)
         model.set_params(**{name: 9 for name in model.get_params() if name in {"n_components", "max_components"}})

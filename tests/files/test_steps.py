@@ -186,6 +186,22 @@ def test_classes_that_are_not_loaded(name, tmp_path):
         load(path)
 
 
+def test_caches_are_neither_saved_nor_loaded(tmp_path):
+    # What joblib finds in the folder of a cache, it unpickles: a file must not choose that folder.
+    path = tmp_path / "model.plstream"
+    model = StreamingPipeline([("norm", Normalizer()), ("pls", IncrementalPLS())]).fit(X, Y)
+    save(model, path)
+
+    def cached(document):
+        document["model"]["parameters"]["memory"] = str(tmp_path / "cache")
+
+    forged(path, cached)
+    with pytest.raises(ModelFileError, match=r"model\.memory is not None"):
+        load(path)
+    with pytest.raises(ValueError, match=r"cannot be saved: model\.memory is not None"):
+        save(model.set_params(memory=str(tmp_path / "cache")), path)
+
+
 def test_sizes_that_are_not_loaded(tmp_path):
     path = tmp_path / "model.plstream"
     save(StreamingPipeline([("norm", Normalizer()), ("pls", IncrementalPLS())]).fit(X, Y), path)

@@ -80,5 +80,5 @@ def test_t2():
     assert t2_limit(0.99, 4, 1e9) == pytest.approx(stats.chi2.ppf(0.99, 4), rel=1e-6)
     assert t2_limit(0.99, 1, 10) == pytest.approx(stats.t.ppf(0.995, 9) ** 2 * 11 / 10)
     assert t2_limit(0.99, 0, 10) == 0
-    with pytest.raises(ValueError, match="needs more than 3 rows"):
+    with pytest.raises(ValueError, match="requires more than 3 rows"):
         t2_limit(0.99, 3, 3)

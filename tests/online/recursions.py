@@ -12,7 +12,7 @@ def gaussian_data(n, seed=0):
 
 
 def plain_paper(X, y, c):
-    """Return W, P (one row a component) and q of Algorithm 1."""
+    """Return W, P (one row per component) and q of Algorithm 1."""
     m = X.shape[1]
     mean, W, P, q = np.zeros(m), np.zeros((c, m)), np.zeros((c, m)), np.zeros(c)
     for n, (x, label) in enumerate(zip(X, y, strict=True), start=1):
@@ -53,7 +53,7 @@ def plain_released(X, y, c):
 
 
 def plain_normalized(X, y, c, amnesic=0.0):
-    """Return X'y and the products of X'X with the rotations, one row a component, as the recursion knows them."""
+    """Return X'y and the products of X'X with the rotations, one row per component, as the recursion knows them."""
     m = X.shape[1]
     C, G, last, left = np.zeros(m), np.zeros((c, m)), np.zeros((c, m)), np.zeros(c + 1)
     for n in range(2, len(X) + 1):
@@ -109,7 +109,7 @@ def plain_released_directions(X, y, n_directions, amnesic=2.0):
 
 
 def plain_released_weights(cross, V, c):
-    """Return the weights that IPLS as released makes of these, one row a component."""
+    """Return the weights that IPLS as released makes of these, one row per component."""
     k, W = unit(cross), [unit(cross)]
     for _ in range(c - 1):
         k = unit(sum(np.linalg.norm(v) * (unit(v) @ k) * unit(v) for v in V))
@@ -121,7 +121,7 @@ def plain_released_weights(cross, V, c):
 
 
 def plain_released_olpls(X, y, c, forgetting=0.2, eta=0.01):
-    """Return W, P (one row a component) and C of OLPLS as released, whose step for the loadings is that of weights."""
+    """Return W, P (one row per component) and C of OLPLS as released, whose step for loadings is that of weights."""
     S, W, P, C = np.zeros((c, X.shape[1])), np.zeros((c, X.shape[1])), np.zeros((c, X.shape[1])), np.zeros(c)
     x, v = X[0], y[0]
     for i in range(c):
@@ -149,7 +149,7 @@ def plain_released_olpls(X, y, c, forgetting=0.2, eta=0.01):
 
 
 def plain_released_sgdpls(X, Y, c, seed, *, n_epochs, eta=0.001):
-    """Return the bases that SGDPLS as released projects rows to, and the matrix of y, one column a component."""
+    """Return the bases that SGDPLS as released projects rows to, and the matrix of y, one column per component."""
     random = np.random.RandomState(seed)
     U = np.linalg.qr(random.randn(X.shape[1], c))[0]
     V = random.randn(Y.shape[1], c)

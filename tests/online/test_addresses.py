@@ -5,18 +5,16 @@ LLVM has a second loop, without vectors, for arrays that may overlap. It forms s
 
 import importlib
 import inspect
+import pkgutil
 
 import numpy as np
 import pytest
 
-from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
+from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA, online
 
 from ..placement import results_by_place
 
-MODULES = [
-    importlib.import_module(f"plstream.online.{name}")
-    for name in ("_base", "cipls", "ccipca", "ipls", "lda", "olpls", "sgdpls")
-]
+MODULES = [importlib.import_module(f"plstream.online.{found.name}") for found in pkgutil.iter_modules(online.__path__)]
 FUNCTIONS = [
     function
     for module in MODULES

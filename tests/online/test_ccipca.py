@@ -280,7 +280,7 @@ def test_parameters_cannot_change_in_mid_stream(parameters):
     model = CCIPCA(2).partial_fit(X)
     before = model.transform(X)
     model.set_params(**parameters)
-    with pytest.raises(ValueError, match=f"{next(iter(parameters))} cannot change in mid-stream"):
+    with pytest.raises(ValueError, match=f"{next(iter(parameters))} cannot change during a stream"):
         model.partial_fit(X)
     np.testing.assert_array_equal(model.transform(X), before)
     assert model.fit(X).n_samples_seen_ == 30

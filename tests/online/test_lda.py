@@ -201,7 +201,7 @@ def test_priors_change_the_decision_alone(solver):
 
 
 BAD_PRIORS = [
-    ([0.5, 0.5], r"priors must be 4 number\(s\), one for each class, not of shape \(2,\)"),
+    ([0.5, 0.5], r"priors must be 4 numbers, one per class, not of shape \(2,\)"),
     ([[0.25] * 4], "not of shape"),
     ([0.5, 0.5, 0.5, -0.5], "probabilities: zero or more, with a sum of one"),
     ([1, 1, 1, 1], "with a sum of one"),
@@ -449,7 +449,7 @@ def test_sparse_and_narrow_types(solver):
 
 @pytest.mark.filterwarnings("ignore:The rows so far have only")
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", ["constant", "duplicates", "one row a class", "wide", "rank one", "one feature"])
+@pytest.mark.parametrize("kind", ["constant", "duplicates", "one row per class", "wide", "rank one", "one feature"])
 def test_hostile_data(solver, kind):
     X, y = gaussian_classes(16, 60)
     rank = {"constant": 0, "rank one": 1, "one feature": 1}.get(kind, 3)
@@ -457,7 +457,7 @@ def test_hostile_data(solver, kind):
         X = np.full_like(X, 1e8)
     elif kind == "duplicates":
         X, y = np.repeat(X[:8], 5, axis=0), np.repeat(np.arange(8) % 4, 5)
-    elif kind == "one row a class":
+    elif kind == "one row per class":
         X, y = X[:4], np.arange(4)
     elif kind == "wide":
         X, y = gaussian_classes(16, 30, 200)

@@ -65,7 +65,7 @@ BAD_LABELS = {
     "text": (TEXT, "Labels were integers in the first call, and now are text"),
     "floats": (INTEGERS.astype(float), "Labels were integers in the first call, and now are floats"),
     "two columns": (np.column_stack([INTEGERS, INTEGERS]), "Labels must be in one column"),
-    "mixed": (np.array([1, "a"] * 15, dtype=object), "numbers, or labels that are all text"),
+    "mixed": (np.array([1, "a"] * 15, dtype=object), "numbers, or labels that are all strings"),
     "complex": (INTEGERS + 1j, "Complex data not supported"),
     "dates": (np.full(30, np.datetime64("2026-01-01")), "y must hold numbers or labels, not values of type datetime"),
     "none": (None, "requires y to be passed"),
@@ -88,7 +88,7 @@ def test_bad_labels_change_nothing(method, case):
 
 def test_bad_values():
     model = CIPLS(1).partial_fit(X, Y)
-    with pytest.raises(ValueError, match=r"y has 2 target\(s\), but the model has 1"):
+    with pytest.raises(ValueError, match=r"y has 2 targets, but the model has 1"):
         model.partial_fit(X, np.column_stack([Y, Y]))
     with pytest.raises(ValueError, match="y must hold numbers, not text"):
         model.partial_fit(X, TEXT)
@@ -117,8 +117,8 @@ def test_classes_of_the_first_call_stay():
         (INTEGERS, 5, "a list of two labels or more"),
         (INTEGERS, ["0", "1"], "classes are text, but y holds integers"),
         (TEXT, [0, 1], "classes are integers, but y holds text"),
-        (TEXT, [None, "no", "yes"], "classes must hold numbers, or labels that are all text"),
-        (TEXT, ["no", "yes", np.nan], "classes must hold numbers, or labels that are all text"),
+        (TEXT, [None, "no", "yes"], "classes must hold numbers, or labels that are all strings"),
+        (TEXT, ["no", "yes", np.nan], "classes must hold numbers, or labels that are all strings"),
         (INTEGERS, [0, 0], "a list of two labels or more"),
         (INTEGERS.astype(float), [0.0, 1.0, np.nan], "classes contain NaN"),
     ],

@@ -26,7 +26,8 @@ from plstream.plots import (
     VIPDisplay,
 )
 from plstream.plots._thinning import MOST_POINTS, sample, thin
-from plstream.plots.features import apart, positions
+from plstream.plots.features import apart
+from plstream.plots.names import positions
 from plstream.plots.scores import are_values, groups_of
 
 from ..oracles import regression_data

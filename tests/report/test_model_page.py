@@ -112,8 +112,11 @@ def test_values_are_scored_as_by_scikit_learn():
     guess = model.predict(X)
     for k in range(2):
         r2, rmse = r2_score(Y[:, k], guess[:, k]), root_mean_squared_error(Y[:, k], guess[:, k])
-        expected = [f"y{k}", f"{r2:.4f}", f"{rmse:.4g}", f"{np.mean(guess - Y, axis=0)[k]:.4g}", f"{Y[:, k].std():.4g}"]
-        assert expected in rows_of(page)
+        error = guess[:, k] - Y[:, k]
+        slope = np.polyfit(Y[:, k], guess[:, k], 1)[0]
+        sep, deviation = error.std(ddof=1), Y[:, k].std(ddof=1)
+        values = rmse, sep, error.mean(), slope, deviation / sep, Y[:, k].std()
+        assert [f"y{k}", f"{r2:.4f}", *(f"{value:.4g}" for value in values)] in rows_of(page)
         assert (
             f"y{k} with an RMSE of {rmse:.4g}, where the mean would have {Y[:, k].std():.4g} (R2 {r2:.4f})"
             in page.lead[1]
@@ -203,7 +206,7 @@ def test_many_features_are_thinned_and_the_page_says_so():
     model = IncrementalPLS(4, solver="sketch").fit(X, X[:, 5] + X[:, 70_000])
     page = model_report(model, X[:5], X[:5, 5] + X[:5, 70_000])
     assert len(page.html()) < 4_000_000
-    assert "largest and the smallest value of every stretch" in text_of(page)
+    assert "minimum and maximum of every interval" in text_of(page)
     (view,) = figure_of(page, "VIP of all")
     drawn = view["data"][0]
     assert len(drawn["y"]) <= 16_000
@@ -321,9 +324,9 @@ def test_cross_validation_is_drawn():
     assert line["error_y"]["array"] == [0.1, 0.05, None]
     assert (chosen["x"], chosen["y"]) == ([2], [0.875])
     assert ["2", "0.875", "1", "2"] in rows_of(page)
-    assert "The most components tried." not in text_of(page)
+    assert "Largest number of components." not in text_of(page)
     page = model_report(Validated(3).fit(*make_data()))
-    assert caution(page, "The most components tried.")[0] == "partly"
+    assert caution(page, "Largest number of components.")[0] == "partly"
 
 
 def cautions_of(page):
@@ -369,7 +372,7 @@ def test_features_that_are_constant():
     X, y = make_data()
     X[:, [2, 5]] = 7
     model = IncrementalPLS(2, solver="gram").fit(X, y)
-    assert "2 of 8" in caution(model_report(model), "Features without a part.")[1]
+    assert "2 of 8" in caution(model_report(model), "Unused features.")[1]
     later = X.copy()
     later[:, 3] = 1
     verdict, text = caution(model_report(model, later, y), "Constant features.")
@@ -394,12 +397,12 @@ def test_a_cross_validated_model_of_labels_has_an_accuracy():
     X, y = load_iris(return_X_y=True)
     model = IncrementalPLSClassifierCV(4).fit(X, y)
     page = model_report(model)
-    assert f"expected to classify {model.best_score_:.1%} of rows" in page.lead[1]
+    assert f"expected to classify {model.best_score_:.1%} of held-out rows" in page.lead[1]
     model = IncrementalPLSCV(4).fit(*make_data(m=4))
-    assert "of the variance of rows held out" in model_report(model).lead[1]
+    assert "of the variance of held-out rows" in model_report(model).lead[1]
     # There are no more to try.
     assert model.n_components_ == 4
-    assert "The most components tried." not in text_of(model_report(model))
+    assert "Largest number of components." not in text_of(model_report(model))
 
 
 def test_responses_have_the_names_of_y():
@@ -450,7 +453,7 @@ def test_spectra_that_are_predicted_well_are_no_cause_for_alarm():
     model = IncrementalPLS(8, solver="gram").fit(X[order[:144]], y[order[:144]])
     verdict, text = caution(model_report(model, X[order[144:]], y[order[144:]]), "Unusual rows.")
     assert verdict == "yes"
-    assert text.endswith("measured data often has.")
+    assert text.endswith("common for measured data.")
 
 
 def test_predictions_that_are_no_better_than_guessing():
@@ -481,7 +484,7 @@ def test_limits_come_from_the_model_after_any_fit():
     model = IncrementalPLS(2).fit(X, y)
     page = model_report(model, X, y)
     assert caution(page, "Unusual rows.")[0] == "yes"
-    assert "from these very rows" not in text_of(page)
+    assert "computed from these rows" not in text_of(page)
     assert caution(model_report(model, open_source(iter([(X, y)]))), "Unusual rows.")[0] == "yes"
 
 

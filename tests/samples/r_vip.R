@@ -5,7 +5,7 @@ library(pls)
 numbers <- function(x) paste0("[", paste(sprintf("%.17g", x), collapse = ", "), "]")
 model <- function(...) plsr(..., method = "oscorespls", tol = 1e-15, maxit = 10000)
 
-# What the components explain of the columns of y, one row a column.
+# What the components explain of the columns of y, one row per column.
 explained <- function(object) object$Yloadings^2 %*% diag(colSums(object$scores^2))
 
 # The formula of Chong and Jun (2005), with as many components as there are in SS.

@@ -63,7 +63,7 @@ def test_ranking_breaks_ties_by_column():
     rounding = 1e-15 * np.array([3, 1, 2, 0, 5])
     np.testing.assert_array_equal(ranking_of(np.array([0.5, 1.0, 0.5, 0.0, 1.0]) + rounding), [3, 1, 4, 5, 2])
     np.testing.assert_array_equal(ranking_of(np.zeros(3)), [1, 2, 3])
-    # What is small beside the largest is told apart all the same.
+    # What is small relative to the largest is distinguished all the same.
     np.testing.assert_array_equal(ranking_of(np.array([1e-7, 2e-7, 1e5])), [3, 2, 1])
     np.testing.assert_array_equal(ranking_of(np.array([1.0, 1.0 + 1e-10])), [2, 1])
     np.testing.assert_array_equal(ranking_of(np.array([1e-300, 2e-300])), [2, 1])

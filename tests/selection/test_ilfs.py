@@ -196,7 +196,7 @@ def test_counts(distances, n_tokens, own_range):
         if low == high:
             assert N[0 if high < 0.5 else -1] == 20
             continue
-        # In whole numbers: v is at or above edge t if (v - low)(T - 1) >= t (high - low).
+        # In integers: v is at or above edge t if (v - low)(T - 1) >= t (high - low).
         whole = np.rint(24 * np.array([low, high, *values])).astype(int)
         token = (whole[2:] - whole[0]) * (n_tokens - 1) // (whole[1] - whole[0])
         np.testing.assert_array_equal(N, np.bincount(token, minlength=n_tokens))

@@ -71,7 +71,9 @@ def test_headers_are_bounded(tmp_path):
         with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as tar:
             add(tar, "a.png", b"a")
             add(tar, "x", bytes(archives._LARGEST_HEADER + 1), type=kind)
-        with pytest.raises(DataError, match=r"a.tar.gz is no archive, damaged or cut off: a header of 1,048,577 bytes"):
+        with pytest.raises(
+            DataError, match=r"a.tar.gz is not an archive, damaged or cut off: a header of 1,048,577 bytes"
+        ):
             find_images(tmp_path / "a.tar.gz")
 
 
@@ -99,7 +101,9 @@ def test_damage_in_the_middle_is_not_the_end(tmp_path, nested):
     content = bytearray(tar_of({f"{i}.png": b"x" for i in range(4)}))
     content[2048:2560] = b"\xff" * 512
     (tmp_path / "a.tar").write_bytes(tar_of({"n.tar": bytes(content)}) if nested else content)
-    with pytest.raises(DataError, match=r"a.tar is no archive, damaged or cut off: there is no header at byte 2,048"):
+    with pytest.raises(
+        DataError, match=r"a.tar is not an archive, damaged or cut off: there is no header at byte 2,048"
+    ):
         find_images(tmp_path / "a.tar")
 
 

@@ -80,7 +80,7 @@ def test_a_list_with_the_name_of_a_batch(tmp_path):
             "val_data has rows of 3,071 numbers",
         ),
         ({"data": np.zeros((2, 3072)), "labels": [1, 2]}, "of 3,072 numbers of type float64"),
-        ({"data": np.zeros((2, 3072), np.uint8), "labels": np.array([1.5, 2])}, "labels must be whole numbers"),
+        ({"data": np.zeros((2, 3072), np.uint8), "labels": np.array([1.5, 2])}, "labels must be integers"),
         ({"data": np.zeros((2, 3072), np.uint8)}, "val_data is not a batch of images"),
         ({"data": np.zeros((2, 3072), np.uint8), "labels": [1]}, "val_data has 2 images and 1 labels"),
         ({"data": print, "labels": [1]}, "it asks for builtins.print"),
@@ -96,7 +96,7 @@ def test_batches_of_two_sizes(tmp_path):
     for name, size in (("train_data_batch_1", 32), ("val_data", 16)):
         data = np.zeros((2, 3 * size * size), np.uint8)
         (tmp_path / name).write_bytes(pickle.dumps({"data": data, "labels": [1, 2]}))
-    with pytest.raises(DataError, match="images have 32, 16 pixels a side"):
+    with pytest.raises(DataError, match="images have 32, 16 pixels per side"):
         find_images(tmp_path)
 
 

@@ -165,8 +165,10 @@ def test_large_images_take_what_is_promised(Image, mode, kind, bytes_per_pixel, 
     scaled = Preprocessing((8, 8))
     scaled(content, "the image")
     allowed = bytes_per_pixel * SIDE**2
+    # What other threads of the process allocate in the meantime can only add to it.
+    peak = min(peak_of(lambda: scaled(content, "the image")) for _ in range(3))
     # A strip that is converted has some copies.
-    assert peak_of(lambda: scaled(content, "the image")) < 1.1 * allowed + 30 * decoding._STRIP_PIXELS
+    assert peak < 1.1 * allowed + 30 * decoding._STRIP_PIXELS
 
 
 def test_images_that_are_large_together_are_decoded_one_at_a_time(Image, monkeypatch):

@@ -204,9 +204,7 @@ def test_bad_images(call, photos, tmp_path):
     with pytest.raises(DataError, match=r"person0/0.png is not an image"):
         call()
     assert not leftovers(tmp_path)
-    with pytest.warns(
-        UserWarning, match=r"4 image\(s\) cannot be read and were left out: person0/0.png, person0/8.png"
-    ):
+    with pytest.warns(UserWarning, match=r"4 images could not be read and were left out: person0/0.png, person0/8.png"):
         found = call(skip_bad=True)
     np.testing.assert_allclose(found, np.delete(whole, bad, axis=0), rtol=1e-5, atol=1e-5)
     assert len(names(tmp_path)) == 8
@@ -284,7 +282,7 @@ def test_bad_frames(call, videos, tmp_path):
         (videos / bad).write_bytes(b"nothing")
     with pytest.raises(DataError, match=r"Ann/0/aligned_detect_0.0.png is not an image"):
         call(videos, per_folder=True)
-    with pytest.warns(UserWarning, match=r"3 image\(s\) cannot be read and were left out: Ann/0/aligned"):
+    with pytest.warns(UserWarning, match=r"3 images could not be read and were left out: Ann/0/aligned"):
         found = call(videos, per_folder=True, skip_bad=True)
     with pytest.warns(UserWarning, match="3 image"):
         rows = call(videos, tmp_path / "frames.npy", skip_bad=True)
@@ -333,7 +331,7 @@ def test_numbers_beyond_the_type(call):
     [
         ({"output": "out.csv"}, "must end in .npy"),
         ({"dtype": "int8"}, "dtype='int8' is not one of float16, float32"),
-        ({"batch_size": 0}, "batch_size=0 must be a whole number of 1 or more"),
+        ({"batch_size": 0}, "batch_size=0 must be an integer of at least 1"),
         ({"threads": -1}, "threads=-1 must be"),
         ({"size": True}, "size=True must be"),
         ({"size": 1}, "conv2_2 of VGG16 needs images of 2 pixels or more"),

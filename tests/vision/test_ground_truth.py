@@ -96,7 +96,7 @@ def test_what_to_do_without_the_kit(flat, tmp_path):
         find_images(flat, labels=tmp_path / "nothing")
     write_kit(tmp_path / "kit")
     (tmp_path / "kit" / "data" / "meta.mat").unlink()
-    with pytest.raises(DataError, match=r"There is no .*meta.mat, which says what classes the numbers are"):
+    with pytest.raises(DataError, match=r"There is no .*meta.mat, which names the classes of the numbers"):
         find_images(flat, labels=tmp_path / "kit")
     # Paths that are named one by one are taken as they are.
     assert find_images([flat / IMAGES[0]]).names == [str(flat / IMAGES[0])]
@@ -122,7 +122,7 @@ def test_kits_that_are_wrong(flat, tmp_path):
         find_images(flat, labels=data)
     path = tmp_path / "val.txt"
     path.write_text("".join(f"{name} {k}\n" for k, name in enumerate(IMAGES)))
-    with pytest.raises(DataError, match=r"val.txt, line 2: there must be an image and its class, as in .* n01751748"):
+    with pytest.raises(DataError, match=r"val.txt, line 2: expected an image and its class, as in .* n01751748"):
         find_images(flat, labels=path)
 
 

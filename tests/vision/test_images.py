@@ -73,10 +73,10 @@ def test_fingerprints_change_with_the_images(photos, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.tar", b"nothing", "no archive, damaged or cut off"),
-        ("a.zip", b"nothing", "no archive, damaged or cut off"),
-        ("a.tar.gz", b"\x1f\x8b\x08nothing", "no archive, damaged or cut off"),
-        ("a.bin", b"\xff\xfe\x00", "none of what images can be in"),
+        ("a.tar", b"nothing", "not an archive, damaged or cut off"),
+        ("a.zip", b"nothing", "not an archive, damaged or cut off"),
+        ("a.tar.gz", b"\x1f\x8b\x08nothing", "not an archive, damaged or cut off"),
+        ("a.bin", b"\xff\xfe\x00", "does not contain images"),
         ("a.txt", b"\n \n", "There are no images in"),
         ("a.txt", "a\u2028b.png".encode(), "line break"),
         ("a.txt", b"", "is empty"),

@@ -121,7 +121,7 @@ def test_weights_of_pytorch(tmp_path, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(load=load))
     assert vgg16(path) == vgg16(weights())
-    for wrong, words in (([1], "holds no weights by name"), (dict.fromkeys(weights(), 1), "is no tensor")):
+    for wrong, words in (([1], "holds no weights by name"), (dict.fromkeys(weights(), 1), "is not a tensor")):
         monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(load=lambda *_, found=wrong, **__: found))
         with pytest.raises(DataError, match=words):
             vgg16(path)
@@ -234,9 +234,9 @@ def test_any_onnx_model(onnx_file, shape, axes, size, kind):
     ("options", "layer", "size", "words"),
     [
         ({}, None, None, "Say with layer= which tensor of .*: its outputs are embedding, impossible"),
-        ({}, "nothing", None, "layer='nothing' is no tensor"),
+        ({}, "nothing", None, "layer='nothing' is not a tensor"),
         ({}, "impossible", None, "cannot"),
-        ({}, "label", None, "must be fractions, some for each image"),
+        ({}, "label", None, "must be floats, some per image"),
         ({}, "embedding", 9, "takes images of 8 x 8: leave out size="),
         ({"shape": ("n", 3, "h", "w")}, "embedding", None, "takes images of any size: say with size= which"),
         ({"shape": ("n", 1, 8, 8)}, "pixels", None, "must have one input, fractions of shape"),

@@ -1,1 +1,1 @@
-"""Shared ground: types, validation, labels, threads, memory, progress. Every package may import it."""
+"""Shared code: types, validation, labels, threads, memory, progress. Every package may import it."""

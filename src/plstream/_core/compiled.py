@@ -1,19 +1,19 @@
-"""Loops that Numba compiles, and arrays in the form that these take.
+"""Loops compiled by Numba, and arrays in the form that they require.
 
-Numba takes half a second to import, so that is done when a loop first runs.
+Importing Numba takes half a second, so it is imported when a loop first runs.
 
-A recursion over rows takes a few passes over the features per row, each of which forms all it can while the entries are
-at hand: it updates a vector of the state, deflates the row, and takes the products that the next pass needs to begin.
-Such a pass is a function of its own, because LLVM makes vector instructions of short loops, and gives up on the loop
-over rows with everything written into it.
+A recursion over rows makes a few passes over the features per row. Each pass computes as much as possible while the
+entries are in registers: it updates a vector of the state, deflates the row, and computes the products needed by the
+next pass. Each pass is a separate function, because LLVM vectorizes short loops, but not the loop
+over rows with everything inlined.
 
-Results must not depend on where arrays are in memory. For arrays that may overlap LLVM has a second loop, without
-vectors, where sums have another order. If a loop changes an array in place, LLVM compares whole ranges, and arrays
-that do not overlap always take the first loop. But if each array is only read or only written, it compares distances,
-and short arrays can be too close. So a loop that forms sums either changes an array in place or stores nothing. (Sums
-in loops of their own everywhere would be slower by a third to a half.)
+Results must not depend on the addresses of arrays. For arrays that may overlap, LLVM generates a second loop, without
+vectors, where sums have another order. If a loop changes an array in place, LLVM compares whole ranges, and arrays that
+do not overlap always take the first loop. But if each array is only read or only written, it compares distances, and
+short arrays can be too close. So a loop that computes sums either changes an array in place or stores nothing. (Sums in
+separate loops everywhere would be slower by a third to a half.)
 
-Numba's cache on disk looks at the file of a function alone: after a change of a loop that other files use, delete it
+Numba's disk cache checks only the file of a function: after changing a loop that other files use, delete it
 (``find src -name '*.nb?' -delete``).
 """
 
@@ -36,34 +36,34 @@ from .types import Array, Float64Array, FloatArray, Rows
 Function = TypeVar("Function", bound=Callable[..., Any])
 State = TypeVar("State")
 
-# Enough rows that a copy from columns to rows takes whole pieces of each column.
+# Enough rows that copying columns to rows uses whole cache lines of each column.
 _COPY_BYTES = 4 << 20
-# Vectors that straddle two cache lines take up to half as long again to load. Smaller arrays are in the nearest cache
+# Vectors that straddle two cache lines take up to 1.5 times as long to load. Smaller arrays are in L1 cache
 # anyway, and calls with one row should not take long.
 _CACHE_LINE = 64
 _LEAST_ALIGNED_BYTES = 8 << 10
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _NOT_DOUBLE = frozenset({np.dtype(np.float16), _SINGLE})
-# Numbers that loops take without a copy.
+# Types that loops accept without a copy.
 LOOP_DTYPES = frozenset({_SINGLE, _DOUBLE})
 _lock = Lock()
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function on first use, without the interpreter lock, and keep the result on disk if that is possible.
+    """Compile a function on first use, without the interpreter lock, and cache the result on disk if possible.
 
-    Sums may be reordered, for vector instructions; what is not finite stays so.
+    Sums may be reordered for vectorization; values that are not finite stay so.
     """
     return cast("Function", CompiledFunction(function, {"reassoc", "contract", "nsz"}))
 
 
 def compiled_in_order(function: Function) -> Function:
-    """Compile a function as :func:`compiled` does, but with sums in the order in which they are written."""
+    """Compile a function like :func:`compiled`, but with sums in the order in which they are written."""
     return cast("Function", CompiledFunction(function, {"contract"}))
 
 
 class CompiledFunction:
-    """A function that Numba is given when it is first called, from Python or from another such function."""
+    """A function that is passed to Numba when it is first called, from Python or from another such function."""
 
     def __init__(self, function: Callable[..., Any], fastmath: set[str]) -> None:
         update_wrapper(self, function)
@@ -76,7 +76,7 @@ class CompiledFunction:
 
     @property
     def dispatcher(self) -> Any:
-        """Numba's function, which holds what was compiled."""
+        """The Numba function, which holds the compiled code."""
         with _lock:
             if self._dispatcher is None:
                 self._dispatcher = self._compile_on_use()
@@ -84,7 +84,7 @@ class CompiledFunction:
 
     @property
     def _numba_type_(self) -> Any:
-        """What Numba asks of an object that a function to be compiled calls."""
+        """The interface by which Numba calls an object from a compiled function."""
         return self.dispatcher._numba_type_
 
     def _compile_on_use(self) -> Any:
@@ -94,15 +94,15 @@ class CompiledFunction:
         try:
             dispatcher: Any = numba.njit(cache=True, **options)(self.py_func)
             dispatcher._cache = _ForgivingCache(dispatcher._cache)
-        except RuntimeError:  # There is no folder that the result could be kept in.
+        except RuntimeError:  # There is no folder for the cache.
             dispatcher = numba.njit(**options)(self.py_func)
         return dispatcher
 
 
 class _ForgivingCache:
-    """Numba's cache on disk, where neither a disk that is full or has gone away nor a damaged file prevents compiling.
+    """Numba's disk cache, made robust: neither a full or missing disk nor a damaged file prevents compilation.
 
-    After a power cut, files of the cache may be empty or cut off. Then the function is compiled again, and the files
+    After a power failure, cache files may be empty or truncated. The function is then compiled again, and the files
     are replaced.
     """
 
@@ -113,7 +113,7 @@ class _ForgivingCache:
         return getattr(self._cache, name)
 
     def load_overload(self, *arguments: Any) -> Any:
-        # A damaged file may raise anything when it is unpickled.
+        # Unpickling a damaged file may raise anything.
         with suppress(Exception):
             return self._cache.load_overload(*arguments)
         return None
@@ -133,7 +133,7 @@ class _ForgivingCache:
 def readable(X: Rows) -> Iterator[tuple[slice, FloatArray]]:
     """Yield X in a form that the loops are compiled for: all at once if it has that form, else in small copies.
 
-    The form is dense, float32 or float64, row by row, and not to be written to: for arrays that can be, Numba would
+    The form is dense, float32 or float64, C-ordered, and read-only: for writable arrays, Numba would
     compile everything once more.
     """
     n_rows, n_columns = X.shape
@@ -150,7 +150,7 @@ def readable(X: Rows) -> Iterator[tuple[slice, FloatArray]]:
 
 
 def read_only(array: Array) -> Array:
-    """Return a view of an array that cannot be written to."""
+    """Return a read-only view of an array."""
     view = array.view()
     view.setflags(write=False)
     return view
@@ -165,11 +165,11 @@ def aligned_empty(shape: tuple[int, ...]) -> Float64Array:
 
 
 def copied(state: State) -> State:
-    """Return a copy of a dataclass of arrays, numbers and such dataclasses, whose large arrays are aligned.
+    """Return a copy of a dataclass of arrays, numbers and such dataclasses, with large arrays aligned.
 
-    It shares no array but those that the class declares as ``never_written``.
+    It shares only arrays that the class declares as ``never_written``.
     """
-    # Field by field, because this is half of what it takes to learn one row: what is copied has been initialised once.
+    # Field by field, because this is half of the time to learn one row.
     kind: Any = type(state)
     made: State = object.__new__(kind)
     attributes = made.__dict__

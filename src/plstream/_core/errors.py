@@ -1,4 +1,4 @@
-"""What is wrong with data, and where: one plain sentence that names the file, the row and the column."""
+"""Errors of data: one plain sentence that names the file, the row and the column."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LONGEST_REASON = 200
 
 
 class DataError(ValueError):
-    """Data that cannot be used as it is.
+    """Data that cannot be used.
 
-    The message is one line, whatever the names and texts in the data are, and has no passwords of URLs.
+    The message is one line, whatever names and strings the data contains, and never contains passwords of URLs.
     """
 
     def __init__(self, message: str) -> None:
@@ -28,22 +28,22 @@ class DataError(ValueError):
 
 
 class NonFiniteError(ValueError):
-    """A number that is not finite, and where the first one is.
+    """A number that is not finite, and the position of the first one.
 
     Parameters
     ----------
     name : str
-        What it was found in: "X" or "y".
+        Where it was found: "X" or "y".
     row, column : int
-        Where it is.
+        Its position.
     is_missing : bool
-        Whether it is NaN, and not infinity.
+        Whether it is NaN rather than infinity.
     known_as : str
         The name of the column, if it has one.
     instead : str
-        What else can be done about it.
+        An alternative to removing it.
     where : str
-        The block in which rows are counted, if not from the first row of all.
+        The block in which rows are counted, if not from the very first row.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class NonFiniteError(ValueError):
         )
 
     def of_model(self, model: Any) -> NonFiniteError:
-        """Return the error with the name of the column, and the parameter of a model that takes missing values."""
+        """Return the error with the name of the column, and the parameter of a model that handles missing values."""
         changes = {}
         names = getattr(model, "feature_names_in_", None)
         if self.name == "X" and names is not None and self.column < len(names):
@@ -92,22 +92,22 @@ def _non_finite(attributes: dict[str, Any]) -> NonFiniteError:
 
 
 def printable(text: str) -> str:
-    """Return text in which characters that are not to be printed, such as those that steer a terminal, are escaped."""
+    """Return text with escaped control characters, such as those that control a terminal."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def beginning(text: str) -> str:
-    """Return as much of a text as is shown in a message."""
+    """Return the beginning of a text, as shown in a message."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def shortened(text: str | bytes) -> str:
-    """Return text as it is shown in a message, in quotation marks."""
+    """Return text as shown in a message, in quotation marks."""
     return repr(beginning(text.decode(errors="replace") if isinstance(text, bytes) else text))
 
 
 def counted(n: int, thing: str, things: str | None = None) -> str:
-    """Return a number of things, in words that agree.
+    """Return a number with a noun in the singular or plural.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def counted(n: int, thing: str, things: str | None = None) -> str:
 
 @contextmanager
 def wrap_library_errors(where: str, problem: str = "is damaged or cut off") -> Iterator[None]:
-    """Raise DataError for whatever a library raises inside: what bytes lead to which error, only the library knows."""
+    """Raise DataError for any exception of a library inside: their types are arbitrary."""
     try:
         yield
     except DataError:
@@ -133,19 +133,19 @@ def wrap_library_errors(where: str, problem: str = "is damaged or cut off") -> I
 
 
 def wrap_iteration(items: Iterator[Item], where: str) -> Iterator[Item]:
-    """Yield the items of a library's iterator, whose errors are of the data."""
+    """Yield the items of a library's iterator, whose exceptions become DataError."""
     while True:
         with wrap_library_errors(where):
             found = next(items, None)
         if found is None:
             return
         yield found
-        # It is not needed while the next one is made.
+        # Release it while the next one is read.
         del found
 
 
 def import_optional(module: str, what: str, extra: str = "io") -> Any:
-    """Import a module that only some work needs, and that comes with an extra of this package."""
+    """Import an optional module, which is installed by an extra of this package."""
     try:
         return import_module(module)
     except ImportError:
@@ -154,7 +154,7 @@ def import_optional(module: str, what: str, extra: str = "io") -> Any:
 
 
 def usable_dtype(dtype: np.dtype[Any], where: str, *, text: bool = False) -> np.dtype[Any]:
-    """Return the dtype in which values are handed out; raise DataError for those that are neither numbers nor text."""
+    """Return the dtype in which values are returned; raise DataError for those that are neither numbers nor text."""
     if dtype.kind == "O":
         raise DataError(f"{where} holds Python objects, which are never loaded: save it as an array of numbers.")
     if dtype.names is not None:
@@ -169,11 +169,11 @@ def usable_dtype(dtype: np.dtype[Any], where: str, *, text: bool = False) -> np.
 
 
 def first_not_finite(values: Array, *, allow_missing: bool = False) -> tuple[int, ...] | None:
-    """Return where the first value is that is not finite, or None if all are; NaN may be allowed."""
+    """Return the position of the first value that is not finite, or None; NaN may be allowed."""
     if values.dtype.kind != "f" or not values.size:
         return None
     if values.dtype.itemsize >= 4:
-        # A product with ones is as fast as reading. It may overflow, and then a closer look tells.
+        # A product with ones is as fast as reading. If it overflows, the values are checked individually.
         rows = values.reshape(len(values), -1)
         with np.errstate(over="ignore", invalid="ignore"):
             suspects = np.flatnonzero(~np.isfinite(rows @ np.ones(rows.shape[1], rows.dtype)))

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.validation import column_or_1d
 
+from .errors import counted
 from .schema import Boolean, Choice, ClassLabels, Count, Object, OrNone, stored
 from .types import Array, Float64Array
 from .validation import as_numpy
 
-# What the kinds of dtype are called.
+# Names of the kinds of dtype.
 KINDS = {
-    "b": "truth values",
+    "b": "booleans",
     "i": "integers",
     "u": "integers",
     "f": "floats",
@@ -31,8 +32,8 @@ KINDS = {
     "S": "text",
 }
 # The same for single values.
-_KINDS_OF_TYPES = {bool: "truth values", int: "integers", float: "floats", str: "text", bytes: "text"}
-# Integers that floats have all of.
+_KINDS_OF_TYPES = {bool: "booleans", int: "integers", float: "floats", str: "text", bytes: "text"}
+# Up to this, floats represent all integers.
 _LARGEST_EXACT = 2**53
 _TELL_ALL = "all labels that will ever come as classes= in the first call of partial_fit"
 
@@ -40,14 +41,14 @@ _TELL_ALL = "all labels that will ever come as classes= in the first call of par
 @stored({"classes": ClassLabels("k"), "kind": Choice(*dict.fromkeys(KINDS.values()))})
 @dataclass(frozen=True)
 class Labels:
-    """The labels of the first call, or those that were said to come.
+    """The labels of the first call, or those passed as classes.
 
     Attributes
     ----------
     classes : ndarray
         The labels in ascending order.
     kind : str
-        What they are made of.
+        Their kind.
     """
 
     classes: Array
@@ -63,18 +64,18 @@ class Labels:
         return cls(known, KINDS[y.dtype.kind])
 
     def positions(self, y: Array, or_else: str = "") -> NDArray[np.intp]:
-        """Return labels as positions among the classes; ``or_else`` is what else can be done about unknown ones."""
+        """Return labels as indices of the classes; ``or_else`` is advice about unknown ones."""
         require_label_vector(y)
         kind = KINDS[y.dtype.kind]
         if kind != self.kind:
             raise ValueError(f"Labels were {self.kind} in the first call, and now are {kind}: keep to one type.")
         sought = y
         if y.dtype.kind in "iu" and self.classes.dtype.kind in "iu":
-            # Else integers of two types would be compared as floats.
+            # Otherwise integers of two types would be compared as floats.
             sought = y.astype(self.classes.dtype, copy=False)
         index = np.minimum(np.searchsorted(self.classes, sought), len(self.classes) - 1)
         found = self.classes[index]
-        # A number that has become another one to fit the type of the classes may have become that of a class.
+        # A number that was rounded to the type of the classes may have become equal to a class.
         unknown = (found != sought) | (found.astype(y.dtype) != y)
         if y.dtype.kind == "u" and found.dtype.kind == "i":
             unknown |= found < 0
@@ -84,14 +85,14 @@ class Labels:
         return index
 
     def position_of(self, label: Any) -> int | None:
-        """Return the position of one label if it is plainly one of the classes, else None: :meth:`positions` knows."""
+        """Return the index of one label if obviously one of the classes, else None: then use :meth:`positions`."""
         if isinstance(label, np.generic):
             label = label.item()
         return self._positions.get((type(label), label)) if type(label) in _KINDS_OF_TYPES else None
 
     @cached_property
     def _positions(self) -> dict[tuple[type, Any], int]:
-        """Positions by type and label, for types of the kind that labels were in the first call."""
+        """Indices by type and label, for types of the kind of the first call."""
         labels = enumerate(self.classes.tolist())
         return {(type(label), label): i for i, label in labels if _KINDS_OF_TYPES.get(type(label)) == self.kind}
 
@@ -99,7 +100,7 @@ class Labels:
         return {"classes": self.classes, "kind": self.kind}
 
     def with_label(self, label: Any) -> tuple[Labels, int]:
-        """Return the labels with one more, and its position."""
+        """Return the labels with one more, and its index."""
         added = as_target([label], "add_class")
         if KINDS[added.dtype.kind] != self.kind:
             raise ValueError(f"Labels are {self.kind}, and {label!r} is not: give a label of the same type.")
@@ -120,14 +121,14 @@ class Labels:
 )
 @dataclass(frozen=True)
 class TargetEncoding:
-    """How y becomes columns of numbers, and back: values as they are, labels as -1 and +1.
+    """The encoding of y as columns of numbers, and back: values unchanged, labels as -1 and +1.
 
     Attributes
     ----------
     labels : Labels, or None for values
         The labels.
     n_columns : int
-        Columns that y is turned into: one per response; one for two classes, else one per class.
+        Number of columns: one per response; one for two classes, else one per class.
     is_vector : bool
         Whether y has one dimension.
     """
@@ -138,7 +139,7 @@ class TargetEncoding:
 
     @classmethod
     def of(cls, y: Array, classes: Any, target: str) -> TargetEncoding:
-        """Decide by the first y, the classes given with it, and the parameter ``target``."""
+        """Decide by the first y, the classes passed with it, and the parameter ``target``."""
         if holds_labels(y, classes, target):
             labels = Labels.of(y, classes)
             n_classes = len(labels.classes)
@@ -148,26 +149,26 @@ class TargetEncoding:
         return cls(None, 1 if y.ndim == 1 else y.shape[1], is_vector=y.ndim == 1)
 
     def require_same(self, classes: Any) -> None:
-        """Raise ValueError if classes that are given again differ."""
+        """Raise ValueError if classes are passed again and differ."""
         known = np.empty(0) if self.labels is None else self.labels.classes
         if not np.array_equal(as_classes(classes), known):
             raise ValueError("classes differ from those of the first call: pass them once, or the same every time.")
 
     def numbers(self, y: Array) -> Float64Array:
-        """Return values with one column per response, and labels as one column of positions among the classes."""
+        """Return values with one column per response, and labels as one column of class indices."""
         if self.labels is not None:
             return self.labels.positions(y)[:, None].astype(np.float64)
         if y.dtype.kind not in "biuf":
             raise ValueError(f"y must hold numbers, not {KINDS[y.dtype.kind]}.")
         values: Float64Array = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         if values.shape[1] != self.n_columns:
-            raise ValueError(f"y has {values.shape[1]} target(s), but the model has {self.n_columns}.")
+            raise ValueError(f"y has {counted(values.shape[1], 'target')}, but the model has {self.n_columns}.")
         return values
 
     def numbers_of_one(self, y: Any) -> Float64Array | None:
-        """Return the numbers of the y of one row if it is plainly what y was before, else None.
+        """Return the numbers of the y of one row if it is obviously of the same kind as before, else None.
 
-        Then :meth:`numbers` of an array with that y alone either returns them or says what is wrong, in more time.
+        Then :meth:`numbers` of an array with that y alone either returns them or raises an error, more slowly.
         """
         if self.labels is not None:
             position = self.labels.position_of(y)
@@ -179,7 +180,7 @@ class TargetEncoding:
         return np.array([[y]], dtype=np.float64) if is_number and self.n_columns == 1 else None
 
     def columns(self, numbers: Float64Array) -> Float64Array:
-        """Return the columns that a recursion learns, for some of the numbers: all of them would need much memory."""
+        """Return the columns that a recursion learns, for some of the numbers: all of them would take much memory."""
         if self.labels is None:
             return numbers
         if self.n_columns == 1:
@@ -187,7 +188,7 @@ class TargetEncoding:
         return np.where(numbers == np.arange(self.n_columns), 1.0, -1.0)
 
     def decode(self, columns: Float64Array) -> Array:
-        """Return the labels that predicted columns stand for, or the values with as many dimensions as y has."""
+        """Return the labels of predicted columns, or the values with the dimensions of y."""
         if self.labels is not None:
             index = columns[:, 0] > 0 if self.n_columns == 1 else columns.argmax(axis=1)
             labels: Array = self.labels.classes[index.astype(np.intp)]
@@ -196,17 +197,17 @@ class TargetEncoding:
 
 
 def holds_labels(y: Array, classes: Any = None, target: str = "auto") -> bool:
-    """Return whether y holds labels and not values, given the parameter ``target`` and whether classes are given."""
+    """Return whether y holds labels rather than values, from the parameter ``target`` and classes."""
     return classes is not None or y.dtype.kind != "f" if target == "auto" else target == "labels"
 
 
 def as_target(y: Any, name: str) -> Array:
-    """Return y as an array of one or two dimensions; objects become numbers if they are numbers, else text."""
+    """Return y as an array of one or two dimensions; objects become numbers if possible, else text."""
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None: pass it as y.")
     target: Array = np.asarray(as_numpy(y, "y"))
     if target.dtype.kind == "O":
-        # Data frames of nullable types come as objects, too, with a missing value of their own kind.
+        # Data frames of nullable types are converted to objects, too, with their own missing value.
         target = _of_objects(target, "y")
     if target.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers or labels.")
@@ -220,20 +221,20 @@ def as_target(y: Any, name: str) -> Array:
 
 
 def as_one_target(y: Any) -> Any:
-    """Return the y of one row, a number, a label or several responses, as that of rows of which it is the only one."""
+    """Return the y of one row, a number, a label or several responses, as y of a single row."""
     return None if y is None else [y] if np.ndim(y) == 0 else np.asarray(y)[None]
 
 
 def as_labels(y: Any, name: str, *, first: bool = False, warn: bool = True) -> Array:
-    """Return y as labels in one dimension; in the first call, raise ValueError if they cannot have been meant as such.
+    """Return y as labels in one dimension; in the first call, raise ValueError if they cannot be labels.
 
-    That is so for numbers that are not whole; if they are meant, they have to be given as classes. There may be a
-    warning if they come in two dimensions.
+    Floats that are not integers must be passed as classes. There may be a
+    warning for y in two dimensions.
     """
     labels: Array = column_or_1d(as_target(y, name), warn=warn)
     if first and labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels != np.round(labels)).any():
         raise ValueError(
-            "Unknown label type: y holds floats that are not whole numbers. Pass labels, or pass all such numbers as "
+            "Unknown label type: y holds floats that are not integers. Pass labels, or pass all such numbers as "
             "classes= in the first call of partial_fit."
         )
     return labels
@@ -256,14 +257,14 @@ def as_classes(classes: Any) -> Array:
     if known.dtype.kind == "O" and known.size:
         known = _of_objects(known, "classes")
     if known.dtype.kind == "f" and np.isnan(known).any():
-        raise ValueError("classes contain NaN, which is no label.")
+        raise ValueError("classes contain NaN, which is not a label.")
     if known.ndim != 1 or len(np.unique(known)) < 2:
         raise ValueError("classes must be a list of two labels or more.")
     return np.unique(known)
 
 
 def united(first: Array, second: Array) -> Array:
-    """Return the labels that are in either, in ascending order; integers stay integers, whatever their types."""
+    """Return the union of labels, in ascending order; integers stay integers, whatever their types."""
     kinds = {first.dtype.kind, second.dtype.kind}
     if kinds != {"i", "u"} or np.result_type(first, second).kind != "f":
         return np.union1d(first, second)
@@ -275,14 +276,14 @@ def united(first: Array, second: Array) -> Array:
 
 
 def require_known(classes: Any, known: Array) -> None:
-    """Raise ValueError if classes are given again, and there is one among them that is not known."""
+    """Raise ValueError if classes are passed again, and one of them is unknown."""
     unknown = np.setdiff1d(as_classes(classes), known)
     if len(unknown):
         raise ValueError(f"{unknown[0]} is not among the classes of the first call: call add_class with it.")
 
 
 def balanced_weights(counts: Array) -> Float64Array:
-    """Return weights with which all classes that have rows count the same, and all rows as many as they are."""
+    """Return weights that give all classes with rows the same total, and preserve the number of rows."""
     weights: Float64Array = counts.sum() / max(1, np.count_nonzero(counts)) / np.where(counts > 0, counts, 1.0)
     return weights
 
@@ -298,7 +299,7 @@ def _known_classes(classes: Any, y: Array) -> Array:
 
 
 def _of_objects(y: Array, name: str) -> Array:
-    """Return objects as numbers, truth values or text."""
+    """Return objects as numbers, booleans or strings."""
     kinds = {_kind_of_object(label) for label in y.flat}
     if kinds == {"text"}:
         return y.astype(str)
@@ -309,7 +310,7 @@ def _of_objects(y: Array, name: str) -> Array:
     except (TypeError, ValueError, OverflowError):
         if name == "y" and any(label is None or is_scalar_nan(label) or is_pandas_na(label) for label in y.flat):
             raise ValueError("Input y contains NaN or None: every row needs a label.") from None
-        raise ValueError(f"{name} must hold numbers, or labels that are all text.") from None
+        raise ValueError(f"{name} must hold numbers, or labels that are all strings.") from None
 
 
 def _kind_of_object(label: Any) -> str:

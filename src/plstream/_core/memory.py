@@ -1,4 +1,4 @@
-"""How much memory there is, to refuse at once what would fail after an hour, or bring the machine to its knees."""
+"""Available memory, to refuse at once what would fail after an hour or make the machine swap."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def available_bytes() -> int | None:
-    """Return how much memory this process may still take, or None where the system does not tell (other than Linux).
+    """Return how much memory this process may still allocate, or None if unknown (on systems other than Linux).
 
-    It is what the machine has, the control groups that the process is in leave (a container, a job), and the limit of
-    its address space allows.
+    It is limited by the machine, by control groups (a container, a job), and by the limit of
+    the address space.
     """
     return min((room for room in (_machine_room(), *_group_rooms(), _own_room()) if room is not None), default=None)
 
@@ -27,18 +27,18 @@ def require_memory(needed: int, purpose: str) -> None:
     available = available_bytes()
     if available is not None and needed > available:
         raise MemoryError(
-            f"{purpose} needs about {format_bytes(needed)} of memory, and there are {format_bytes(available)}: "
-            "use less data, or a machine with more."
+            f"{purpose} needs about {format_bytes(needed)} of memory, but only {format_bytes(available)} are "
+            "available: use less data, or a machine with more."
         )
 
 
 def format_bytes(n_bytes: int) -> str:
-    """Return a number of bytes with its unit."""
+    """Format a number of bytes with its unit."""
     return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 10**9 else f"{n_bytes / 1e6:,.1f} MB"
 
 
 class MemoryBudget:
-    """Bytes that threads may take at the same time. Whoever wants more than there are waits to be the only one."""
+    """A budget of bytes for threads. A request larger than the budget waits to be the only one."""
 
     def __init__(self, n_bytes: int) -> None:
         self._total = self._free = n_bytes
@@ -46,7 +46,7 @@ class MemoryBudget:
 
     @contextmanager
     def taking(self, n_bytes: int) -> Iterator[None]:
-        """Wait until there are so many bytes, and take them inside."""
+        """Wait until this many bytes are available, and hold them inside."""
         taken = min(n_bytes, self._total)
         with self._changed:
             self._changed.wait_for(lambda: self._free >= taken)
@@ -78,7 +78,7 @@ def _own_room() -> int | None:
 
 
 def _group_rooms() -> Iterator[int | None]:
-    """Yield what every control group leaves that this process is in, and all those that these are in."""
+    """Yield the remaining memory of every control group of this process, including parents."""
     try:
         lines = _OWN_GROUPS.read_text().splitlines()
     except OSError:
@@ -91,7 +91,7 @@ def _group_rooms() -> Iterator[int | None]:
             root, names = _GROUPS / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes")
         else:
             continue
-        # Inside a container the path is that outside, and its own group is the root.
+        # Inside a container, the path is that of the host, and the container's group is the root.
         parts = Path(path.lstrip("/")).parts
         for depth in range(len(parts) + 1):
             yield _group_room(root.joinpath(*parts[:depth]), *names)
@@ -104,7 +104,7 @@ def _group_room(folder: Path, limit_name: str, used_name: str) -> int | None:
     except (OSError, ValueError):
         # There is no such file, or the limit is "max".
         return None
-    # Pages of files count as used, though the system drops them when it needs to.
+    # The page cache counts as used, though the system drops it when needed.
     pages = statistics.get("active_file", 0) + statistics.get("inactive_file", 0)
     return max(0, limit - used + pages)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
+from .errors import counted
 from .types import Array, Float64Array
 
 
@@ -18,6 +19,13 @@ def metrics_for(model: Any, y: Array) -> Metrics:
     if y.dtype.kind not in "biuf":
         raise ValueError(f"The model predicts numbers, and the target holds text such as {str(y.flat[0])!r}.")
     return RegressionMetrics(columns_of(y))
+
+
+def with_values(y: Array) -> Array:
+    """Return which rows of a target have no missing value."""
+    if y.dtype.kind != "f":
+        return np.ones(len(y), bool)
+    return np.logical_not(np.isnan(y.reshape(len(y), -1)).any(axis=1))
 
 
 class ClassificationMetrics:
@@ -62,7 +70,7 @@ class ClassificationMetrics:
         return Counter(dict(totals.most_common()))
 
     def error(self) -> float:
-        """Return the share of wrong labels."""
+        """Return the error rate."""
         return 1.0 - self.n_right / self.n_rows
 
     def table(self, names: list[str]) -> list[dict[str, Any]]:
@@ -84,18 +92,18 @@ class RegressionMetrics:
 
     def __init__(self, first: Float64Array) -> None:
         self.n_rows = 0
-        # Powers of two: scaling rounds nothing.
+        # Powers of two: scaling is exact.
         _, exponents = np.frexp(np.abs(first).max(axis=0))
         self._unit: Float64Array = np.ldexp(1.0, exponents - 1)
         self._mean, self._total, self._residual, self._excess = np.zeros((4, first.shape[1]))
-        # Of errors about their mean: their squares, and their products with the target.
+        # Centred errors: their squares, and their products with the target.
         self._error_squares, self._cross = np.zeros((2, first.shape[1]))
 
     def add(self, y: Array, predicted: Array) -> None:
         """Add a block of true and predicted values."""
         true, guess = columns_of(y) / self._unit, columns_of(predicted)
         if true.shape != guess.shape:
-            raise ValueError(f"There are {true.shape[1]} target(s), but the model predicts {guess.shape[1]}.")
+            raise ValueError(f"y has {counted(true.shape[1], 'target')}, but the model predicts {guess.shape[1]}.")
         n, n_before = len(true), self.n_rows
         self.n_rows += n
         errors = guess / self._unit - true
@@ -121,7 +129,7 @@ class RegressionMetrics:
 
     @property
     def bias_without_noise(self) -> Float64Array:
-        """The bias as it is shown: zero if it is no more than rounding errors."""
+        """The bias for display: zero if it is a rounding error."""
         smallest = np.maximum(self.resolution, 1e-10 * self.rmse_of_mean)
         return np.where(np.abs(self.bias) < smallest, 0.0, self.bias)
 
@@ -147,7 +155,7 @@ class RegressionMetrics:
 
     @property
     def resolution(self) -> Float64Array:
-        """Differences that are smaller are rounding errors of values of this size, per target."""
+        """Magnitude of rounding errors of values of this size, per target."""
         return 64 * np.finfo(np.float64).eps * self._unit
 
     @property
@@ -157,20 +165,20 @@ class RegressionMetrics:
 
     @property
     def r2(self) -> Float64Array:
-        """Share of the variance that is predicted, as in scikit-learn."""
-        # As in scikit-learn: a constant is predicted or it is not.
+        """Explained variance, as in scikit-learn."""
+        # As in scikit-learn: a constant target is either predicted exactly or not.
         constant = np.where(self._residual > 0, 1.0, 0.0)
         r2: Float64Array = 1.0 - np.divide(self._residual, self._total, out=constant, where=self._total > 0)
         return r2
 
     def error(self) -> float:
-        """Return the root of the mean share of the variance that is not predicted."""
+        """Return the root of the mean share of unexplained variance."""
         return float(np.sqrt(np.mean(1.0 - self.r2)))
 
     def table(self, names: list[str]) -> list[dict[str, Any]]:
         """Return the figures of merit per target."""
         if self.n_rows < 2:
-            raise ValueError("R2 needs two rows or more, and there is one.")
+            raise ValueError("R2 requires at least two rows, but there is one.")
         figures = {name: getattr(self, name).tolist() for name in ("r2", "rmse", "sep", "bias", "slope", "rpd")}
         figures["bias"] = self.bias_without_noise.tolist()
         return [
@@ -180,7 +188,7 @@ class RegressionMetrics:
 
 
 class FiguresOfMerit(NamedTuple):
-    """How good predictions are: a number each, or an array of one per response."""
+    """Figures of merit of predictions: numbers, or arrays with one entry per response."""
 
     n_rows: int
     """Number of rows."""
@@ -193,13 +201,13 @@ class FiguresOfMerit(NamedTuple):
     slope: Any
     """Slope of the line of predicted against measured values."""
     r2: Any
-    """Share of the variance that is predicted."""
+    """Explained variance."""
     rpd: Any
     """Ratio of performance to deviation: the standard deviation of the measured values over SEP."""
 
 
 def figures_of_merit(y_true: Any, y_pred: Any) -> FiguresOfMerit:
-    r"""Return the figures of merit of predictions that chemometricians read.
+    r"""Return the figures of merit of predictions used in chemometrics.
 
     With errors :math:`e_i = \hat y_i - y_i` of n rows,
 
@@ -212,7 +220,7 @@ def figures_of_merit(y_true: Any, y_pred: Any) -> FiguresOfMerit:
     where :math:`s_y` is the standard deviation of the measured values (n - 1). The slope is that of least squares of
     predicted on measured values, and R2 is that of :func:`sklearn.metrics.r2_score`.
 
-    RMSEC, RMSECV and RMSEP are RMSE of different rows: the training rows, rows held out in cross-validation
+    RMSEC, RMSECV and RMSEP are the RMSE of different rows: training rows, rows held out in cross-validation
     (``predict_held_out`` of :class:`plstream.IncrementalPLSCV`), and new rows.
 
     Parameters

@@ -1,7 +1,7 @@
-"""Progress of long work: silent in a library, a bar on a terminal or in a notebook when asked for.
+"""Progress of long computations: silent by default, a bar on a terminal or in a notebook on request.
 
-Work that may take long wraps its loop in :func:`track`. Nothing is shown unless someone listens: :func:`show_progress`
-draws a bar, :func:`listening` hands every step to a function of one's own.
+Long computations wrap their loop in :func:`track`. Nothing is shown unless there is a listener: :func:`show_progress`
+draws a bar, :func:`listening` passes every step to a function.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any, TextIO, TypeVar
 
 Item = TypeVar("Item")
 
-# Seconds from one drawing in a notebook to the next.
+# Seconds between updates in a notebook.
 _CELL_SECONDS = 0.2
-# What a program may listen to: each read of the data, with its rows and seconds.
+# Logs a line per fit, and at the level DEBUG one per read of the data.
 logger = logging.getLogger("plstream")
 
 
 @dataclass(frozen=True)
 class Step:
-    """How far a piece of work has come."""
+    """The progress of a computation."""
 
     label: str
     done: int
@@ -35,7 +35,7 @@ class Step:
 
     @property
     def finished(self) -> bool:
-        """Whether all of a known total is done."""
+        """Whether a known total is complete."""
         return self.total is not None and self.done >= self.total
 
 
@@ -57,7 +57,7 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def also_listening(listener: Listener) -> Iterator[None]:
-    """Send every step of the work done inside to ``listener``, too, after whoever listens already."""
+    """Send every step of the work done inside to ``listener``, too, after existing listeners."""
     first = _listener.get()
 
     def both(step: Step) -> None:
@@ -72,11 +72,11 @@ def also_listening(listener: Listener) -> Iterator[None]:
 def track(
     items: Iterable[Item], label: str, total: int | None, size: Callable[[Item], int], unit: str = "rows"
 ) -> Generator[Item, None, None]:
-    """Yield the items, telling the listener after each how many units (``size`` of each) are done."""
-    tell = counting(label, total, unit)
-    if tell is None and not logger.isEnabledFor(logging.INFO):
+    """Yield the items, and report after each how many units (``size`` of each) are done."""
+    if _listener.get() is None and not logger.isEnabledFor(logging.DEBUG):
         yield from items
         return
+    tell = counting(label, total, unit)
     iterator, start, done = iter(items), time.monotonic(), 0
     try:
         while True:
@@ -84,7 +84,7 @@ def track(
             try:
                 item = next(iterator)
             except StopIteration:
-                logger.info("%s: %s %s in %.2f s", label, f"{done:,}", unit, time.monotonic() - start)
+                logger.debug("%s: %s %s in %.2f s", label, f"{done:,}", unit, time.monotonic() - start)
                 return
             finally:
                 _waiting.reset(token)
@@ -99,8 +99,16 @@ def track(
             iterator.close()
 
 
+def log_fit(model: Any, start: float) -> None:
+    """Log that a model has been fitted; ``start`` is what ``time.monotonic`` returned when that began."""
+    if logger.isEnabledFor(logging.INFO):
+        shape = f"{model.n_samples_seen_:,} x {model.n_features_in_:,}"
+        reads, seconds = model.n_reads_, time.monotonic() - start
+        logger.info("%s: fit of %s, reads: %d, %.2f s", type(model).__name__, shape, reads, seconds)
+
+
 def counting(label: str, total: int | None, unit: str = "rows") -> Callable[..., None] | None:
-    """Return a function that tells the listener of so many units more, or None if no one listens."""
+    """Return a function that reports further units, or None if there is no listener."""
     listener = _listener.get()
     if listener is None:
         return None
@@ -116,14 +124,14 @@ def counting(label: str, total: int | None, unit: str = "rows") -> Callable[...,
 
 
 def still_waiting() -> None:
-    """Tell whoever tracks the items of this iterator that the next one is yet to come."""
+    """Report that the next item of this iterator has not arrived yet."""
     tell = _waiting.get()
     if tell is not None:
         tell()
 
 
 class ProgressBar:
-    """Draws steps as one line that is written over; after a wait, so that short work shows nothing.
+    """Draws steps as one line that is overwritten; with a delay, so that short work shows nothing.
 
     Parameters
     ----------
@@ -132,9 +140,9 @@ class ProgressBar:
     wait : float, default=0.5
         Seconds before anything is drawn.
     width : int, default=24
-        Signs of the bar.
+        Width of the bar, in characters.
     cell : object, default=None
-        What IPython's ``display`` has returned for a place in a notebook, whose ``update`` shows something else there.
+        The result of IPython's ``display`` in a notebook, whose ``update`` changes the output.
     """
 
     def __init__(self, stream: TextIO, wait: float = 0.5, width: int = 24, cell: Any = None) -> None:
@@ -220,7 +228,7 @@ def show_progress(stream: TextIO | None = None, *, wait: float = 0.5) -> Iterato
 
 
 def _notebook_cell() -> Any:
-    """Return a place in the output of a notebook's cell, or None outside of a notebook."""
+    """Return an output area of a notebook's cell, or None outside of a notebook."""
     # Imported by whoever runs a notebook, and only then.
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()

@@ -1,6 +1,6 @@
-"""What a class is made of, declared beside the class: all that a model file needs to know of it.
+"""Declarations of the attributes of a class, next to the class: all that a model file needs.
 
-A declaration names every attribute with the kind of its value, and says what must hold between them:
+A declaration names every attribute with the kind of its value, and rules that relate them:
 
 >>> from plstream._core.schema import Count, Numbers, stored
 >>> @stored(
@@ -10,13 +10,13 @@ A declaration names every attribute with the kind of its value, and says what mu
 ... class Reservoir:
 ...     def __init__(self, size, n_columns): ...
 
-Symbols in shapes are sizes: within an object, each has one value, of one or more; ``"w?"`` may be zero. Shapes may also
-have numbers, sums and products such as ``"c+1"`` and ``"q*c"``, and None for a size that nothing depends on. Sizes of
-an object inside are its own. ``Object(Factors, m="m", s="q*c")`` says what they are in the object around it.
+Symbols in shapes are sizes: within an object, each has one value, at least one; ``"w?"`` may be zero. Shapes may also
+contain numbers, sums and products such as ``"c+1"`` and ``"q*c"``, and None for any size. Sizes of
+a nested object are its own. ``Object(Factors, m="m", s="q*c")`` relates them to those of the enclosing object.
 
-Attributes are those that ``__getstate__`` returns, by default all there are, and are set by ``__setstate__`` if there
-is one: as for pickle. A named tuple is made of its fields. Parameters of an estimator are declared only if they are
-more than plain values, and its other attributes are all there or, before it is fitted, none.
+Attributes are those returned by ``__getstate__``, by default all, and are set by ``__setstate__`` if
+defined, as for pickle. A named tuple consists of its fields. Parameters of an estimator are declared only if they are
+more than plain values; its other attributes are either all present or, before it is fitted, all absent.
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ Cls = TypeVar("Cls", bound=type)
 Rule = Callable[[Any], bool]
 
 LARGEST_COUNT = 2**53
-# Of a model with fewer features. There are at most as many components as features, and all others are zero.
+# For a model with fewer features. The number of components is at most that of the features; others are zero.
 _COMPONENTS_IN_ANY_CASE = 1024
-# What is made of a model when it is used has at most so many times its numbers, or so many.
+# Arrays computed from a model have at most this many times its numbers, or this many.
 _MOST_TIMES = 100
 _NUMBERS_IN_ANY_CASE = 1 << 20
 
 
 def most_components(n_features: int) -> int:
-    """Return the largest number of components of a model of so many features."""
+    """Return the maximum number of components for a number of features."""
     return max(n_features, _COMPONENTS_IN_ANY_CASE)
 
 
 def is_in_proportion(n_numbers: int, its: Any) -> bool:
-    """Return whether so many numbers may be made of an object when it is used: a small file must not cost much.
+    """Return whether this many numbers may be computed from an object: a small file must not cost much.
 
-    ``its`` is what a rule is called with.
+    ``its`` is the argument of a rule.
     """
     return bool(n_numbers <= max(_NUMBERS_IN_ANY_CASE, _MOST_TIMES * its.n_numbers))
 
 
 class Kind:
-    """What an attribute holds."""
+    """The value of an attribute."""
 
 
 class Numbers(Kind):
     """An array of numbers or booleans.
 
-    ``least``, ``most`` and ``finite`` bound the numbers, of which none is NaN unless ``nan`` is set; then they have no
-    bounds. With ``any_order`` it may be in Fortran's order, too: not what a compiled loop reads, which takes one.
+    ``least``, ``most`` and ``finite`` bound the numbers; NaN is not allowed unless ``nan`` is set, and then there are
+    no bounds. With ``any_order``, it may be in Fortran order: not for compiled loops, which require C order.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Numbers(Kind):
 
 
 def solved_numbers(*shape: int | str, least: float = -inf) -> Numbers:
-    """Return the kind of an array of a solution: where units are extreme, some numbers are infinite."""
+    """Return the kind of an array of a solution: with extreme units, some numbers are infinite."""
     return Numbers(*shape, least=least, finite=False, any_order=True)
 
 
@@ -100,18 +100,18 @@ class Value(Kind):
 
     description = "a plain value"
     size: str | None = None
-    """The symbol in shapes that the value is the size of."""
+    """The symbol in shapes whose size is the value."""
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is of this kind."""
         return True
 
     def size_of(self, value: Any) -> int:
-        """Return the size that a value stands for."""
+        """Return the size that a value represents."""
         return len(value)
 
     def restored(self, value: Any) -> Any:
-        """Return a value that was read as the attribute holds it."""
+        """Return the attribute of a value that was read."""
         return value
 
 
@@ -180,7 +180,7 @@ class Choice(Value):
 
     def __init__(self, *choices: Any) -> None:
         self.choices = choices
-        self.description = f"one of {', '.join(map(str, choices))}"
+        self.description = f"{'one of ' if len(choices) > 1 else ''}{', '.join(map(str, choices))}"
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is of this kind."""
@@ -212,7 +212,7 @@ class FeatureNames(Value):
 
 
 class OrElse(Kind):
-    """A value of some kind, or a string or None that stands for something else."""
+    """A value of some kind, or a string or None with a special meaning."""
 
     def __init__(self, kind: Kind, other: str | None) -> None:
         self.kind = kind
@@ -227,7 +227,7 @@ class OrNone(OrElse):
 
 
 class OrMissing(Kind):
-    """A value of some kind, of an attribute or entry that need not be there."""
+    """A value of some kind, of an optional attribute or entry."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
@@ -241,12 +241,12 @@ class Each(Kind):
         self.container = container
 
     def kinds(self, length: int) -> tuple[Kind, ...]:
-        """Return the kinds of so many entries."""
+        """Return the kinds of the given number of entries."""
         return (self.kind,) * length
 
 
 class Tuple(Kind):
-    """A tuple with an entry of each of some kinds."""
+    """A tuple with entries of given kinds."""
 
     def __init__(self, *kinds: Kind) -> None:
         self._kinds = kinds
@@ -264,9 +264,9 @@ class Entries(Kind):
 
 
 class Object(Kind):
-    """An object of one of some classes that are declared; keywords say what its sizes are in the object around it.
+    """An object of one of some declared classes; keywords relate its sizes to the enclosing object.
 
-    ``given`` are attributes of which more is known here than their class declares.
+    ``given`` are attributes that are restricted beyond the declaration of their class.
     """
 
     def __init__(self, *classes: type, given: Mapping[str, Kind] | None = None, **sizes: str) -> None:
@@ -275,26 +275,31 @@ class Object(Kind):
         self.sizes = sizes
 
     def name_of(self, cls: type) -> str | None:
-        """Return the name of a class in a file, or None if it may not be there."""
+        """Return the name of a class in a file, or None if it is not allowed."""
         return cls.__name__ if self.classes.get(cls.__name__) is cls else None
 
     def class_of(self, name: Any) -> type | None:
-        """Return the class of a name in a file, or None if it may not be there."""
+        """Return the class of a name in a file, or None if it is not allowed."""
         return self.classes.get(name) if isinstance(name, str) else None
 
     @property
     def description(self) -> str:
-        """Which classes there may be."""
+        """The allowed classes."""
         return f"of the class {' or '.join(self.classes)}"
 
 
-# What scikit-learn sets when X is validated.
-FEATURES: dict[str, Kind] = {"n_features_in_": Count(1, size="m"), "feature_names_in_": OrMissing(FeatureNames())}
+# Set by scikit-learn's validation of X.
+FEATURES: dict[str, Kind] = {
+    "n_features_in_": Count(1, size="m"),
+    "feature_names_in_": OrMissing(FeatureNames()),
+    # Names that are numbers, which scikit-learn does not keep.
+    "feature_axis_": OrMissing(Numbers("m")),
+}
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The attributes of a class, and rules that they obey: sentences, with functions that say whether they hold."""
+    """The attributes of a class, and rules: sentences, with functions that check them."""
 
     fields: Mapping[str, Kind]
     rules: Mapping[str, Rule]
@@ -304,11 +309,11 @@ _SCHEMAS: dict[type, Schema] = {}
 
 
 def stored(fields: Mapping[str, Kind], rules: Mapping[str, Rule] | None = None) -> Callable[[Cls], Cls]:
-    """Declare what the objects of a class are made of, in addition to what a base class declares.
+    """Declare the attributes of the objects of a class, in addition to those of a base class.
 
-    A rule is called with something that has the attributes of the object, and those of objects inside likewise, and
-    besides ``sizes``, what symbols stand for, ``parameters``, those of an estimator, and ``n_numbers``, the numbers in
-    all arrays. It is called before any object is made, with all attributes of the right kind.
+    A rule is called with an object that has the declared attributes, also of nested objects, and
+    ``sizes``, the values of symbols, ``parameters``, those of an estimator, and ``n_numbers``, the number of values in
+    all arrays. It is called before any object is created, with all attributes of the right kind.
     """
 
     def declare(cls: Cls) -> Cls:
@@ -320,7 +325,7 @@ def stored(fields: Mapping[str, Kind], rules: Mapping[str, Rule] | None = None) 
 
 
 def schema_of(cls: type) -> Schema | None:
-    """Return the declaration of a class, or None: not that of a base class."""
+    """Return the declaration of a class, or None; not that of a base class."""
     return _SCHEMAS.get(cls)
 
 

@@ -1,4 +1,4 @@
-"""The signs of components, which PLS and PCA leave open: the entry of largest magnitude is positive."""
+"""The signs of components, which PLS and PCA do not determine: the entry of largest magnitude is positive."""
 
 from __future__ import annotations
 

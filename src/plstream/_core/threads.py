@@ -1,8 +1,8 @@
 """Blocks of rows on all cores, with results in the order of the blocks.
 
-One pass over the data does a little BLAS on each block, too little for BLAS's own threads to pay off. So the blocks
-are shared out among threads instead, each with a single-threaded BLAS (NumPy and the compiled loops release the
-interpreter lock). There are as many threads as BLAS has been given, so ``OMP_NUM_THREADS``, ``threadpool_limits`` and
+One pass over the data does a little BLAS on each block, too little for BLAS threads to pay off. The blocks
+are therefore distributed over threads, each with a single-threaded BLAS (NumPy and the compiled loops release the
+interpreter lock). The number of threads is that of BLAS, so ``OMP_NUM_THREADS``, ``threadpool_limits`` and
 joblib's limits are respected. Results are combined in the order of the blocks, whatever the number of threads.
 """
 
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 @lru_cache(maxsize=1)
 def _libraries() -> list[Any]:
-    # Looking for the loaded libraries takes milliseconds: once a process is enough.
+    # Searching for the loaded libraries takes milliseconds, and is done once per process.
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
@@ -34,44 +34,38 @@ def blas_threads() -> int:
     return max((library.get_num_threads() for library in _libraries()), default=1)
 
 
-class _SingleThreadedBlas:
-    """BLAS limited to one thread while anyone needs it so.
+# Users of the limit, and the previous number of threads of each library.
+_users: set[object] = set()
+_before: list[int] = []
+# Reentrant: if an interrupt prevented its release, the next fit continues.
+_lock = threading.RLock()
 
-    The limit belongs to the process: with several fits under way in threads of their own, the first one in sets it and
-    the last one out restores what was there before. Around a whole fit it also keeps BLAS's idle threads asleep: after
-    a product they spin for tens of milliseconds on a core that the next pass could use.
+
+@contextmanager
+def single_threaded_blas() -> Iterator[int]:
+    """Limit BLAS to one thread while anyone requires it, and yield the previous number of threads.
+
+    The limit is global to the process: with several concurrent fits, the first one sets it and
+    the last one restores the previous value. Around a whole fit, it also keeps idle BLAS threads asleep: after
+    a product, they spin for tens of milliseconds on a core that the next pass could use.
     """
-
-    def __init__(self) -> None:
-        # The thread that has it may take it again: where an interrupt prevented its release, the next fit goes on.
-        self._lock = threading.RLock()
-        self._users: set[object] = set()
-        self._before: list[int] = []
-
-    @contextmanager
-    def __call__(self) -> Iterator[int]:
-        """Limit BLAS and yield the number of threads it had."""
-        user = object()
-        try:
-            with self._lock:
-                if not self._users:
-                    self._before = [library.get_num_threads() for library in _libraries()]
-                    self._limit([1] * len(self._before))
-                self._users.add(user)
-            yield max(self._before, default=1)
-        finally:
-            # Wherever an interrupt came, the limit does not outlast its users.
-            with self._lock:
-                self._users.discard(user)
-                if not self._users:
-                    self._limit(self._before)
-
-    def _limit(self, threads: list[int]) -> None:
-        for library, n_threads in zip(_libraries(), threads, strict=False):
-            library.set_num_threads(n_threads)
-
-
-single_threaded_blas = _SingleThreadedBlas()
+    user = object()
+    try:
+        with _lock:
+            if not _users:
+                _before.clear()
+                for library in _libraries():
+                    _before.append(library.get_num_threads())
+                    library.set_num_threads(1)
+            _users.add(user)
+        yield max(_before, default=1)
+    finally:
+        # Wherever an interrupt occurred, the limit does not outlast its users.
+        with _lock:
+            _users.discard(user)
+            if not _users:
+                for library, n_threads in zip(_libraries(), _before, strict=False):
+                    library.set_num_threads(n_threads)
 
 
 def ordered_map(
@@ -84,8 +78,8 @@ def ordered_map(
 ) -> Iterator[Result]:
     """Yield ``function(item)`` for each item in order, computed by as many threads as BLAS may use.
 
-    No more than two items a thread are under way at a time, nor more than ``at_most``, so a source that reads from disk
-    never runs far ahead. If their ``size`` is more than ``largest`` together, no further item is read before the first
+    At most two items per thread are in progress at a time, and at most ``at_most``, so a source that reads from disk
+    never runs far ahead. If their total ``size`` exceeds ``largest``, no further item is read before the first
     of them is done.
     """
     iterator = iter(items)

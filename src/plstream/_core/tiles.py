@@ -1,7 +1,7 @@
-"""Rows in pieces: how many make a block, tiles that stay in cache, where the first number is that is not finite.
+"""Rows in pieces: the size of blocks, tiles that stay in cache, and the position of the first non-finite number.
 
-A *block* is what is read at a time: enough rows to be worth a thread's while. A *tile* is a few rows of a block, few
-enough to stay in a core's cache while several products are formed: memory is read once, and not once per product.
+A *block* is read at a time: enough rows to be worth a thread. A *tile* is a few rows of a block, few
+enough to stay in a core's cache while several products are computed: memory is read once, not once per product.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy import sparse
 from .errors import NonFiniteError
 from .types import Float64Array, FloatArray, Rows
 
-# Dense data up to this size, in float64, is worked on in memory, by NumPy; more is read in blocks, by compiled loops.
+# Dense data up to this size, in float64, is processed in memory by NumPy; more is read in blocks by compiled loops.
 SMALL_BYTES = 32 << 20
 SMALLEST_BLOCK_BYTES = 4 << 20
 LARGEST_BLOCK_BYTES = 32 << 20
@@ -24,19 +24,19 @@ MIN_TILE_ROWS = 16
 
 
 def row_bytes(X: Rows) -> int:
-    """Return the bytes of one row, for sparse rows on average."""
+    """Return the bytes per row, for sparse rows on average."""
     if sparse.issparse(X):
         return max(1, int(X.nnz) * int(X.data.itemsize + X.indices.itemsize) // max(1, int(X.shape[0])))
     return max(1, int(X.shape[1]) * int(X.dtype.itemsize))
 
 
 def default_block_rows(X: Rows) -> int:
-    """Return the rows of a block of X."""
+    """Return the number of rows of a block of X."""
     return default_rows(int(X.shape[0]), row_bytes(X))
 
 
 def default_rows(n_rows: int | None, bytes_per_row: int) -> int:
-    """Return the rows of a block: few enough to keep many cores busy, enough that adding up results costs little."""
+    """Return the number of rows of a block: few enough to keep many cores busy, enough to make merging cheap."""
     total = LARGEST_BLOCK_BYTES * 32 if n_rows is None else bytes_per_row * n_rows
     block_bytes = min(max(total // 32, SMALLEST_BLOCK_BYTES), LARGEST_BLOCK_BYTES)
     return max(1, block_bytes // bytes_per_row)
@@ -45,7 +45,7 @@ def default_rows(n_rows: int | None, bytes_per_row: int) -> int:
 def dense_tiles(X: Rows, shift: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
     """Yield (rows, X[rows] - shift) for all rows, dense and with the dtype of the shift, in cache-sized tiles.
 
-    Each tile is written over the one before it: use it before taking the next.
+    Each tile overwrites the previous one: use it before taking the next.
     """
     n_rows, n_columns = X.shape
     step = max(MIN_TILE_ROWS, TILE_BYTES // max(1, n_columns * shift.itemsize))
@@ -66,9 +66,9 @@ def require_finite(
     *,
     allow_missing: bool = False,
 ) -> None:
-    """Raise NonFiniteError for the first value that is not finite, if there is one in a row with weight.
+    """Raise NonFiniteError for the first value that is not finite, in a row with a positive weight.
 
-    ``names`` are those of the columns, if they have any. With ``allow_missing``, NaN is let pass.
+    ``names`` are those of the columns, if any. With ``allow_missing``, NaN is allowed.
     """
     step = default_block_rows(rows)
     for start in range(0, rows.shape[0], step):

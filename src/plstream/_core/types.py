@@ -1,4 +1,4 @@
-"""Names for the kinds of array that pass between the modules."""
+"""Types of arrays that are passed between modules."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
-"""A dense array of any dtype, as it comes from the caller."""
+"""A dense array of any dtype, as passed by the caller."""
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 """A dense array of float32 or float64."""
 
 Float64Array: TypeAlias = NDArray[np.float64]
-"""What every state and every fitted attribute is made of."""
+"""The type of all states and fitted attributes."""
 
 Rows: TypeAlias = Any
-"""Rows of data: an Array, or one of SciPy's sparse matrices in CSR format, for which there are no types."""
+"""Rows of data: an Array, or a SciPy sparse matrix in CSR format, for which there are no types."""

@@ -1,4 +1,4 @@
-"""Names that are URLs: shown without their secrets, and refused where only a path will do."""
+"""URLs as names: shown without their secrets, and refused where only a path is allowed."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 from urllib.parse import unquote
 
 HIDDEN = "***"
-# Of two letters or more, for "C:/" is a path. One slash is what pathlib leaves of two.
+# At least two letters, because "C:/" is a path. pathlib reduces two slashes to one.
 _SCHEME = r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,30}:/+)"
-# A colon and the number of a port, which is no password.
+# A colon and a port number, which is not a password.
 _PORT = r":\d{1,5}(?=[/?#,;:.)'\"\]\s]|$)"
-# User and password, up to the last "@". Passwords that should have been quoted may have anything in them, slashes and
-# spaces too; without a password, there is no "@" but that before the host.
+# User and password, up to the last "@". Unquoted passwords may contain anything, including slashes and
+# spaces; without a password, there is no "@" other than that before the host.
 _USER = re.compile(rf"{_SCHEME}(?!\*\*\*@)(?P<user>[^\s/:]*(?!{_PORT}):[^@]*@(?:[^\s@]*@)*|[^\s/:]*:\S*@|[^\s/?#]*@)")
-# Parameters, any of which may be a token or a signature. A "?" alone is part of a pattern. What may come after a name
-# in a sentence is left.
+# Parameters, any of which may be a token or a signature. A "?" alone is part of a pattern. Punctuation after a name
+# in a sentence is kept.
 _QUERY = re.compile(rf"{_SCHEME}(?P<place>[^\s?#]*)[?#]\S*?=\S*?(?=['\"`)\]>,.;:]*(?:\s|$))")
-# Of a URL, perhaps after the name of a cache or an archive, as in "simplecache::https://...".
+# Of a URL, possibly after the name of a cache or an archive, as in "simplecache::https://...".
 _BEGIN = re.compile(rf"(?:\w+::)*{_SCHEME}")
-# Shorter ones would also be found in words that have nothing to do with them.
+# Shorter ones would also match unrelated words.
 _SHORTEST_SECRET = 4
 
 
@@ -31,9 +31,9 @@ def redacted(text: str, names: Iterable[str] = ()) -> str:
     Parameters
     ----------
     text : str
-        Anything that will be shown or written to a file.
+        Any text that will be shown or written to a file.
     names : iterable of str
-        Names whose secrets are hidden wherever they are in the text: libraries also quote parts of a URL.
+        Names whose secrets are hidden anywhere in the text: libraries also quote parts of a URL.
 
     Examples
     --------
@@ -43,14 +43,14 @@ def redacted(text: str, names: Iterable[str] = ()) -> str:
     >>> redacted("invalid address 'me:secret@host'", ["tcp://me:secret@host"])
     "invalid address 'me:***@host'"
     """
-    # The longest first, for one may be part of another.
+    # The longest first, because one may be part of another.
     for secret in sorted({secret for name in names for secret in _secrets_in(name)}, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return _QUERY.sub(rf"\g<scheme>\g<place>?{HIDDEN}", _USER.sub(rf"\g<scheme>{HIDDEN}@", text))
 
 
 def shown(name: str | os.PathLike[str]) -> str:
-    """Return how messages show the name of a file or of other data, which may be a URL."""
+    """Return the name of a file or of other data, which may be a URL, as shown in messages."""
     text = os.fspath(name)
     if not is_url(text):
         return text
@@ -59,7 +59,7 @@ def shown(name: str | os.PathLike[str]) -> str:
 
 
 def local_path(name: str | os.PathLike[str]) -> Path:
-    """Return the path of a file or folder that is read or written here; raise ValueError for a URL."""
+    """Return the path of a file or folder; raise ValueError for a URL."""
     if is_url(os.fspath(name)):
         raise ValueError(
             f"{shown(name)} is a URL, and models, checkpoints and results are files of this machine: name a path, and "
@@ -69,7 +69,7 @@ def local_path(name: str | os.PathLike[str]) -> Path:
 
 
 def is_url(name: str) -> bool:
-    """Return whether a name is a URL, and not a path."""
+    """Return whether a name is a URL rather than a path."""
     begin = _BEGIN.match(name)
     # A folder may have such a name, too.
     return begin is not None and not Path(begin[0]).is_dir()

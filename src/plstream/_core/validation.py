@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
-from .errors import DataError, NonFiniteError
+from .errors import DataError, NonFiniteError, counted
 from .schema import most_components
 from .types import Array, Float64Array, Rows
 
@@ -47,9 +47,7 @@ def changed_at_once(*things: Thing) -> Iterator[tuple[Thing, ...]]:
     3
     """
     twins: dict[int, tuple[Any, Any]] = {}
-    for thing in things:
-        _add_twin(twins, thing)
-    yield tuple(twins[id(thing)][1] for thing in things)
+    yield tuple(map(partial(_add_twin, twins), things))
     for thing, twin in [*twins.values()]:
         if isinstance(thing, Pipeline):
             # A pipeline may have replaced a step by one that is fitted.
@@ -100,7 +98,7 @@ def require_components(n_components: int, n_features: int, parameter: str = "n_c
     most = most_components(n_features)
     if n_components > most:
         raise ValueError(
-            f"{parameter}={n_components} is too many for {n_features} feature(s), which have at most {most}: "
+            f"{parameter}={n_components} is too many for {counted(n_features, 'feature')}, which have at most {most}: "
             f"reduce {parameter}."
         )
 
@@ -137,6 +135,13 @@ def located_errors(source: Checked, model: Any = None) -> Iterator[None]:
         raise error.of_model(model) from None
 
 
+def names_of_target(y: Any) -> list[str] | None:
+    """Return the names of the columns of a frame, or of a series."""
+    names = [y.name] if getattr(y, "ndim", 0) == 1 and getattr(y, "name", None) is not None else None
+    columns = getattr(y, "columns", names)
+    return None if columns is None else [str(name) for name in columns]
+
+
 def as_numpy(array: Any, name: str) -> Any:
     """Return an array of another library as one of NumPy's, without a copy, and anything else as it is.
 
@@ -165,6 +170,7 @@ def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
         # All that scikit-learn's checks of such an array come to. They take as long as PLS of a small one.
         if reset:
             model.n_features_in_ = X.shape[1]
+            vars(model).pop("feature_axis_", None)
         if X.shape[1] == model.n_features_in_:
             return np.asarray(X)
     X = as_numpy(X, "X")
@@ -177,7 +183,18 @@ def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
     except (TypeError, ValueError):
         _require_numeric_columns(X)
         raise
+    if reset:
+        _set_axis(model, X)
     return rows.tocsr() if sparse.issparse(rows) else rows
+
+
+def _set_axis(model: Any, X: Any) -> None:
+    """Keep names of columns that are numbers, such as wavelengths: where scikit-learn has names, they are strings."""
+    vars(model).pop("feature_axis_", None)
+    columns = np.asarray(getattr(X, "columns", ()))
+    is_axis = columns.dtype.kind in "iuf" and columns.ndim == 1 and columns.size and np.isfinite(columns).all()
+    if is_axis and not np.array_equal(columns, np.arange(len(columns))):
+        model.feature_axis_ = columns.astype(np.float64)
 
 
 def _require_numeric_columns(X: Any) -> None:
@@ -258,7 +275,7 @@ def validate_weight(sample_weight: Any, n_rows: int) -> Float64Array | None:
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
-        raise ValueError(f"sample_weight must have shape ({n_rows},), one weight a row, not {weight.shape}.")
+        raise ValueError(f"sample_weight must have shape ({n_rows},), one weight per row, not {weight.shape}.")
     if not np.isfinite(weight).all():
         raise ValueError("sample_weight contains NaN or infinity: every weight must be a finite number.")
     if (weight < 0).any():

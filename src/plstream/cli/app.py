@@ -1,4 +1,4 @@
-"""All commands under one name, and what becomes of errors: one line and an exit code."""
+"""All commands under one name, and the handling of errors: one line and an exit code."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Exit codes: 0 done, 1 the work failed, 2 the call or the data is wrong, 3 monitor found alarms.")
+@app.callback(epilog="Exit codes: 0 success, 1 the work failed, 2 wrong arguments or data, 3 monitor found alarms.")
 def _all(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
     # These three are taken out before the arguments are parsed, and are here for the help.
     config: str | None = typer.Option(
         None, "--config", metavar="FILE", help="Options in a TOML file. Also after a command."
     ),
-    verbose: bool = typer.Option(False, "--verbose", help="Show what is done as it is done. Also after a command."),
-    debug: bool = typer.Option(False, "--debug", help="Show where an error comes from. Also after a command."),
+    verbose: bool = typer.Option(False, "--verbose", help="Log each read of the data. Also after a command."),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error. Also after a command."),
 ) -> None:
     """Partial least squares of files and streams of any size.
 
@@ -87,7 +87,7 @@ def run(arguments: list[str]) -> int:
     debug, verbose = "--debug" in arguments, "--verbose" in arguments
     arguments = [argument for argument in arguments if argument not in {"--debug", "--verbose"}]
     if sys.stdout is None and os.name != "nt":
-        # Nor may the next file that is opened take its place. On Windows, programs without a console have none.
+        # Otherwise the next file opened would take its place. On Windows, programs without a console have none.
         errors.tell("plstream: Standard output is closed: leave it open, or send it to a file with > FILE.")
         return errors.WRONG
     try:
@@ -103,15 +103,15 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except BrokenPipeError:
-        # Nobody reads on, as with "| head": there is nobody to tell, nor when Python flushes its streams in the end.
+        # The reader has closed the pipe, as with "| head": report nothing, also when Python flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return errors.FAILED
     except SystemExit as end:
-        # Completion of a shell ends so.
+        # Shell completion ends this way.
         return end.code if isinstance(end.code, int) else errors.FAILED
     except Exception as error:  # noqa: BLE001
         line = traceback.format_exc().rstrip() if debug else f"plstream: {errors.sentence(error, _options())}"
-        # Libraries may quote parts of a URL, in errors that are causes of others.
+        # Libraries may quote parts of a URL in chained exceptions.
         errors.tell(redacted(line, arguments))
         return errors.exit_code(error)
     if code == _INTERRUPTED:
@@ -137,7 +137,7 @@ def _without_config(arguments: list[str]) -> tuple[Path | None, list[str]]:
 
 @contextmanager
 def _logged(verbose: bool) -> Iterator[None]:
-    """Write what the library logs to standard error, if asked for."""
+    """Write the log of the library to standard error, if requested."""
     if not verbose:
         yield
         return
@@ -145,7 +145,7 @@ def _logged(verbose: bool) -> Iterator[None]:
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
     before = logger.level
     logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.DEBUG)
     try:
         yield
     finally:
@@ -162,7 +162,7 @@ class _Lines(logging.Handler):
 
 @cache
 def _options() -> dict[str, str]:
-    """Return the options of all commands by the names of the parameters of the library that they stand for."""
+    """Return the options of all commands by the corresponding parameters of the library."""
     commands: Any = typer.main.get_command(app)
     parameters = [parameter for command in commands.commands.values() for parameter in command.params]
     options = [option for parameter in parameters for option in parameter.opts if option.startswith("--")]
@@ -171,7 +171,7 @@ def _options() -> dict[str, str]:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Let warnings be one line each, and only those that are for the user."""
+    """Format warnings as one line each, and show only those for the user."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         errors.tell(f"plstream: warning: {errors.as_options(str(message), _options())}")

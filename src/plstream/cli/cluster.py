@@ -1,4 +1,4 @@
-"""Fits on the workers of a Dask cluster, which may be processes of this machine."""
+"""Fits on the workers of a Dask cluster, which may be local processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .options import Method
 from .progress import is_shown, shown
 
 _LOCAL = re.compile(r"local(?::([1-9]\d*))?")
-# Nothing more is an address for Dask, which would quote the rest in its errors, passwords too.
+# Dask would quote anything else in its errors, including passwords.
 _ADDRESS = re.compile(r"[a-z0-9+.-]+://[^\s@?#]+")
 _HERE = "127.0.0.1"
 # Seconds to wait for a scheduler.
@@ -41,9 +41,9 @@ def fit_on_cluster(
     """Fit a model to files that the workers read; raise ValueError if something cannot be done on a cluster."""
     for name, value in {"memory": memory, "checkpoint": checkpoint}.items():
         if value is not None:
-            raise ValueError(f"--{name} is not for --cluster: leave one of them out.")
+            raise ValueError(f"--{name} is not supported with --cluster: leave one of them out.")
     if not reads_again(method):
-        raise ValueError(f"--cluster is not for --method {method}, which learns row after row: leave it out.")
+        raise ValueError(f"--cluster does not support --method {method}, which learns row by row: leave it out.")
     if not source.rereadable:
         raise ValueError(f"{source.name} can be read only here and once, not by the workers of a cluster: use files.")
     with shown(), _workers_of(address):
@@ -52,13 +52,12 @@ def fit_on_cluster(
         if one_pass:
             model.partial_fit(rows, **targets)
         else:
-            model._validate_params()
             model._fit(rows, **targets)
 
 
 @contextmanager
 def _workers_of(address: str) -> Iterator[None]:
-    """Let Dask use the workers of a scheduler, or of a cluster of processes for the time being."""
+    """Let Dask use the workers of a scheduler, or of a temporary local cluster."""
     distributed = import_optional("distributed", "A fit on a cluster", "distributed")
     local = _LOCAL.fullmatch(address)
     if local is None:
@@ -77,7 +76,7 @@ def _workers_of(address: str) -> Iterator[None]:
             n_workers=None if local[1] is None else int(local[1]),
             threads_per_worker=1,
             processes=True,
-            # Neither the scheduler nor its dashboard asks who comes: nobody from elsewhere can.
+            # Neither the scheduler nor its dashboard authenticates: bind them to this machine.
             host=_HERE,
             dashboard_address=f"{_HERE}:0",
             silence_logs=logging.ERROR,
@@ -88,7 +87,7 @@ def _workers_of(address: str) -> Iterator[None]:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Block SIGINT here and in the threads and processes that are started: this process ends them."""
+    """Block SIGINT here and in started threads and processes, which this process ends."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

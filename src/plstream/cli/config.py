@@ -14,10 +14,10 @@ Defaults = dict[str, dict[str, Any]]
 
 
 def defaults_from(path: Path, commands: Mapping[str, Any]) -> Defaults:
-    """Return the options in a file, by command and parameter, as the parser takes them for defaults.
+    """Return the options in a file, by command and parameter, as defaults for the parser.
 
-    Options before the first table are for every command that has them; those of a table, such as ``[fit]``, are for
-    that command, and come first.
+    Options before the first table apply to every command that has them; those of a table, such as ``[fit]``, apply to
+    that command, and take precedence.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def _require(key: str, known: Any, path: Path, what: str) -> None:
 
 
 def _as_default(key: str, value: Any, option: Any, path: Path) -> Any:
-    """Return a value of TOML as what one would write on the command line."""
+    """Return a TOML value as written on the command line."""
     is_flag = bool(getattr(option, "is_flag", False))
     entries = value if isinstance(value, list) else [value]
     if is_flag != isinstance(value, bool) or any(isinstance(entry, bool | dict | list) for entry in entries) != is_flag:
@@ -76,6 +76,6 @@ def _as_default(key: str, value: Any, option: Any, path: Path) -> Any:
         raise ValueError(f"{path} has {value!r} for {key!r}, which must be {kind}.")
     if is_flag:
         return value
-    # An entry of a list is one column, also with a comma in its name; a string is what one would write.
+    # An entry of a list is one column, even with a comma in its name; a string is written as on the command line.
     texts = [quoted(str(entry)) if isinstance(value, list) else str(entry) for entry in entries]
     return texts if getattr(option, "multiple", False) else ",".join(texts)

@@ -1,4 +1,4 @@
-"""How a command ends: errors as one line each with an exit code, and signals that ask it to end."""
+"""The end of a command: errors as one line each with an exit code, and signals."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .._core.urls import redacted
 FAILED = 1
 WRONG = 2
 ALARMED = 3
-# As of a process that the signal has ended.
+# As for a process ended by the signal.
 TERMINATED = 128 + signal.SIGTERM
-# Seconds in which a command is to have ended by itself: a compiled loop, or a product of large matrices, does not
+# Seconds until a command must have ended: a compiled loop, or a product of large matrices, does not
 # notice a signal before it returns.
 GRACE = 5.0
 
-# Of calls and data that are wrong. Everything else that a system refuses is work that failed.
+# Errors of arguments and data. Any other error of the system means that the work failed.
 _WRONG_ERRORS = (
     FileExistsError,
     FileNotFoundError,
@@ -64,7 +64,7 @@ def tell(line: str) -> None:
 
 
 def as_options(message: str, options: Mapping[str, str]) -> str:
-    """Return a message of the library in one line, with options of the command line in place of parameters."""
+    """Return a message of the library in one line, with command-line options in place of parameters."""
 
     def columns(match: re.Match[str]) -> str:
         names = ast.literal_eval(match[2])
@@ -87,7 +87,7 @@ def _entry(name: object) -> str:
 
 
 def sentence(error: Exception, options: Mapping[str, str]) -> str:
-    """Return what is wrong, in terms of the command line."""
+    """Return the error message, in terms of the command line."""
     if hasattr(error, "format_message"):
         context = getattr(error, "ctx", None)
         hint = f" See {context.command_path} --help." if context is not None else ""
@@ -102,7 +102,7 @@ def sentence(error: Exception, options: Mapping[str, str]) -> str:
 
 
 def exit_code(error: Exception) -> int:
-    """Return 2 if the call or the data is wrong, else 1."""
+    """Return 2 for wrong arguments or data, else 1."""
     if isinstance(error, _WRONG_ERRORS) or hasattr(error, "format_message"):
         return WRONG
     return WRONG if isinstance(error, OSError) and error.errno in _WRONG_NUMBERS else FAILED
@@ -110,24 +110,24 @@ def exit_code(error: Exception) -> int:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Let the signal that asks a process to end do what Ctrl-C does, so that no half of a file stays behind.
+    """Handle SIGTERM like Ctrl-C, so that no partial file is left behind.
 
-    If that takes longer than ``GRACE``, the process ends all the same.
+    If that takes longer than ``GRACE``, the process is ended anyway.
     """
     with _ended_after_grace(), _handled(signal.default_int_handler, signal.SIGTERM):
         yield
 
 
-# How often a process has to be asked to end before it does: the first time may be a question.
+# Number of signals until the process ends: the first may only be a request.
 _n_requests = 1
 
 
 @contextmanager
 def _ended_after_grace() -> Iterator[None]:
-    """End the process some time after it was asked to, whatever it is doing then.
+    """End the process some time after a request to end, whatever it is doing then.
 
-    Python's handlers run only when compiled code has returned. But the number of a signal is written to a pipe at once,
-    and a thread that reads it runs beside loops and products, which need no interpreter.
+    Python's handlers run only after compiled code returns. But the number of a signal is written to a pipe at once,
+    and a thread that reads it runs concurrently with loops and products, which release the interpreter.
     """
     if os.name == "nt":
         # The pipe would have to be a socket.
@@ -153,7 +153,7 @@ def _ended_after_grace() -> Iterator[None]:
 
 
 def _end_after_grace(receiver: int) -> None:
-    """Read signals from a pipe until it is closed; end the process if that is too long after it was asked to end."""
+    """Read signals from a pipe until it is closed; end the process if the grace period after a request has passed."""
     n_asked, deadline = 0, math.inf
     with os.fdopen(receiver, "rb", buffering=0) as pipe:
         while True:
@@ -173,9 +173,9 @@ def _end_after_grace(receiver: int) -> None:
 
 @contextmanager
 def signals_to_stop() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C, and the signal that asks a process to end, be a question that a fit may answer after its block.
+    """Let Ctrl-C and SIGTERM be requests that a fit may answer after the current block.
 
-    The second time it is no question any more.
+    A second signal ends the process.
     """
     global _n_requests  # noqa: PLW0603
     asked = Event()
@@ -195,7 +195,7 @@ def signals_to_stop() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _handled(handler: Callable[[int, FrameType | None], Any], *numbers: int) -> Iterator[None]:
-    """Handle signals, except those that are ignored: whoever starts a job in the background may have asked for that."""
+    """Handle signals, except those that are ignored, as under nohup."""
     before = {number: signal.getsignal(number) for number in numbers}
     numbers = tuple(number for number in numbers if before[number] is not signal.SIG_IGN)
     try:

@@ -1,4 +1,4 @@
-"""``plstream evaluate``: how good the predictions of a model are."""
+"""``plstream evaluate``: the accuracy of the predictions of a model."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ def evaluate(
     *,
     reading: Reading,
 ) -> None:
-    """Compare predictions with the true target: R2, RMSE, SEP, bias, slope and RPD of each response, or the accuracy.
+    """Compare predictions with the true target: R2, RMSE, SEP, bias, slope and RPD per response, or the accuracy.
+
+    If the model was fitted with --missing, rows without a target are left out.
 
     \b
     plstream evaluate model.plstream test.csv --target moisture
     plstream evaluate model.plstream test.npy --target labels.npy --json
     """
-    from .._core.metrics import Metrics, metrics_for
+    from .._core.metrics import Metrics, metrics_for, with_values
     from .output import in_blocks, print_json, print_table, require_inputs
     from .progress import shown
 
     if not target:
-        raise ValueError("Say what is true with --target: a column, or a file.")
+        raise ValueError("Pass the true target with --target: a column, or a file.")
     require_inputs(model, data)
     loaded = load_model(model)
     source = reading.open(data, target, loaded)
@@ -32,11 +34,15 @@ def evaluate(
     if not hasattr(loaded, "predict"):
         raise ValueError(f"{type(loaded).__name__} has no predictions, only scores: use plstream transform.")
     with shown():
-        for predicted, y in in_blocks(source, loaded.predict):
+        for predicted, y, *_ in in_blocks(source, loaded.predict):
             assert y is not None
-            metrics = metrics_for(loaded, y) if metrics is None else metrics
-            metrics.add(y, predicted)
-    assert metrics is not None
+            known = with_values(y) if source.allow_missing else slice(None)
+            if not len(y[known]):
+                continue
+            metrics = metrics_for(loaded, y[known]) if metrics is None else metrics
+            metrics.add(y[known], predicted[known])
+    if metrics is None:
+        raise ValueError(f"No row of {source.name} has a value of every target: there is nothing to compare with.")
     table = metrics.table(source.target_names or [str(k) for k in range(source.n_targets)])
     if as_json:
         print_json({"model": str(model), "data": source.name, "targets": table})

@@ -34,7 +34,7 @@ def export(
     dtype: Annotated[Precision, typer.Option("--dtype", help="Type of the numbers.")] = Precision.float32,
     force: Force = False,
 ) -> None:
-    """Write a model as an ONNX graph, to run where there is no Python.
+    """Export a model as an ONNX graph, to run without Python.
 
     \b
     plstream export model.plstream -o model.onnx
@@ -44,7 +44,7 @@ def export(
 
     require_inputs(model)
     require_free(output, force=force)
-    if output.exists() and output.samefile(model):
+    if output.exists() and model.exists() and output.samefile(model):
         raise ValueError(f"{output} is the model itself: choose another file to write.")
     export_onnx(
         load_model(model), output, method=None if method is None else method.value, dtype=dtype.value, overwrite=force

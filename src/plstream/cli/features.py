@@ -1,4 +1,4 @@
-"""``plstream features``: rows of features from images."""
+"""``plstream features``: image features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .options import Force, as_list
 
 
 class Pool(StrEnum):
-    """What becomes of each map."""
+    """Pooling of each map."""
 
     none = "none"
     avg = "avg"
@@ -20,7 +20,7 @@ class Pool(StrEnum):
 
 
 class Resample(StrEnum):
-    """How images are resized."""
+    """Interpolation filters."""
 
     lanczos = "lanczos"
     bicubic = "bicubic"
@@ -29,7 +29,7 @@ class Resample(StrEnum):
 
 
 class Channels(StrEnum):
-    """The order of the channels that a network takes."""
+    """Channel orders of a network."""
 
     rgb = "rgb"
     bgr = "bgr"
@@ -65,7 +65,7 @@ def features(
         typer.Option(
             "--weights",
             metavar="FILE",
-            help="Weights of VGG16 under torchvision's or VGGFace's names: safetensors, .pth.",
+            help="Weights of VGG16 with the names of torchvision or VGGFace: safetensors, .pth.",
         ),
     ] = None,
     layer: Annotated[
@@ -76,13 +76,13 @@ def features(
             help="conv1_1 to pool5, or any tensor of an ONNX model. Default: conv5_3, its output.",
         ),
     ] = None,
-    pool: Annotated[Pool, typer.Option("--pool", help="Make one number of each map.")] = Pool.none,
+    pool: Annotated[Pool, typer.Option("--pool", help="Reduce each map to one number.")] = Pool.none,
     size: Annotated[
         int | None,
         typer.Option(
             "--size",
             min=1,
-            help="Height and width to resize to. Default: 224, that of images in batches, or what the ONNX model says.",
+            help="Height and width to resize to. Default: 224, that of images in batches, or that of the ONNX model.",
         ),
     ] = None,
     resample: Annotated[Resample, typer.Option("--resample", help="How to resize.")] = Resample.lanczos,
@@ -92,17 +92,17 @@ def features(
     ] = None,
     std: Annotated[
         str | None,
-        typer.Option("--std", metavar="R,G,B", help="What the rest is divided by. Default: that of ImageNet, 1/255."),
+        typer.Option("--std", metavar="R,G,B", help="Divisors after the mean. Default: that of ImageNet, 1/255."),
     ] = None,
     channels: Annotated[
         Channels | None,
-        typer.Option("--channels", help="Order that the network takes. Default: rgb, bgr for VGGFace."),
+        typer.Option("--channels", help="Channel order of the network. Default: rgb, bgr for VGGFace."),
     ] = None,
     crop: Annotated[
         float, typer.Option("--crop", help="Share of height and width to keep, around the centre; at most 1.")
     ] = 1.0,
     per_folder: Annotated[
-        bool, typer.Option("--per-folder", help="One row per folder, such as a video: the mean of its images.")
+        bool, typer.Option("--per-folder", help="One row per folder, such as a video: the mean over its images.")
     ] = False,
     labels: Annotated[
         Path | None,
@@ -115,20 +115,20 @@ def features(
     ] = None,
     dtype: Annotated[Precision, typer.Option("--dtype", help="Type of the numbers.")] = Precision.float32,
     batch_size: Annotated[
-        int | None, typer.Option("--batch-size", min=1, help="Images at a time. Default: what takes some 256 MB.")
+        int | None, typer.Option("--batch-size", min=1, help="Images per batch. Default: about 256 MB.")
     ] = None,
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="Threads of the network. Default: all cores.")
     ] = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out images that cannot be read.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out unreadable images.")] = False,
     force: Force = False,
 ) -> None:
-    """Compute features of images with a network, a row for each; the names go to a .txt file beside it.
+    """Extract features of images with a network, one row per image; the names go to a .txt file.
 
-    Images are turned upright, converted to RGB, resized to a square without regard to their shape (Lanczos), divided
-    by 255, and scaled by the mean and standard deviation that the network was trained with.
+    Images are rotated upright, converted to RGB, resized to a square regardless of aspect ratio (Lanczos), divided
+    by 255, and normalized by the mean and standard deviation that the network was trained with.
 
-    After a kill or Ctrl-C the same command goes on where it was.
+    After a crash or Ctrl-C, run the same command to resume.
 
     \b
     plstream features lfw.tar --weights vgg16.safetensors --size 64 -o lfw.npy
@@ -138,6 +138,7 @@ def features(
     plstream features aligned_images_DB --crop 0.4545 --per-folder --model vggface --weights vgg_face.safetensors
     plstream features photos --model resnet.onnx --layer flatten0
     """
+    from .._core.errors import counted
     from ..vision import extract_features
     from .errors import FAILED, tell
     from .output import require_free
@@ -168,11 +169,11 @@ def features(
                 overwrite=force,
             )
     except KeyboardInterrupt:
-        tell("plstream: interrupted; the same command goes on where it was.")
+        tell("plstream: interrupted; run the same command to resume.")
         raise typer.Exit(FAILED) from None
     names = output.with_suffix(".txt")
-    rows = "folder(s)" if per_folder else "image(s)"
-    typer.echo(f"{output}: {len(made):,} {rows} of {made.shape[1]:,} feature(s), {made.dtype}; names in {names}")
+    rows = counted(len(made), "folder" if per_folder else "image")
+    typer.echo(f"{output}: {rows} of {counted(made.shape[1], 'feature')}, {made.dtype}; names in {names}")
 
 
 def _as_numbers(option: str, text: str | None) -> tuple[float, ...] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._core.urls import shown as name_of
 from .options import (
     AsJson,
     Categorical,
@@ -37,6 +38,14 @@ class Rule(StrEnum):
 
     min = "min"
     one_se = "one-se"
+
+
+class Missing(StrEnum):
+    """What is done with missing values."""
+
+    error = "error"
+    model = "model"
+    mean = "mean"
 
 
 @dataclass(frozen=True)
@@ -132,6 +141,15 @@ class Parameters:
         int | None,
         typer.Option("--max-reads", min=1, help="Largest number of reads of the data. Default: components and one."),
     ] = None
+    missing: Annotated[
+        Missing | None,
+        typer.Option(
+            "--missing",
+            help="Complete missing values by the model, or by means in methods that learn row after row. Rows without "
+            "a target are left out. Default: error.",
+            show_default=False,
+        ),
+    ] = None
     seed: Annotated[
         int | None,
         typer.Option(
@@ -188,6 +206,7 @@ def fit(
     \b
     plstream fit spectra.csv --target moisture -c 5 -o moisture.plstream
     plstream fit plants.csv --target yield --columns 'sensor_*' --categorical site -c auto
+    plstream fit gaps.csv --target yield -c auto --missing model
     plstream fit features.npy --target labels.npy --method incremental-pls-classifier -c 10
     plstream fit 'day*.parquet' --target y --exclude id,date --one-pass --memory 512MB
     plstream fit big.npy --target y.npy -c 10 --checkpoint big.checkpoint
@@ -206,7 +225,7 @@ def fit(
         if value is not None and not is_auto:
             raise ValueError(f"--{name.replace('_', '-')} is for cross-validation: pass -c auto as well.")
     if not target and method is not Method.ccipca:
-        raise ValueError("Say what is to be learnt with --target: a column by name or number, or a file.")
+        raise ValueError("Pass the target with --target: a column by name or number, or a file.")
     _require_sense(output, checkpoints)
     require_inputs(data)
     _require_place(output, checkpoints, force=force)
@@ -217,46 +236,38 @@ def fit(
     if parameters.sketch_size is not None and not in_one_pass:
         raise ValueError("--sketch-size is for fits in one pass: pass --one-pass as well.")
     model = _new_model(method, source, parameters, validation if is_auto else None, n_components)
+    source.allow_missing = model.missing != "error"
     if cluster is None:
         plan_memory(model, source, one_pass=in_one_pass, classes=labels, memory=allowed)
     if dry_run:
         _tell_plan(model, source, output, one_pass=in_one_pass, classes=labels, as_json=as_json)
         return
     how: dict[str, Any] = {"one_pass": in_one_pass, "classes": labels}
-    if roles.groups is None and cluster is None:
+    if cluster is None:
         fitted = _fit_and_save(model, source, output, force, checkpoints, **how)
     else:
-        fitted = _fitted_elsewhere(model, source, method, cluster, memory, checkpoints, **how)
+        fitted = _fitted_on_cluster(model, source, method, cluster, memory, checkpoints, **how)
         save(fitted, output, overwrite=force)
     if as_json:
-        print_json({"model": str(output), "data": source.name, **facts(fitted)})
+        print_json({"model": name_of(output), "data": source.name, **facts(fitted)})
     else:
-        typer.echo(f"{output}: {summary(fitted)}")
+        typer.echo(f"{name_of(output)}: {summary(fitted)}")
 
 
-def _fitted_elsewhere(
+def _fitted_on_cluster(
     model: Any,
     source: Source,
     method: Method,
-    cluster: str | None,
+    cluster: str,
     memory: str | None,
     checkpoints: Checkpoints,
-    *,
-    one_pass: bool,
-    classes: Any,
+    **how: Any,
 ) -> Any:
-    """Return a model that was fitted by groups, or on a cluster."""
     from .cluster import fit_on_cluster
-    from .groups import fit_by_groups
 
-    place = checkpoints.checkpoint
-    if "groups" not in source.roles:
-        assert cluster is not None
-        fit_on_cluster(cluster, method, model, source, memory, place, one_pass=one_pass, classes=classes)
-        return model
-    if place is not None or cluster is not None:
-        raise ValueError("--groups is for neither --checkpoint nor --cluster: leave one of them out.")
-    fit_by_groups(model, source, classes)
+    if "groups" in source.roles:
+        raise ValueError("--groups is not for --cluster: leave one of them out.")
+    fit_on_cluster(cluster, method, model, source, memory, checkpoints.checkpoint, **how)
     return model
 
 
@@ -264,9 +275,11 @@ def _new_model(
     method: Method, source: Source, parameters: Parameters, validation: Validation | None, n_components: int | None
 ) -> Any:
     """Return a model that is not fitted."""
-    from .methods import new_model, validated_model
+    from .methods import new_model, require_missing, validated_model
 
-    given = asdict(parameters) | {"solver": None if parameters.sketch_size is None else "sketch"}
+    missing = None if parameters.missing is None else parameters.missing.value
+    require_missing(method, missing)
+    given = asdict(parameters) | {"solver": None if parameters.sketch_size is None else "sketch", "missing": missing}
     if validation is None:
         return new_model(method, n_components=n_components, **given)
     for name in ("seed", "read_tol", "max_reads"):
@@ -291,7 +304,7 @@ def _tell_plan(model: Any, source: Source, output: Path, *, one_pass: bool, clas
         "targets": source.target_names or source.n_targets,
         "reads": 1 if one_pass else model.n_components + 1,
         "memory": needed,
-        "output": str(output),
+        "output": name_of(output),
     }
     if as_json:
         print_json(plan)
@@ -302,7 +315,7 @@ def _tell_plan(model: Any, source: Source, output: Path, *, one_pass: bool, clas
         "features": f"{source.n_columns:,}" + ("" if names is None else f": {listed(names)}"),
         "targets": listed(source.target_names or [source.n_targets]),
         "memory": f"{format_bytes(needed)} for the model, at most",
-        "output": f"{output}, not written: this is a dry run",
+        "output": f"{name_of(output)}, not written: this is a dry run",
     }
     print_facts(plan | texts)
 
@@ -341,7 +354,7 @@ def _fit_and_save(
                 **options,
             )
         except Stopped:
-            then = f"; the same command resumes from the checkpoint in {place}" if place else ""
+            then = f"; the same command resumes from the checkpoint in {name_of(place)}" if place else ""
             if not saved:
                 tell(f"plstream: interrupted{then or ', and nothing was written'}.")
                 raise typer.Exit(FAILED) from None
@@ -352,16 +365,22 @@ def _fit_and_save(
 def _require_sense(output: Path, checkpoints: Checkpoints) -> None:
     """Raise ValueError if options contradict each other."""
     if str(output) == "-":
-        raise ValueError("A model is not for standard output: name a file with -o.")
+        raise ValueError("A model cannot be written to standard output: name a file with -o.")
     if checkpoints.checkpoint is None and checkpoints.every_rows is not None:
         raise ValueError("--every-rows is for checkpoints: pass --checkpoint DIR as well.")
 
 
 def _require_place(output: Path, checkpoints: Checkpoints, *, force: bool) -> None:
     """Raise OSError or ValueError unless the model, and checkpoints if there are to be any, can be written."""
+    from .._core.remote import path_of
     from .output import require_free
 
     place = checkpoints.checkpoint
-    if output.exists() and not force and place is not None and any(place.glob("checkpoint-*.plstream")):
-        raise ValueError(f"{output} exists already, and so do checkpoints: pass --force to resume from there.")
+    if (
+        not force
+        and place is not None
+        and path_of(output).exists()
+        and any(path_of(place).glob("checkpoint-*.plstream"))
+    ):
+        raise ValueError(f"{name_of(output)} exists already, and so do checkpoints: pass --force to resume from there.")
     require_free(output, force=force)

@@ -1,8 +1,7 @@
-"""``plstream info``: what a file of a model or of data holds."""
+"""``plstream info``: description of a model file or of data."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +14,10 @@ if TYPE_CHECKING:
     from ..data.opening import Column
 
 
+# Missing values of more data are not counted: that takes a read of all.
+_MOST_BYTES = 2 << 30
+
+
 def info(
     file: Annotated[str, typer.Argument(metavar="MODEL|DATA", help="A model, or data: file, folder, pattern.")],
     target: Target = None,
@@ -22,7 +25,7 @@ def info(
     *,
     reading: Reading,
 ) -> None:
-    """Show what a model or data is: sizes, names, types of columns, parameters.
+    """Describe a model or data: sizes, names, types of columns, parameters.
 
     \b
     plstream info model.plstream
@@ -31,7 +34,7 @@ def info(
     """
     from .output import print_facts, print_json
 
-    if reading.data_format is None and _is_model(Path(file)):
+    if reading.data_format is None and _is_model(file):
         from ..files import load
 
         if target or reading.given:
@@ -47,10 +50,17 @@ def info(
         print_facts(texts)
 
 
-def _is_model(path: Path) -> bool:
-    """Return whether a file is named or begins like a model: eight bytes with the length of a header of JSON."""
+def _is_model(name: str) -> bool:
+    """Return whether a file is named or begins like a model: eight bytes with the length of a JSON header."""
+    from .._core.remote import RemotePath, path_of
+    from ..data.sql import is_database
     from ..files.container import LONGEST_HEADER
 
+    if is_database(name):
+        return False
+    path = path_of(name)
+    if isinstance(path, RemotePath) and path.is_pattern:
+        return False
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -89,10 +99,10 @@ def _of_model(model: Any) -> dict[str, Any]:
 
 
 def _model_texts(facts: dict[str, Any]) -> dict[str, str]:
-    """Return what is known of a model, a monitor or a tracker, in words."""
+    """Return the description of a model, a monitor or a tracker."""
     from .._core.errors import counted
     from ..data.columns import listed
-    from .progress import in_words
+    from .progress import format_facts
 
     texts = {"class": facts["class"]}
     if "level" in facts:
@@ -106,7 +116,7 @@ def _model_texts(facts: dict[str, Any]) -> dict[str, str]:
     if "n_kept" in facts:
         texts["kept"] = f"{facts['n_kept']:,} of {counted(facts['n_features'], 'feature')}"
     elif "n_rows" in facts:
-        texts["fitted"] = in_words(facts)
+        texts["fitted"] = format_facts(facts)
     return texts | {name: listed(facts[name]) for name in ("features", "classes") if name in facts}
 
 
@@ -122,22 +132,49 @@ def _of_data(data: str, target: list[str] | None, reading: Reading) -> dict[str,
         columns = list_columns(data, **reading.file_options)
         chosen = {*as_list(target), *as_list(reading.exclude)}
         if not reading.columns:
-            # One looks at data before one knows what to leave out.
+            # Data is inspected before it is known what to exclude.
             unused = [column.name for column in columns if not column.is_numeric and column.name not in chosen]
     source = replace(reading, exclude=[*(reading.exclude or []), *map(quoted, unused)]).open(data, target)
     with shown():
         n_rows = source.count()
+        n_bytes = n_rows * source.n_columns * source.dtype.itemsize
+        gaps = _gaps(source) if source.rereadable and n_bytes <= _MOST_BYTES else None
     return {
         "data": source.name,
         "n_rows": n_rows,
         "n_features": source.n_columns,
         "dtype": str(source.dtype),
-        "bytes_in_memory": n_rows * source.n_columns * source.dtype.itemsize,
+        "bytes_in_memory": n_bytes,
+        "missing": gaps,
         "features": source.feature_names,
         "targets": source.target_names or ([source.n_targets] if source.n_targets else []),
         "columns": [{"name": column.name, "type": column.kind} for column in columns],
         "to_exclude": unused,
     }
+
+
+def _gaps(source: Any) -> dict[str, int] | None:
+    """Return the number of missing values of features and targets by column, from one read; None if that fails."""
+    from contextlib import closing
+
+    import numpy as np
+
+    from .._core.progress import track
+    from ..data import DataError
+
+    names = [*(source.feature_names or map(str, range(source.n_columns))), *(source.target_names or [])]
+    counts = np.zeros(len(names), int)
+    source.allow_missing = True
+    try:
+        with closing(source.blocks()) as blocks:
+            for X, y in track(blocks, "one read", source.n_rows, lambda block: len(block[0])):
+                columns = [X] if y is None or y.dtype.kind not in "biuf" else [X, y.reshape(len(y), -1)]
+                found = np.concatenate([np.isnan(part).sum(axis=0) for part in columns])
+                counts[: len(found)] += found[: len(counts)]
+    except DataError:
+        # Text among numbers, or infinity: a fit will tell.
+        return None
+    return {name: int(count) for name, count in zip(names, counts, strict=True) if count}
 
 
 def _data_texts(facts: dict[str, Any]) -> dict[str, str]:
@@ -152,6 +189,12 @@ def _data_texts(facts: dict[str, Any]) -> dict[str, str]:
     }
     if facts["targets"]:
         texts["targets"] = listed(facts["targets"])
+    if facts["missing"] is not None:
+        gaps = facts["missing"]
+        most = sorted(gaps, key=gaps.__getitem__, reverse=True)
+        texts["missing"] = (
+            f"{sum(gaps.values()):,} values in {len(gaps):,} columns, most in {most[0]}" if gaps else "none"
+        )
     if facts["features"] is not None:
         texts |= _by_type(facts["columns"])
     if facts["to_exclude"]:
@@ -162,10 +205,10 @@ def _data_texts(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def _by_type(columns: Iterable[dict[str, str]]) -> dict[str, str]:
-    """Return the names of columns by what they hold."""
+    """Return the names of columns by type."""
     from ..data.columns import listed
 
     names: dict[str, list[str]] = {}
     for column in columns:
         names.setdefault(column["type"], []).append(column["name"])
-    return {kind: listed(found) for kind, found in names.items()}
+    return {kind: listed(name or "(no name)" for name in found) for kind, found in names.items()}

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .._core.urls import shown as name_of
 from .options import AsJson, Force
 
 
@@ -21,7 +22,7 @@ def merge(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Merge models into the one that all their rows together would have given.
+    """Merge models into one model of all their rows.
 
     \b
     plstream merge monday.plstream tuesday.plstream -o week.plstream
@@ -42,7 +43,7 @@ def merge(
     if not hasattr(merged, "merge"):
         raise ValueError(f"{first} holds a {type(merged).__name__}, which cannot be merged.")
     if later and "later" not in signature(merged.merge).parameters:
-        raise ValueError(f"--later is not for {type(merged).__name__}, which weighs all rows alike: leave it out.")
+        raise ValueError(f"--later does not apply to {type(merged).__name__}, which weighs rows equally: leave it out.")
     for path in others:
         other = load(path)
         if type(other) is not type(merged):
@@ -53,6 +54,6 @@ def merge(
             raise ValueError(f"{path} cannot be merged with {first}: {error}") from error
     save(merged, output, overwrite=force)
     if as_json:
-        print_json({"model": str(output), "merged": [str(path) for path in models], **facts(merged)})
+        print_json({"model": name_of(output), "merged": [name_of(path) for path in models], **facts(merged)})
     else:
-        typer.echo(f"{output}: {summary(merged)}")
+        typer.echo(f"{name_of(output)}: {summary(merged)}")

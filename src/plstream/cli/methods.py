@@ -1,4 +1,4 @@
-"""Methods by the names they have on the command line: their options, and the memory that a fit takes."""
+"""Methods by their names on the command line: their options, and the memory of a fit."""
 
 from __future__ import annotations
 
@@ -11,50 +11,57 @@ from .._core.tiles import SMALL_BYTES
 from ..data import Source
 from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
 from ..estimators._base import PLSBase
-from ..estimators.training import Settings
+from ..estimators.settings import Settings
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
-from ..online.lda import BLOCK_ROWS
+from ..online._scatter import BLOCK_ROWS
 from . import errors
 from .options import Method
 
 _METHODS: dict[Method, tuple[Any, set[str]]] = {
     Method.incremental_pls: (
         IncrementalPLS,
-        {"scale", "forgetting", "sketch_size", "one_pass", "read_tol", "max_reads"},
+        {"scale", "forgetting", "sketch_size", "one_pass", "read_tol", "max_reads", "missing"},
     ),
     Method.incremental_pls_classifier: (
         IncrementalPLSClassifier,
-        {"scale", "forgetting", "sketch_size", "one_pass", "read_tol", "max_reads", "classes"},
+        {"scale", "forgetting", "sketch_size", "one_pass", "read_tol", "max_reads", "classes", "missing"},
     ),
-    Method.cipls: (CIPLS, {"classes"}),
-    Method.ccipca: (CCIPCA, set()),
-    Method.ipls: (IPLS, {"classes"}),
-    Method.olpls: (OLPLS, {"classes", "forgetting"}),
-    Method.sgdpls: (SGDPLS, {"classes", "seed"}),
-    Method.incremental_lda: (IncrementalLDA, {"classes"}),
+    Method.cipls: (CIPLS, {"classes", "missing"}),
+    Method.ccipca: (CCIPCA, {"missing"}),
+    Method.ipls: (IPLS, {"classes", "missing"}),
+    Method.olpls: (OLPLS, {"classes", "forgetting", "missing"}),
+    Method.sgdpls: (SGDPLS, {"classes", "seed", "missing"}),
+    Method.incremental_lda: (IncrementalLDA, {"classes", "missing"}),
 }
 # Those whose number of components is chosen by cross-validation.
 _VALIDATED: dict[Method, Any] = {
     Method.incremental_pls: IncrementalPLSCV,
     Method.incremental_pls_classifier: IncrementalPLSClassifierCV,
 }
-# As many as the library tries, and fewer where there are fewer features.
+# As many as the library tries, or fewer if there are fewer features.
 _MOST_TRIED = 10
 _LEAST_BLOCKS = 8
 
 
 def require_options(method: Method, **given: Any) -> None:
-    """Raise ValueError for an option that is given and that the method does not have."""
+    """Raise ValueError for an option that the method does not have."""
     for name, value in given.items():
         if value is not None and name not in _METHODS[method][1]:
             those = ", ".join(one for one, (_, options) in _METHODS.items() if name in options)
-            raise ValueError(f"--{name.replace('_', '-')} is not for --method {method}: it is for {those}.")
+            raise ValueError(f"--{name.replace('_', '-')} is not an option of --method {method}, only of {those}.")
+
+
+def require_missing(method: Method, missing: str | None) -> None:
+    """Raise ValueError if the method completes missing values in another way."""
+    own = "model" if method in _VALIDATED else "mean"
+    if missing not in {None, "error", own}:
+        raise ValueError(f"--missing {missing} is not for --method {method}: it is --missing {own} there.")
 
 
 def new_model(method: Method, *, seed: int | None = None, **parameters: Any) -> Any:
     """Return a model of the method; parameters that are None have their defaults.
 
-    A method that draws random numbers has the seed 0 by default, so that a command does the same every time.
+    A method with random initialization has the seed 0 by default, so that results are reproducible.
     """
     model, options = _METHODS[method]
     if "seed" in options:
@@ -65,9 +72,9 @@ def new_model(method: Method, *, seed: int | None = None, **parameters: Any) -> 
 def validated_model(method: Method, n_columns: int, max_components: int | None, **parameters: Any) -> Any:
     """Return a model of the method that chooses its number of components by cross-validation."""
     if method not in _VALIDATED:
-        raise ValueError(f"-c auto is not for --method {method}: it is for {', '.join(_VALIDATED)}.")
+        raise ValueError(f"-c auto is not supported by --method {method}, only by {', '.join(_VALIDATED)}.")
     if parameters.pop("forgetting", None) is not None:
-        raise ValueError("--forgetting is not for -c auto, which weighs all rows alike: leave one of them out.")
+        raise ValueError("--forgetting is not supported with -c auto, which weighs rows equally: leave one out.")
     most = min(_MOST_TRIED, n_columns) if max_components is None else max_components
     return _VALIDATED[method](most, **{name: value for name, value in parameters.items() if value is not None})
 
@@ -78,9 +85,9 @@ def reads_again(method: Method) -> bool:
 
 
 def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, memory: int | None) -> None:
-    """Make blocks small enough for the memory allowed, and say what will be used; refuse what cannot fit.
+    """Choose blocks small enough for the memory limit, and print what will be used; refuse what cannot fit.
 
-    Without a bound, only the model has to fit into what the machine has.
+    Without a limit, only the model has to fit into the memory of the machine.
     """
     learns_labels = hasattr(model, "target") or is_classifier(model)
     if memory is not None and classes is None and learns_labels and source.rereadable:
@@ -106,12 +113,12 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
 
 
 def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> int:
-    """Return the bytes that a model takes while it learns, rather too many than too few."""
+    """Return an upper bound of the bytes that a model takes during training."""
     m, q = source.n_columns, max(1, source.n_targets, 0 if classes is None else len(classes))
     if isinstance(model, PLSBase):
         if one_pass:
             return int(model.memory_usage(m, q))
-        # Small data is centred as a whole; how many rows there are, a text file tells only in the end.
+        # Small data is centred as a whole; the number of rows of a text file is known only at the end.
         total = source.bytes_at_most if source.n_rows is None else 8 * m * source.n_rows
         total = SMALL_BYTES if total is None else total
         small = total if total <= SMALL_BYTES else 0
@@ -122,7 +129,7 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
         # A state, and all directions that are read, with their actions, before and after a change.
         return exact + settings.memory_usage(m, q) + 32 * m * settings.n_components * settings.most_reads
     if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":
-        # The scatter and a block of rows, their copies while they change, and what it takes to solve.
+        # The scatter and a block of rows, their copies while they change, and the solution.
         return 8 * m * (8 * m + 4 * BLOCK_ROWS + 12 * q + 20)
     components = int(getattr(model, "n_pca_components", 0) + (model.n_components or q))
     # Directions, loadings and sums of each column of y: before and after a change, and the solution.
@@ -142,7 +149,7 @@ def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, cla
 
 
 def _largest_sketch(model: PLSBase, source: Source, room: int, classes: Any) -> int | None:
-    """Return the largest size of a sketch, of the default and halves of it, that there is room for."""
+    """Return the largest size of a sketch, of the default and its halves, that fits."""
     size = 128
     while size > Settings.of(model).n_components:
         trial = clone(model).set_params(solver="sketch", sketch_size=size)

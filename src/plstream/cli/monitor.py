@@ -1,4 +1,4 @@
-"""``plstream monitor``: which rows are unlike the training rows of a model, and by which features."""
+"""``plstream monitor``: rows that differ from the training rows of a model, and the features responsible."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ def monitor(
     ] = None,
     allow: Annotated[
         float,
-        typer.Option("--allow", min=0, max=1, help="Share of rows that may be above a limit before it is an alarm."),
+        typer.Option("--allow", min=0, max=1, help="Share of rows that may exceed a limit before the exit code is 3."),
     ] = 0.0,
     reference: Annotated[
         str | None,
         typer.Option(
-            "--reference", metavar="DATA", help="Normal rows that the model was not fitted to, for closer limits."
+            "--reference",
+            metavar="DATA",
+            help="Normal rows, other than training rows, for more accurate limits.",
         ),
     ] = None,
     every_row: Annotated[bool, typer.Option("--all", help="Write all rows, not only those above a limit.")] = False,
@@ -45,8 +47,8 @@ def monitor(
 ) -> None:
     """Check rows against a model by Hotelling's T2 and Q, and name the features behind each alarm.
 
-    T2 is large for rows that are extreme within the model, Q for rows that vary in directions outside of it. Written
-    are the rows above a limit, with the features that have the largest part in it. Exit code 3 says that there are
+    T2 is large for rows that are extreme within the model, Q for rows that vary in directions outside of it. The output
+    contains the rows above a limit, with the features that contribute most. Exit code 3 means that there are
     such rows, or a larger share of them than --allow.
 
     \b
@@ -129,11 +131,11 @@ def _rows(results: Results, monitor: Monitor, counts: dict[str, int], *, every_r
 
 
 def _reasons(monitor: Monitor, result: Checked, X: Any, i: int) -> dict[str, str]:
-    """Return which limits a row is above, and the features with the largest part in that."""
+    """Return which limits a row exceeds, and the features that contribute most."""
     above = [name for name, alarm in (("t2", result.t2_alarm[i]), ("q", result.q_alarm[i])) if alarm]
     if not above:
         return {"alarm": "", "features": ""}
-    # Q says which features are wrong, T2 which are extreme.
+    # Q shows which features are wrong, T2 which are extreme.
     parts = monitor.contributions(X[i : i + 1], above[-1])[0]
     names, total = monitor.feature_names_, abs(parts).sum() or 1.0
     most = [k for k in (-parts).argsort(kind="stable")[:_N_NAMED] if parts[k] > 0]

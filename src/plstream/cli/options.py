@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and what they stand for: data that is opened, a model that is loaded."""
+"""Arguments and options that commands share, and functions that open data and load models."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Method(StrEnum):
 
 
 def _formats() -> list[str]:
-    """Return the formats that begin an option, for completion."""
+    """Return the formats that begin with a text, for completion."""
     from ..data.formats import FORMATS
 
     return list(FORMATS)
@@ -79,7 +79,7 @@ DataFormat = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Format, such as csv or parquet, if the name does not tell.",
+        help="Format, such as csv or parquet, if the file name does not show it.",
         autocompletion=_formats,
     ),
 ]
@@ -87,12 +87,12 @@ Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether the first line of text has names. Default: by its looks.",
+        help="Whether the first line of text has names. Default: detected.",
         show_default=False,
     ),
 ]
 Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", metavar="SIGN", help="What is between fields of text, such as ';' or tab.")
+    str | None, typer.Option("--delimiter", metavar="CHAR", help="Delimiter of text fields, such as ';' or tab.")
 ]
 Components = Annotated[
     int | None, typer.Option("--components", "-c", min=1, help="Number of components. Default: 2.", show_default=False)
@@ -107,22 +107,22 @@ ComponentsOrAuto = Annotated[
     ),
 ]
 Memory = Annotated[
-    str | None, typer.Option("--memory", metavar="BYTES", help="Bound for model and blocks, such as 512MB or 2GiB.")
+    str | None, typer.Option("--memory", metavar="BYTES", help="Limit for model and blocks, such as 512MB or 2GiB.")
 ]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="OUT", help=".npy, .csv or .parquet; - is CSV on standard output.")
 ]
 Keep = Annotated[
-    list[str] | None, typer.Option("--keep", metavar="COLS", help="Columns to take over from the data, such as an id.")
+    list[str] | None, typer.Option("--keep", metavar="COLS", help="Columns to copy from the data, such as an id.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and say what would be done, but do nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and show what would be done.")]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How data is read: the options that are the same for all commands with data."""
+    """How data is read: the options shared by all commands with data."""
 
     columns: Columns = None
     exclude: Exclude = None
@@ -133,7 +133,7 @@ class Reading:
     delimiter: Delimiter = None
 
     def open(self, data: str, target: list[str] | None = None, model: Any = None, **more: Any) -> Source:
-        """Open data; for a model, with its features, by name wherever both have names."""
+        """Open data; for a model, select its features by name if both have names."""
         from ..data import open_source
         from ..data.columns import NamesIfAny
 
@@ -155,7 +155,7 @@ class Reading:
 
     @property
     def file_options(self) -> dict[str, Any]:
-        """The options of :func:`plstream.open_source` that say how a file is to be understood."""
+        """The options of :func:`plstream.open_source` on the format of a file."""
         delimiter = _TAB if self.delimiter in {"tab", "\\t"} else self.delimiter
         return {"format": self.data_format, "header": self.header, "delimiter": delimiter, "query": self.query}
 
@@ -167,7 +167,7 @@ class Reading:
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command in which every field of a parameter that is a dataclass is an option of its own."""
+    """Return a command in which every field of a dataclass parameter is a separate option."""
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[Any, list[str]]] = {}
     signature = inspect.signature(command, eval_str=True)
@@ -195,7 +195,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def as_bytes(text: str | None) -> int | None:
-    """Return the number of bytes that text such as 512MB stands for.
+    """Return the number of bytes of a text such as 512MB.
 
     Examples
     --------
@@ -208,12 +208,12 @@ def as_bytes(text: str | None) -> int | None:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?|[KMG]I)B?\s*", text.upper())
     n_bytes = 0 if match is None else float(match[1]) * _UNITS[match[2]]
     if not 1 <= n_bytes < 1 << 63:
-        raise ValueError(f"--memory {text!r} is no amount of memory: write it as 512MB or 2GiB.")
+        raise ValueError(f"--memory {text!r} is not an amount of memory: write it as 512MB or 2GiB.")
     return int(n_bytes)
 
 
 def as_list(texts: list[str] | None) -> list[str]:
-    """Return the entries of options that may be repeated, and have commas between entries or quotes around them.
+    """Return the entries of options that may be repeated, separated by commas, or quoted.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def as_list(texts: list[str] | None) -> list[str]:
 
 
 def quoted(entry: str) -> str:
-    """Return an entry of such a list, whatever is in it."""
+    """Return an entry of such a list, quoted if needed."""
     return '"' + entry.replace('"', '""') + '"'
 
 

@@ -1,4 +1,4 @@
-"""Where results go: files that may be written, standard output, tables and JSON."""
+"""Outputs: files, standard output, tables and JSON."""
 
 from __future__ import annotations
 
@@ -19,34 +19,40 @@ import typer
 
 from .._core.errors import printable
 from .._core.progress import track
+from .._core.remote import RemotePath, path_of
 from .._core.types import Array
-from .._core.urls import local_path
 from ..data import DataError, Source
 from ..data.files import require_readable
 from ..data.formats import split_key
+from ..data.sql import is_database
 
 STANDARD_OUTPUT = "-"
 
 
 def require_inputs(*names: str | Path | None) -> None:
-    """Raise OSError if a model or data is not there: that comes before anything about outputs."""
+    """Raise OSError if a model or data is missing: checked before outputs."""
     for name in map(str, filter(None, names)):
+        if name == STANDARD_OUTPUT or is_database(name):
+            continue
         path = split_key(name, None)[0]
-        if name != STANDARD_OUTPUT and "://" not in name and not glob.has_magic(str(path)):
+        is_pattern = path.is_pattern if isinstance(path, RemotePath) else glob.has_magic(str(path))
+        if not is_pattern:
             require_readable(path)
 
 
 def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()) -> None:
-    """Raise an error, before any work, if a file cannot be written: there is one, or no folder for it."""
+    """Raise an error, before any work, if a file cannot be written: it exists, or there is no folder for it."""
     if str(path) == STANDARD_OUTPUT:
         return
-    file = local_path(path)
+    file = path_of(path)
     if endings and file.suffix not in endings:
-        raise ValueError(f"{file} must end in {', '.join(endings)}, because that says what to write.")
+        raise ValueError(f"{file} must end in {', '.join(endings)}, because that determines the format.")
     if file.is_dir():
         raise IsADirectoryError(f"{file} is a folder: name a file in it.")
     if file.exists() and not force:
         raise FileExistsError(f"{file} exists already: pass --force to replace it, or another name.")
+    if isinstance(file, RemotePath):
+        return
     folder = file.resolve().parent
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {folder}: make it first.")
@@ -55,12 +61,12 @@ def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()
 
 
 def standard_output() -> Any:
-    """Return where text is written to: on a terminal, without what would steer it."""
+    """Return a text stream: on a terminal, without control characters."""
     return _Shown(sys.stdout) if sys.stdout.isatty() else sys.stdout
 
 
 class _Shown(io.TextIOBase):
-    """Lines on a terminal: names and labels may hold anything."""
+    """Lines on a terminal: names and labels may contain anything."""
 
     def __init__(self, terminal: Any) -> None:
         self._terminal = terminal
@@ -73,26 +79,26 @@ class _Shown(io.TextIOBase):
         self._terminal.flush()
 
 
-def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tuple[Array, Array | None]]:
-    """Yield the result of each block, and its y."""
-    with closing(source.blocks()) as blocks, warnings.catch_warnings():  # type: ignore[type-var]
+def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tuple[Any, ...]]:
+    """Yield the result of each block, its y, and its columns that have a role."""
+    with closing(source.records()) as blocks, warnings.catch_warnings():  # type: ignore[type-var]
         # Names of features are checked once, for the source.
         warnings.simplefilter("ignore")
         n_rows = 0
-        for X, y in track(blocks, "one read", source.n_rows, lambda block: len(block[0])):
-            yield function(X), y
+        for X, y, *others in track(blocks, "one read", source.n_rows, lambda block: len(block[0])):
+            yield function(X), y, *others
             n_rows += len(X)
     if not n_rows:
         raise DataError(f"{source.name} has no rows.")
 
 
 def print_table(rows: list[dict[str, Any]], file: Any = None) -> None:
-    """Print rows with the same keys as CSV, to standard output by default, with as many digits as one can use."""
+    """Print rows with the same keys as CSV, to standard output by default, with a useful number of digits."""
     write_table(standard_output() if file is None else file, list(rows[0]), rows)
 
 
 def write_table(file: Any, names: list[str], rows: Iterable[dict[str, Any]]) -> None:
-    """Write rows as CSV, to text or to a binary file, with as many digits as one can use."""
+    """Write rows as CSV, to text or to a binary file, with a useful number of digits."""
     text = file if isinstance(file, io.TextIOBase) else io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()

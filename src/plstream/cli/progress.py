@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.errors import counted
-from .._core.metrics import Metrics, metrics_for
+from .._core.metrics import Metrics, metrics_for, with_values
 from .._core.progress import ProgressBar, Step, listening
 from .._core.types import Array
 
@@ -52,6 +52,11 @@ class RunningError:
         """Take in a block that the model is about to learn."""
         if y is None or not hasattr(model, "predict") or not model.__sklearn_is_fitted__():
             return
+        if model.missing != "error":
+            known = with_values(y)
+            X, y = X[known], y[known]
+        if not len(y):
+            return
         if self._metrics is None:
             self._metrics = metrics_for(model, y)
         with warnings.catch_warnings():
@@ -73,6 +78,8 @@ def facts(model: Any) -> dict[str, Any]:
     }
     if hasattr(model, "solver_"):
         found["solver"] = model.solver_
+    if getattr(model, "missing", "error") == "model":
+        found["n_missing"] = int(model.n_missing_.sum())
     if hasattr(model, "classes_"):
         found["classes"] = model.classes_.tolist()
     if hasattr(model, "y_explained_variance_ratio_"):
@@ -91,13 +98,15 @@ def facts(model: Any) -> dict[str, Any]:
 
 def summary(model: Any) -> str:
     """Return what a fitted model is, in one line. It is solved for that."""
-    return in_words(facts(model))
+    return format_facts(facts(model))
 
 
-def in_words(its: dict[str, Any]) -> str:
+def format_facts(its: dict[str, Any]) -> str:
     """Return such facts in one line."""
     text = f"{its['class']}, {counted(its['n_components'], 'component')} of {counted(its['n_features'], 'feature')}"
     text += f", {counted(its['n_rows'], 'row')}"
+    if its.get("n_missing"):
+        text += f" with {counted(its['n_missing'], 'missing value')} completed"
     if "solver" in its:
         text += f", {its['solver']}"
     if "classes" in its:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .._core.urls import shown as name_of
 from .options import Force, Model, Reading, Target, load_model
 
 
@@ -56,4 +57,4 @@ def report(
             page = model_report(loaded, source, title=model.name)
     page.write(output, overwrite=force)
     if is_shown():
-        tell(f"{output}: a report about {model}, to open in a browser")
+        tell(f"{name_of(output)}: a report about {name_of(model)}, to open in a browser")

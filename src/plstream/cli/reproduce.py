@@ -65,7 +65,12 @@ def reproduce(
     ] = None,
     directions: Annotated[
         int | None,
-        typer.Option("--directions", metavar="L", min=1, help="Principal components that IPLS keeps. Default: 20."),
+        typer.Option(
+            "--directions",
+            metavar="L",
+            min=1,
+            help="Principal components that IPLS keeps. Default: 10, 20 or 40, by validation.",
+        ),
     ] = None,
     steps: Annotated[
         int | None,
@@ -153,7 +158,7 @@ def reproduce(
                     ),
                 )
     except KeyboardInterrupt:
-        tell(f"plstream: interrupted; the same command goes on from {results.path}.")
+        tell(f"plstream: interrupted; run the same command to resume from {results.path}.")
         raise typer.Exit(FAILED) from None
     with shown():
         written = write_outputs(results.data, output)
@@ -193,18 +198,21 @@ def _changed(settings: Settings, given: dict[str, Any]) -> Settings:
     """Return settings with what was given on the command line."""
     from dataclasses import replace
 
-    names = {"directions": "ipls_directions"}
-    return replace(settings, **{names.get(name, name): value for name, value in given.items() if value is not None})
+    changed = {name: value for name, value in given.items() if value is not None}
+    if "directions" in changed:
+        changed["ipls_directions"] = (changed.pop("directions"),)
+    return replace(settings, **changed)
 
 
 def _show_plan(parts: list[Part], jobs: int) -> None:
     """Say what will be run, how long that takes and how much memory, and what is less than was asked for."""
+    from .._core.errors import counted
     from .._core.memory import format_bytes
     from ..experiments.plan import format_duration, planned_seconds
 
     for part in parts:
-        size = f"{len(part.methods)} methods, {part.n_splits} split(s)"
-        cost = f"about {format_duration(planned_seconds([part], jobs))}, {format_bytes(part.largest_memory)} a cell"
+        size = f"{len(part.methods)} methods, {counted(part.n_splits, 'split')}"
+        cost = f"about {format_duration(planned_seconds([part], jobs))}, {format_bytes(part.largest_memory)} per cell"
         typer.echo(f"{part.experiment.name}, {part.task.name}: {size}; {cost}")
         if part.note:
             typer.echo(f"  only {part.note}")
@@ -212,7 +220,7 @@ def _show_plan(parts: list[Part], jobs: int) -> None:
             if why.startswith("not run"):
                 typer.echo(f"  {method}: {why}")
     total = format_duration(planned_seconds(parts, jobs))
-    typer.echo(f"Together about {total} with {jobs} cell(s) at a time, if none of it is there already.\n")
+    typer.echo(f"Together about {total} with {counted(jobs, 'cell')} at a time, if none has been computed before.\n")
 
 
 def _as_typed(experiment: str, options: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from .._core.errors import import_optional
 from .._core.types import Array
 from ..data import DataError, Source
 from ..files import replacing
-from .options import Reading, as_list, quoted
+from .options import Reading, as_columns, as_list, quoted
 from .output import STANDARD_OUTPUT, in_blocks, standard_output
 from .progress import shown
 
@@ -44,8 +44,11 @@ class Results:
 
     def __init__(self, reading: Reading, data: str, model: Any, keep: list[str] | None) -> None:
         self._kept = as_list(keep)
-        self._source = reading.open(data, [quoted(name) for name in self._kept[:1]], model)
-        self._others = [self._beside(reading, data, name) for name in self._kept[1:]]
+        names = [quoted(name) for name in self._kept]
+        # Of a pipe, all columns come with one read, in which they are no features.
+        more = {"ids": as_columns(names[1:])} if data == STANDARD_OUTPUT and names[1:] else {}
+        self._source = reading.open(data, names[:1], model, **more)
+        self._others = [] if more else [self._beside(reading, data, name) for name in self._kept[1:]]
         self._names: list[str] = []
         self._functions: list[Callable[[Array], Array]] = []
 
@@ -56,7 +59,9 @@ class Results:
         names = self._source.feature_names
         any_feature = ["0"] if names is None else [quoted(names[0])]
         options = replace(reading, columns=any_feature, exclude=None)
-        return options.open(data, [quoted(name)], batch_size=self._source.block_rows)
+        source = options.open(data, [quoted(name)], batch_size=self._source.block_rows)
+        source.allow_missing = self._source.allow_missing
+        return source
 
     def add(self, names: list[str], function: Callable[[Array], Array]) -> None:
         """Add columns that a function computes from the features."""
@@ -76,8 +81,8 @@ class Results:
 
         others = [source.blocks() for source in self._others]
         with closing(in_blocks(self._source, computed)) as blocks:  # type: ignore[type-var]
-            for columns, y in blocks:
-                kept = [] if y is None else [y]
+            for columns, y, *more in blocks:
+                kept = [] if y is None else [y, *more]
                 for source, iterator in zip(self._others, others, strict=True):
                     other = next(iterator, (None, None))[1]
                     if other is None or len(other) != len(columns[0]):
@@ -114,7 +119,7 @@ def _write_npy(file: BinaryIO, _: list[str], blocks: Iterator[Table]) -> None:
 
 def _side_by_side(block: Table) -> Array:
     if len(block) > 1 and any(part.dtype.kind not in "biuf" for part in block):
-        raise ValueError("A .npy file cannot have text beside numbers: write .csv or .parquet.")
+        raise ValueError("A .npy file cannot mix text and numbers: write .csv or .parquet.")
     return block[0] if len(block) == 1 else np.column_stack(block)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._core.urls import shown as name_of
 from .options import AsJson, Data, DryRun, Model, Reading, Target
 
 if TYPE_CHECKING:
@@ -49,14 +50,16 @@ def update(
         require_free(output, force=force)
     loaded = load(model)
     if not hasattr(loaded, "partial_fit") or not hasattr(loaded, "n_samples_seen_"):
-        raise ValueError(f"{model} holds a {type(loaded).__name__}, which does not learn: name a model.")
+        raise ValueError(f"{name_of(model)} holds a {type(loaded).__name__}, which does not learn: name a model.")
     check_is_fitted(loaded)
     if not target and get_tags(loaded).target_tags.required:
-        raise ValueError("Say what is to be learnt with --target: a column by name or number, or a file.")
+        raise ValueError("Pass the target with --target: a column by name or number, or a file.")
     source = reading.open(data, target, loaded)
     before = loaded.n_samples_seen_
     if dry_run:
-        typer.echo(f"{model}: {summary(loaded)}; would learn from {source.name}, and nothing is written in a dry run")
+        typer.echo(
+            f"{name_of(model)}: {summary(loaded)}; would learn from {source.name}, and nothing is written in a dry run"
+        )
         return
     with shown(), signals_to_stop() as stop:
         is_stopped = _learn(loaded, source, stop)
@@ -68,9 +71,9 @@ def update(
     place, n_new = model if output is None else output, loaded.n_samples_seen_ - before
     save(loaded, place, overwrite=output is None or force)
     if as_json:
-        print_json({"model": str(place), "data": source.name, "n_new_rows": n_new, **facts(loaded)})
+        print_json({"model": name_of(place), "data": source.name, "n_new_rows": n_new, **facts(loaded)})
     else:
-        typer.echo(f"{place}: {summary(loaded)}; {counted(n_new, 'new row')}")
+        typer.echo(f"{name_of(place)}: {summary(loaded)}; {counted(n_new, 'new row')}")
 
 
 def _learn(model: Any, source: Source, stop: Any) -> bool:

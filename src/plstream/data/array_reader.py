@@ -12,19 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from .._core.errors import DataError, usable_dtype, wrap_iteration
+from .._core.errors import DataError, counted, usable_dtype, wrap_iteration
+from .._core.remote import AnyPath
 from .._core.types import Array
 from .reader import NO_COLUMNS, Columns, Pieces, Reader, pick
 
-# Rows that are taken from a file at a time, at most.
+# Maximum number of rows taken from a file at a time.
 _PIECE_BYTES = 16 << 20
-# About what a string takes as a Python object.
+# Approximate size of a string as a Python object.
 _STRING_BYTES = 64
 _HASHED_BYTES = 1 << 22
 
 
 class ArrayReader(Reader):
-    """A reader whose columns are those of one array, wherever that is.
+    """A reader whose columns are those of one array, in memory or in a file.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class ArrayReader(Reader):
         chunks: Sequence[int] | None = None,
         chunks_at_a_time: int = 1,
         array: Array | None = None,
-        path: Path | None = None,
+        path: AnyPath | None = None,
         slow: bool = True,
     ) -> None:
         require_shape(where, shape)
@@ -65,7 +66,7 @@ class ArrayReader(Reader):
         self.array, self.path, self.slow = array, path, slow
         self.in_blocks = array is not None
         self._dtype = usable_dtype(dtype, where, text=True)
-        self._opened = opened
+        self.opened = opened
         self._chunks = tuple(chunks or (1, 1))
         self._chunks_at_a_time = chunks_at_a_time
 
@@ -75,7 +76,7 @@ class ArrayReader(Reader):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What identifies the file; of an array in memory shape, type and a hash."""
+        """Identity of the file; for an array in memory shape, type and a hash."""
         if self.array is None or self.path is not None:
             return super().identity
         digest = sha256()
@@ -95,7 +96,7 @@ class ArrayReader(Reader):
         return (self._dtype.itemsize or _STRING_BYTES) * self.n_columns
 
     def whole_bytes(self, features: Columns, targets: Columns) -> int:
-        """Return the size of chunks side by side, and of those that are under way, compressed and not."""
+        """Return the size of a row of chunks, and of chunks being read, compressed and decompressed."""
         side_by_side = self._chunks[0] * self._row_bytes
         chunk_bytes = math.prod(self._chunks) * (self._dtype.itemsize or _STRING_BYTES)
         return side_by_side + 2 * min(self._chunks_at_a_time * chunk_bytes, max(side_by_side, chunk_bytes))
@@ -123,7 +124,7 @@ class ArrayReader(Reader):
         """Yield rows of all columns from ``start`` on; whole chunks, which are decompressed as a whole."""
         if self.whole_bytes(NO_COLUMNS, NO_COLUMNS) <= self.room:
             step = max(1, step // self._chunks[0]) * self._chunks[0]
-        with self._opened() as array:
+        with self.opened() as array:
             yield from wrap_iteration(self._slices(array, start, step), self.where)
 
     def _slices(self, array: Any, start: int, step: int) -> Iterator[Array]:
@@ -162,9 +163,9 @@ def mapped_reader(
 
 
 def require_shape(where: str, shape: Sequence[int]) -> None:
-    """Raise DataError unless the shape is that of rows of columns."""
+    """Raise DataError unless the array has one or two dimensions."""
     if len(shape) not in {1, 2}:
-        raise DataError(f"{where} has {len(shape)} dimension(s): rows of columns have two.")
+        raise DataError(f"{where} has {counted(len(shape), 'dimension')}: rows of columns have two.")
     if shape[0] == 0:
         raise DataError(f"{where} has no rows.")
     if len(shape) == 2 and shape[1] == 0:
@@ -172,5 +173,5 @@ def require_shape(where: str, shape: Sequence[int]) -> None:
 
 
 def _own(part: Array, whole: Array) -> Array:
-    """Return rows or columns that keep no others in memory."""
+    """Return rows or columns as a copy if a view would keep others in memory."""
     return part if part.nbytes == whole.nbytes else part.copy()

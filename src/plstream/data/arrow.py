@@ -1,9 +1,9 @@
-"""Arrow's columns as rows: what Parquet, Arrow files, Feather, Arrow streams and Arrow tables have in common.
+"""Arrow columns as rows: shared code for Parquet, Arrow files, Feather, Arrow streams and Arrow tables.
 
 Features are columns of numbers, or the entries of one column of lists of a fixed size, which is read without taking
 columns apart and so several times faster.
 
-A column of a group of rows is compressed as one, so to read rows of all columns is to hold a piece of every column.
+Each column of a row group is compressed separately, so reading rows of all columns requires a piece of every column.
 With a thousand columns and a million rows in a group, as most writers make them, that would be gigabytes. Such a group
 is read a few columns at a time into a temporary file first.
 """
@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._core.errors import DataError, beginning, import_optional, shortened, wrap_library_errors
+from .._core.remote import AnyPath
 from .._core.types import Array
 from .columns import listed
 from .reader import NO_COLUMNS, Columns, Pieces, Reader, are_neighbours, side_by_side
@@ -45,7 +46,7 @@ def _nothing_held(_number: int, _name: str) -> int:
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Where record batches come from: groups of rows, one after another.
+    """Source of record batches: consecutive row groups.
 
     Attributes
     ----------
@@ -56,11 +57,14 @@ class RowGroups:
         as it is told, if it can choose.
     held_bytes : callable
         Returns about how much memory a column of a group takes while its rows are read.
+    begins : sequence of int, optional
+        For every group the number of its first row in the file, for messages, if there are others between groups.
     """
 
     ends: Sequence[int]
     batches: Callable[[int, list[str], int], Iterator[Any]]
     held_bytes: Callable[[int, str], int] = _nothing_held
+    begins: Sequence[int] | None = None
 
 
 class ArrowReader(Reader):
@@ -91,7 +95,7 @@ class ArrowReader(Reader):
         groups: RowGroups,
         *,
         n_rows: int | None = None,
-        path: Path | None = None,
+        path: AnyPath | None = None,
         rereadable: bool = True,
     ) -> None:
         self._types = import_optional("pyarrow", f"Reading {where}").types
@@ -121,7 +125,7 @@ class ArrowReader(Reader):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What identifies the file; of a table in memory number of rows, types of columns and a hash."""
+        """Identity of the file; for a table in memory number of rows, types of columns and a hash."""
         if self.path is not None or not self.rereadable:
             return super().identity
         digest = sha256()
@@ -138,6 +142,13 @@ class ArrowReader(Reader):
         schema = pa.schema(list(self._fields.items()))
         batches = self._groups.batches(0, list(self._fields), sys.maxsize)
         return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
+
+    def error_at(self, row: int, column: int, problem: str) -> DataError:
+        """Return the error for something in a row, which is numbered as in the file, and a column."""
+        if self._groups.begins is not None:
+            number = bisect_right(self._groups.ends, row)
+            row += self._groups.begins[number] - self._begin(number)
+        return super().error_at(row, column, problem)
 
     def column_of(self, name: str) -> int:
         """Return the number of a column."""
@@ -292,6 +303,8 @@ class ArrowReader(Reader):
         values, types = batch.column(self._name(column)), self._types
         if types.is_dictionary(values.type):
             values = values.dictionary_decode()
+        if column in self.optional and values.null_count:
+            return self._with_gaps(values)
         self._require_no_nulls(values, row, column)
         if types.is_decimal(values.type):
             values = values.cast("float64")
@@ -302,6 +315,18 @@ class ArrowReader(Reader):
             raise self.error_at(row, column, "or later, there is text among numbers: keep to one of the two")
         array: Array = values.to_numpy(zero_copy_only=False)
         return array.astype(str) if array.dtype.kind == "O" else array
+
+    def _with_gaps(self, values: Any) -> Array:
+        """Return the values of a column of categories, of which some are missing: floats, or text that is empty."""
+        types = self._types
+        if types.is_floating(values.type) or types.is_decimal(values.type):
+            numbers: Array = values.cast("float64").to_numpy(zero_copy_only=False)
+            return numbers
+        if types.is_boolean(values.type):
+            missing = values.is_null().to_numpy(zero_copy_only=False)
+            return np.where(missing, "", values.fill_null(False).to_numpy(zero_copy_only=False).astype(str))
+        text: Array = values.cast("large_string").fill_null("").to_numpy(zero_copy_only=False).astype(str)
+        return text
 
     def _require_no_nulls(self, values: Any, row: int, column: int) -> None:
         if values.null_count and not (self.allow_missing and not _is_text(self._types, values.type)):
@@ -344,7 +369,7 @@ class ArrowReader(Reader):
 
 
 def beginning_of(rows: Any) -> str:
-    """Return a short text that changes with the first rows of a batch or a table."""
+    """Return a short string that changes with the first rows of a batch or a table."""
     return sha256(repr(rows.slice(0, _FIRST_ROWS).to_pydict()).encode()).hexdigest()[:16]
 
 

@@ -14,21 +14,23 @@ from typing import IO, Any
 import numpy as np
 
 from .._core.errors import DataError, import_optional, wrap_iteration, wrap_library_errors
+from .._core.remote import AnyPath, RemotePath
 from .arrow import ArrowReader, RowGroups, beginning_of
 from .reader import OpenOptions
 from .where import Where
 
 # A page of a column with its dictionary, at most, unless a writer was told otherwise.
 _PAGE_BYTES = 2 << 20
+# What is fetched at a time of a column of an object in a store.
+_RANGE_BYTES = 1 << 20
 # What is said of the first letters of a file, ARRO, as a number of bytes.
 _FILE_NOT_STREAM = "1330795073 metadata bytes"
 
 
-def open_parquet(path: Path, where: str, options: OpenOptions) -> ArrowReader:
+def open_parquet(path: AnyPath, where: str, options: OpenOptions) -> ArrowReader:
     """Open a Parquet file."""
     parquet = import_optional("pyarrow.parquet", f"Reading {path}")
-    # Without pre_buffer=False all of a row group is read before the first of its rows.
-    opened = partial(parquet.ParquetFile, path, memory_map=True, pre_buffer=False)
+    opened = partial(_opened_parquet, parquet, path)
     with _encryption_noted(where), opened() as file:
         schema, metadata = file.schema_arrow, file.metadata
         groups = [metadata.row_group(number) for number in range(file.num_row_groups)]
@@ -52,26 +54,36 @@ def open_parquet(path: Path, where: str, options: OpenOptions) -> ArrowReader:
         # A dictionary of as many values as rows, and their numbers.
         return min(at_most, counts[number] * value_bytes[name] * 5 // 4) if value_bytes[name] else at_most
 
+    begins = np.cumsum([0, *counts], dtype=int)[:-1].tolist()
     kept = _groups_with(path, where, options.where, schema, len(groups))
     if kept is not None and len(kept) < len(groups):
-        counts, sizes = [counts[number] for number in kept], [sizes[number] for number in kept]
+        counts, sizes, begins = ([values[number] for number in kept] for values in (counts, sizes, begins))
         every = batches
 
         def batches(number: int, names: list[str], step: int) -> Iterator[Any]:
             return every(kept[number], names, step)
 
     ends = np.cumsum(counts, dtype=int).tolist()
-    return ArrowReader(where, schema, RowGroups(ends, batches, held_bytes), n_rows=sum(counts), path=path)
+    return ArrowReader(where, schema, RowGroups(ends, batches, held_bytes, begins), n_rows=sum(counts), path=path)
 
 
-def _groups_with(path: Path, where: str, condition: Where | None, schema: Any, n_groups: int) -> list[int] | None:
+def _opened_parquet(parquet: Any, path: AnyPath, **options: Any) -> Any:
+    """Open a Parquet file: mapped, or by ranges, a piece of a column at a time."""
+    # Without pre_buffer=False all of a row group is read before the first of its rows.
+    if isinstance(path, RemotePath):
+        return parquet.ParquetFile(path.ranges(), buffer_size=_RANGE_BYTES, pre_buffer=False, **options)
+    return parquet.ParquetFile(path, memory_map=True, pre_buffer=False, **options)
+
+
+def _groups_with(path: AnyPath, where: str, condition: Where | None, schema: Any, n_groups: int) -> list[int] | None:
     """Return the groups that may have rows for which a condition holds, by their statistics; at least one."""
     if condition is None or not set(condition.names()) <= set(schema.names) or n_groups < 2:
         return None
     needed = ("dataset", "compute", "fs")
     dataset, compute, fs = (import_optional(f"pyarrow.{name}", f"Reading {where}") for name in needed)
     try:
-        fragment = dataset.ParquetFileFormat().make_fragment(str(path), fs.LocalFileSystem())
+        place = (str(path), fs.LocalFileSystem()) if isinstance(path, Path) else (path.ranges(),)
+        fragment = dataset.ParquetFileFormat().make_fragment(*place)
         parts = fragment.split_by_row_group(condition.expression(compute))
         return [group.id for part in parts for group in part.row_groups] or [0]
     except (ValueError, TypeError, NotImplementedError):
@@ -94,9 +106,9 @@ def _encryption_noted(where: str) -> Iterator[None]:
         ) from None
 
 
-def open_arrow(file: Path | IO[bytes], where: str, _options: OpenOptions) -> ArrowReader:
+def open_arrow(file: AnyPath | IO[bytes], where: str, _options: OpenOptions) -> ArrowReader:
     """Open an Arrow file in either of its two forms, or a pipe that has a stream."""
-    if not isinstance(file, Path):
+    if not isinstance(file, AnyPath):
         return _open_pipe(file, where)
     if file.is_fifo():
         return _open_pipe(file.open("rb"), where, close=True)
@@ -105,11 +117,16 @@ def open_arrow(file: Path | IO[bytes], where: str, _options: OpenOptions) -> Arr
     return _open_file(file, where) if is_file else _open_stream(file, where)
 
 
-def _open_file(path: Path, where: str) -> ArrowReader:
+def _arrow_file(pa: Any, path: AnyPath) -> Any:
+    """Open a file for Arrow: mapped, or by ranges."""
+    return pa.memory_map(str(path)) if isinstance(path, Path) else pa.PythonFile(path.ranges(), "r")
+
+
+def _open_file(path: AnyPath, where: str) -> ArrowReader:
     pa = import_optional("pyarrow", f"Reading {path}")
     with wrap_library_errors(where):
         # Mapped once: what was read is in place when it is read again.
-        file = pa.memory_map(str(path))
+        file = _arrow_file(pa, path)
         schema = pa.ipc.open_file(file).schema
         lists = [pa.types.is_fixed_size_list(field.type) for field in schema]
         value_bytes = {field.name: _value_bytes(field.type) for field in schema}
@@ -130,36 +147,37 @@ def _open_file(path: Path, where: str) -> ArrowReader:
     with wrap_library_errors(where):
         reader = opened(cheapest)
         counts = [reader.get_batch(number).num_rows for number in range(reader.num_record_batches)]
-    is_compressed = path.stat().st_size < sum(counts) * sum(value_bytes.values())
+    # Columns that are not mapped take memory, too.
+    is_copied = isinstance(path, RemotePath) or path.stat().st_size < sum(counts) * sum(value_bytes.values())
 
     def batches(number: int, names: list[str], _step: int) -> Iterator[Any]:
-        columns = [schema.get_field_index(name) for name in names] if is_compressed else None
+        columns = [schema.get_field_index(name) for name in names] if is_copied else None
         with wrap_library_errors(where):
             batch = opened(columns).get_batch(number)
         yield batch
 
     def held_bytes(number: int, name: str) -> int:
-        """Return the size of a column that has to be decompressed; others are used as they are in the file."""
-        return counts[number] * value_bytes[name] if is_compressed else 0
+        """Return the size of a column that is decompressed or fetched; others are used as they are in the file."""
+        return counts[number] * value_bytes[name] if is_copied else 0
 
     groups = RowGroups(np.cumsum(counts, dtype=int).tolist(), batches, held_bytes)
     found = ArrowReader(where, schema, groups, n_rows=sum(counts), path=path)
     # Lists are handed out as they are in the file.
-    found.slow = True not in lists
+    found.slow = True not in lists or isinstance(path, RemotePath)
     return found
 
 
-def _open_stream(path: Path, where: str) -> ArrowReader:
+def _open_stream(path: AnyPath, where: str) -> ArrowReader:
     """Open a file that has a stream, which is read from its beginning every time."""
     pa = import_optional("pyarrow", f"Reading {where}")
 
     def batches(*_: Any) -> Iterator[Any]:
         with wrap_library_errors(where):
-            stream = pa.ipc.open_stream(pa.memory_map(str(path)))
+            stream = pa.ipc.open_stream(_arrow_file(pa, path))
         return wrap_iteration(iter(stream), where)
 
     with wrap_library_errors(where):
-        schema = pa.ipc.open_stream(pa.memory_map(str(path))).schema
+        schema = pa.ipc.open_stream(_arrow_file(pa, path)).schema
     return ArrowReader(where, schema, RowGroups([sys.maxsize], batches), path=path)
 
 

@@ -1,4 +1,4 @@
-"""Objects that speak Arrow: frames, tables, record batches, data sets, relations and cursors, and iterables of them.
+"""Objects that support Arrow: frames, tables, record batches, data sets, relations and cursors, and iterables of them.
 
 Whatever has ``__arrow_c_stream__`` or ``__arrow_c_array__`` is read like a file of Arrow, and has the same errors.
 """
@@ -29,7 +29,7 @@ def is_frame(data: Any) -> bool:
 
 
 def is_table(data: Any) -> bool:
-    """Return whether it is a table that speaks Arrow: columns with names."""
+    """Return whether it is a table that supports Arrow: named columns."""
     if isinstance(data, type) or len(getattr(data, "shape", (0, 0))) != 2:
         # A Series, or one of the classes.
         return False
@@ -52,7 +52,7 @@ def _is_cursor(data: Any) -> bool:
 
 
 def open_table(data: Any) -> ArrowReader:
-    """Open a table that speaks Arrow: to be read once, or as often as one likes, as the object is."""
+    """Open a table that supports Arrow: to be read once or repeatedly, depending on the object."""
     where = f"the {'frame' if is_frame(data) or _is_lazy(data) else 'table'}"
     pa = import_optional("pyarrow", f"Reading {where}")
     opened = _opened(pa, data, where)
@@ -100,7 +100,7 @@ def _in_memory(pa: Any, data: Any, where: str) -> _Opened | None:
 
 
 def _on_demand(pa: Any, data: Any, where: str) -> _Opened | None:
-    """Open what computes or reads its rows every time they are asked for."""
+    """Open an object that computes or reads its rows on every access."""
     if _is_lazy(data):
         schema = pa.table(data.head(0).collect()).schema
         return _Opened(schema, lambda _, names, _step: _lazy_batches(pa, data, names, where))
@@ -213,7 +213,7 @@ def open_tables(first: Any, blocks: Iterable[Any], *, rereadable: bool) -> Arrow
     later = batches() if not rereadable else None
     groups = RowGroups([sys.maxsize], batches if later is None else lambda *_: later)
     reader = ArrowReader("the blocks", table.schema, groups, rereadable=rereadable)
-    # Types of later blocks may differ: of whole numbers with a gap, pandas makes floats.
+    # Types of later blocks may differ: pandas turns integers with gaps into floats.
     reader.slow, reader.as_float = False, True
     if len(table):
         reader.beginning = beginning_of(table)

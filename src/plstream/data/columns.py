@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.errors import DataError, beginning, shortened
+from .._core.errors import DataError, beginning, counted, shortened
 
 _MOST_NAMES_SHOWN = 8
 _NUMBER_OR_RANGE = re.compile(r"(-?\d+)|(-?\d+)?:(-?\d+)?")
 
 
 class NameOrNumber(str):
-    """Columns as in a command: a name or, if no column has that, a number or a range such as 3:10."""
+    """Columns on the command line: a name or, if no column has that name, a number or a range such as 3:10."""
 
     __slots__ = ()
 
     def meant(self, names: Container[str] | None) -> str | int | slice:
-        """Return what is meant, in a table whose columns have these names."""
+        """Resolve the columns in a table with these names."""
         match = None if self in (names or ()) else _NUMBER_OR_RANGE.fullmatch(self)
         if match is None:
             return str(self)
@@ -34,7 +34,7 @@ class NameOrNumber(str):
 
 
 class NamesIfAny(tuple[str, ...]):
-    """Columns by these names where columns have names, and all of them in their order where they have none."""
+    """Columns by these names if columns have names, otherwise all of them in order."""
 
     __slots__ = ()
 
@@ -61,7 +61,7 @@ def find_columns(chosen: Any, names: Sequence[str] | None, n_columns: int, where
 
 
 def is_pattern(item: Any, names: Container[str] | None) -> bool:
-    """Return whether it stands for all names that match, as ``"sensor_*"`` does, and is not itself a name."""
+    """Return whether it is a pattern such as ``"sensor_*"``, and not itself a name."""
     return isinstance(item, str) and names is not None and item not in names and has_magic(item)
 
 
@@ -87,7 +87,9 @@ def _find(item: Any, places: dict[str, int] | None, n_columns: int, where: str) 
     numbers = np.array(item if isinstance(item, range) else [item], dtype=np.intp)
     outside = (numbers < -n_columns) | (numbers >= n_columns)
     if outside.any():
-        raise DataError(f"There is no column {numbers[outside][0]} in {where}, which has {n_columns} column(s).")
+        raise DataError(
+            f"There is no column {numbers[outside][0]} in {where}, which has {counted(n_columns, 'column')}."
+        )
     return numbers % max(1, n_columns)
 
 

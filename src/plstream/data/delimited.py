@@ -1,4 +1,4 @@
-"""Fields with a delimiter between them, a record a line: CSV and TSV."""
+"""Delimited fields, one record per line: CSV and TSV."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import io
 import re
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from .._core.errors import DataError, shortened
+from .._core.errors import DataError, counted, shortened
+from .._core.remote import AnyPath
 from .._core.types import Array
 from .reader import Columns, OpenOptions, Pieces, Reader, side_by_side
 from .text import Record, TextReader
 
-# Whole numbers below this one are exact in float64.
+# Integers below this one are exact in float64.
 _LARGEST_EXACT = 2**53
 # With more columns, or fewer records at a time, NumPy is faster.
 _MOST_COLUMNS_OF_ARROW = 4096
 _LEAST_RECORDS_OF_ARROW = 32
 # What Arrow takes for a column, however few records there are.
 _ARROW_COLUMN_BYTES = 1500
-# Nothing, whole numbers, numbers, text: a column holds the last of what its fields hold.
+# Nothing, integers, numbers, text: a column holds the last of what its fields hold.
 _KINDS = ["", "i", "f", "U"]
-# Of the column that pandas writes before all others, unless it is told not to.
+# Of the column that pandas writes before all others, unless index=False is set.
 _INDEX_NAMES = {"", "Unnamed: 0"}
 _OTHER_DELIMITERS = (";", "\t", "|")
 # What stands for a missing value is no name.
@@ -36,8 +36,8 @@ _SPELLINGS = sorted(
 )
 
 
-def open_csv(file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader:
-    """Open CSV, with a comma between fields unless the caller says otherwise, or lines have another sign instead."""
+def open_csv(file: AnyPath | IO[bytes], where: str, options: OpenOptions) -> Reader:
+    """Open CSV, with a comma as delimiter unless given or detected otherwise."""
     reader = CsvReader(file, where, delimiter=options.delimiter or ",", header=options.header).open()
     if options.delimiter is None and reader.n_columns == 1 and (other := reader.likely_delimiter()) is not None:
         if not reader.rereadable:
@@ -46,8 +46,8 @@ def open_csv(file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader
     return reader
 
 
-def open_tsv(file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader:
-    """Open TSV, with a tab between fields unless the caller says otherwise."""
+def open_tsv(file: AnyPath | IO[bytes], where: str, options: OpenOptions) -> Reader:
+    """Open TSV, with a tab as delimiter unless given otherwise."""
     return CsvReader(file, where, delimiter=options.delimiter or "\t", header=options.header).open()
 
 
@@ -65,7 +65,9 @@ class CsvReader(TextReader):
         second line has a number.
     """
 
-    def __init__(self, file: Path | IO[bytes], where: str, *, delimiter: str = ",", header: bool | None = None) -> None:
+    def __init__(
+        self, file: AnyPath | IO[bytes], where: str, *, delimiter: str = ",", header: bool | None = None
+    ) -> None:
         super().__init__(file, where)
         self.delimiter, self.header = delimiter, header
         # A field that begins with a quotation mark, and whether it ends with one; elsewhere they have no meaning.
@@ -89,7 +91,7 @@ class CsvReader(TextReader):
             self.index_columns = np.zeros(1, np.intp)
 
     def _numbers_rows(self) -> bool:
-        """Return whether the first column of the first records only numbers them."""
+        """Return whether the first column only numbers the first records."""
         sample = map(self._fields, self._sample[self._header_records :])
         return [fields[0].strip() for fields in sample] == list(
             map(str, range(len(self._sample) - self._header_records))
@@ -121,7 +123,7 @@ class CsvReader(TextReader):
         return np.dtype(np.float64)
 
     def kind_of(self, column: int) -> str:
-        """Return what the first records hold, dates apart from other text."""
+        """Return the types of the first records, distinguishing dates from other text."""
         if self.kinds[column] != "U":
             return {"i": "integer", "f": "number"}[self.kinds[column]]
         sample = map(self._fields, self._sample[self._header_records :])
@@ -135,7 +137,7 @@ class CsvReader(TextReader):
         return next(self.not_a_number(row, column, field) for row, field in rows if _kind(field) == "U")
 
     def parse(self, records: list[Record], features: Columns, others: Columns, row: int) -> Pieces:
-        """Parse by Arrow or else by NumPy; if neither can, find out what is wrong."""
+        """Parse by Arrow or else by NumPy; if both fail, locate the error."""
         numbers = [int(column) for column in (*features, *others) if self.kinds[column] != "U"]
         texts = [int(column) for column in others if self.kinds[column] == "U"]
         if not numbers and not texts:
@@ -148,7 +150,7 @@ class CsvReader(TextReader):
         values, labels = parsed
         X = np.ascontiguousarray(values[:, : len(features)])
         for column, label in zip(texts, labels, strict=True):
-            if (missing := label == "").any():
+            if column not in self.optional and (missing := label == "").any():
                 raise self.bad_value(row + int(np.argmax(missing)), column, None)
         plain, text = iter(values[:, len(features) :].T), iter(labels)
         columns = [
@@ -171,7 +173,7 @@ class CsvReader(TextReader):
         if self.kinds[column] != "i" or not (values == np.round(values)).all():
             return values
         if (large := np.abs(values) >= _LARGEST_EXACT).any():
-            problem = "there is a whole number too large to be read exactly: use text for labels, 1e20 for values"
+            problem = "there is an integer too large to be read exactly: use text for labels, 1e20 for values"
             raise self.error_at(row + int(np.argmax(large)), column, problem)
         return values.astype(np.int64)
 
@@ -193,14 +195,14 @@ class CsvReader(TextReader):
                     column_types=types,
                     include_columns=[str(column) for column in (*numbers, *texts)],
                     # There is none to be known by its name, and tables of names would be made for every column.
-                    null_values=_SPELLINGS if self.allow_missing else [],
+                    null_values=_SPELLINGS if self.reads_gaps else [],
                     true_values=[],
                     false_values=[],
                 ),
             )
         except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError):
             return None
-        checked = table.columns[len(numbers) :] if self.allow_missing else table.columns
+        checked = table.columns[len(numbers) :] if self.reads_gaps else table.columns
         if any(column.null_count for column in checked):
             return None
         columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
@@ -213,7 +215,7 @@ class CsvReader(TextReader):
     ) -> tuple[Array, list[Array]]:
         """Parse by NumPy, or field by field if any is quoted or text."""
         delimiter = self.delimiter.encode()
-        by_fields = lines is None or texts or self.n_columns == 1 or self.allow_missing
+        by_fields = lines is None or texts or self.n_columns == 1 or self.reads_gaps
         fields = [self._fields(record) for record in records] if by_fields else []
         with suppress(ValueError, IndexError):
             if by_fields:
@@ -228,7 +230,7 @@ class CsvReader(TextReader):
         raise self._what_is_wrong(records, numbers, row)
 
     def _number(self, field: str) -> float:
-        is_missing = self.allow_missing and field.strip().lower() in _MISSING
+        is_missing = self.reads_gaps and field.strip().lower() in _MISSING
         return np.nan if is_missing else _number(field)
 
     def _what_is_wrong(self, records: list[Record], numbers: list[int], row: int) -> DataError:
@@ -236,7 +238,7 @@ class CsvReader(TextReader):
             fields = self._fields(record)
             if len(fields) != self.n_columns:
                 return DataError(
-                    f"In {self.where}, row {at}, there are {len(fields)} field(s), and {self.n_columns} in others."
+                    f"{self.where}, row {at}, has {counted(len(fields), 'field')}, but others have {self.n_columns}."
                 )
             for column in numbers:
                 kind = _kind(fields[column])
@@ -259,7 +261,7 @@ class CsvReader(TextReader):
         return self.delimiter.join(record).encode() if isinstance(record, list) else bytes(record)
 
     def _cut(self, text: bytes, end: int) -> int:
-        """Return where the last complete record ends: within quotation marks a line may go on."""
+        """Return the end of the last complete record: a quoted field may contain line breaks."""
         if b'"' not in text:
             return super()._cut(text, end)
         cut = after = 0

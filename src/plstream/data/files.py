@@ -1,4 +1,4 @@
-"""Files: their order, what kind they are, what identifies them, and bytes from them, decompressed, as they come."""
+"""Files: their order, kind and identity, and their decompressed bytes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .._core.errors import DataError
+from .._core.remote import AnyPath, RemotePath
 from .._core.urls import shown
 
 GZIP = b"\x1f\x8b"
@@ -22,16 +23,19 @@ _SAMPLES = 32
 _SAMPLE_BYTES = 1 << 12
 
 
-def natural_order(path: Path) -> list[Any]:
+def natural_order(path: AnyPath) -> list[Any]:
     """Return a key that puts part 2 before part 10."""
     return [*(int(text) if text.isdecimal() else text for text in re.split(r"(\d+)", str(path))), str(path)]
 
 
-def file_identity(path: Path) -> tuple[str, int, int, str]:
+def file_identity(path: AnyPath) -> tuple[str, int, int, str]:
     """Return the name, the size, the time of the last change and a hash of some parts, the first and last included.
 
-    Of a folder, the hash is one of the names, sizes and times of all files in it.
+    Of a folder, the hash is one of the names, sizes and times of all files in it; of an object in a store, it is what
+    the store says of it.
     """
+    if isinstance(path, RemotePath):
+        return str(path), path.stat().st_size, 0, path.status()
     status = path.stat()
     digest = sha256()
     if path.is_dir():
@@ -47,12 +51,14 @@ def file_identity(path: Path) -> tuple[str, int, int, str]:
     return path.name, status.st_size, status.st_mtime_ns, digest.hexdigest()
 
 
-def file_status(path: Path) -> tuple[int, ...] | str:
-    """Return what changes when a file is written to or replaced: device, inode, size and time of the last change.
+def file_status(path: AnyPath) -> tuple[int, ...] | str:
+    """Return values that change when a file is written to or replaced: device, inode, size and modification time.
 
     Of a folder, it is a hash of those of all files in it. To look at a file takes microseconds, and to read a chunk of
-    an array from one about a millisecond.
+    an array from one about a millisecond. An object in a store is asked for, and is no more than a text.
     """
+    if isinstance(path, RemotePath):
+        return path.status()
     status = path.stat()
     if not stat.S_ISDIR(status.st_mode):
         return _status_of(status)
@@ -68,16 +74,21 @@ def _status_of(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def exists(path: Path) -> bool:
-    """Return whether there is a file or folder, which there is not if no file can have that name."""
+def exists(path: AnyPath) -> bool:
+    """Return whether there is a file or folder; False for invalid names."""
     try:
         return path.exists()
     except (OSError, ValueError):
         return False
 
 
-def require_readable(path: Path) -> bool:
+def require_readable(path: AnyPath) -> bool:
     """Raise OSError unless there is a file, folder or named pipe; return whether it is a pipe, to be read only once."""
+    if isinstance(path, RemotePath):
+        if path.is_file() and path.stat().st_size == 0:
+            raise DataError(f"{path} is empty.")
+        path.stat()
+        return False
     mode, refusal = 0, None
     try:
         mode = path.stat().st_mode
@@ -108,7 +119,7 @@ def _refusal(path: Path, error: Exception) -> OSError:
 
 
 @contextmanager
-def plain_bytes(path: Path) -> Iterator[IO[bytes]]:
+def plain_bytes(path: AnyPath) -> Iterator[IO[bytes]]:
     """Open a file, through gzip if that is what it is, or its name says so."""
     with path.open("rb") as raw:
         # A pipe cannot be looked into.
@@ -136,7 +147,7 @@ class Utf8File:
 class _GzipReader:
     """A compressed file that says which file it is that is cut off or damaged."""
 
-    def __init__(self, file: Any, path: Path) -> None:
+    def __init__(self, file: Any, path: AnyPath) -> None:
         self.file = file
         self.path = path
 

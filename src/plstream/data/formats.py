@@ -1,4 +1,4 @@
-"""Formats of files: how each is known, and what opens it."""
+"""File formats: how each is recognised and opened."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from .._core.errors import DataError
-from .._core.urls import shown
+from .._core.remote import AnyPath, RemotePath, path_of
+from .._core.urls import is_url, shown
 from .files import Utf8File, exists, file_status, natural_order, require_readable
 from .objects import open_object
 from .partitions import PartitionReader, is_partition, may_hold, partition_of, typed_values
@@ -37,7 +38,7 @@ class Format(NamedTuple):
     has_keys: bool = False
     """Whether a file can hold several arrays, each with a name."""
 
-    def open(self, file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader:
+    def open(self, file: AnyPath | IO[bytes], where: str, options: OpenOptions) -> Reader:
         """Open a file."""
         module, function = self.opener.split(":")
         reader: Reader = getattr(import_module(f".{module}", __package__), function)(file, where, options)
@@ -86,10 +87,13 @@ def open_reader(data: Any, options: OpenOptions) -> Reader:
     return open_object(data)
 
 
-def split_key(name: str, key: str | None) -> tuple[Path, str | None]:
+def split_key(name: str, key: str | None) -> tuple[AnyPath, str | None]:
     """Take ``file.h5:X`` apart, unless there is a file of that name."""
-    path = Path(name)
     front, colon, back = name.rpartition(":")
+    if is_url(name):
+        has_keys = any(known.has_keys and front.lower().endswith(known.suffixes) for known in FORMATS.values())
+        return (path_of(front), back) if key is None and back and has_keys else (path_of(name), key)
+    path = Path(name)
     # "C:\\data" is a path.
     is_there = exists(Path(front)) or glob.has_magic(front)
     if key is None and colon and len(front) > 1 and back and not exists(path) and is_there:
@@ -97,8 +101,8 @@ def split_key(name: str, key: str | None) -> tuple[Path, str | None]:
     return path, key
 
 
-def format_of(path: Path, options: OpenOptions) -> Format | None:
-    """Return the format that was asked for, or that of the name, or that of the first bytes."""
+def format_of(path: AnyPath, options: OpenOptions) -> Format | None:
+    """Return the given format, or that of the name, or that of the first bytes."""
     if options.format is not None:
         return FORMATS[options.format]
     name = path.name.lower().removesuffix(".gz")
@@ -114,7 +118,7 @@ def format_of(path: Path, options: OpenOptions) -> Format | None:
     return next((known for known in FORMATS.values() if known.magic and begin.startswith(known.magic)), None)
 
 
-def open_file(path: Path, options: OpenOptions) -> Reader:
+def open_file(path: AnyPath, options: OpenOptions) -> Reader:
     """Open one file, or a folder that is one thing of its format."""
     known = format_of(path, options)
     if known is None:
@@ -128,9 +132,10 @@ def open_file(path: Path, options: OpenOptions) -> Reader:
     return reader
 
 
-def _open_path(path: Path, options: OpenOptions) -> Reader:
-    if glob.has_magic(str(path)) and not exists(path):
-        found = _matches(str(path))
+def _open_path(path: AnyPath, options: OpenOptions) -> Reader:
+    is_pattern = path.is_pattern if isinstance(path, RemotePath) else glob.has_magic(str(path)) and not exists(path)
+    if is_pattern:
+        found: list[Any] = path.matches() if isinstance(path, RemotePath) else _matches(str(path))
         # With ** a pattern also stands for folders whose files it stands for.
         files = [file for file in found if not _is_folder_of_files(file, options)]
         return _open_parts(shown(path), files or [file for folder in found for file in _files_in(folder)], options)
@@ -141,14 +146,14 @@ def _open_path(path: Path, options: OpenOptions) -> Reader:
     return open_file(path, options)
 
 
-def _is_folder_of_files(path: Path, options: OpenOptions) -> bool:
+def _is_folder_of_files(path: AnyPath, options: OpenOptions) -> bool:
     if not path.is_dir():
         return False
     known = format_of(path, options)
     return known is None or not known.marks
 
 
-def _open_parts(where: str, paths: list[Path], options: OpenOptions, folder: Path | None = None) -> Reader:
+def _open_parts(where: str, paths: list[Any], options: OpenOptions, folder: AnyPath | None = None) -> Reader:
     paths = _each_once(sorted(paths, key=natural_order))
     formats = {format_of(path, options): path for path in reversed(paths)}
     if not any(formats):
@@ -171,7 +176,7 @@ def _open_parts(where: str, paths: list[Path], options: OpenOptions, folder: Pat
 
 
 def _matches(pattern: str) -> list[Path]:
-    """Return what a pattern stands for. Unlike that of glob, ** goes once into a folder that several links lead to."""
+    """Return the matches of a pattern. Unlike glob's, ** enters a folder with several links only once."""
     front, stars, back = _at_stars(pattern)
     if not stars:
         return [Path(name) for name in glob.glob(pattern)]  # noqa: PTH207
@@ -205,15 +210,17 @@ def _folders_in(top: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _each_once(paths: list[Path]) -> list[Path]:
+def _each_once(paths: list[Any]) -> list[Any]:
     """Return files, of those that are one file by several names the first."""
-    found: dict[Any, Path] = {}
+    found: dict[Any, Any] = {}
     for path in paths:
         found.setdefault(_inode(path), path)
     return list(found.values())
 
 
-def _inode(path: Path) -> Any:
+def _inode(path: AnyPath) -> Any:
+    if isinstance(path, RemotePath):
+        return path
     try:
         status = path.stat()
     except OSError:
@@ -221,9 +228,9 @@ def _inode(path: Path) -> Any:
     return status.st_dev, status.st_ino
 
 
-def _open_stream(file: Path | IO[bytes], where: str, options: OpenOptions) -> Reader:
+def _open_stream(file: AnyPath | IO[bytes], where: str, options: OpenOptions) -> Reader:
     known = FORMATS[options.format] if options.format else None
-    if isinstance(file, Path):
+    if isinstance(file, AnyPath):
         known = format_of(file, options)
     streams = ", ".join(name for name, can in FORMATS.items() if can.streams)
     if known is None:
@@ -233,9 +240,9 @@ def _open_stream(file: Path | IO[bytes], where: str, options: OpenOptions) -> Re
     return known.open(file, where, options)
 
 
-def _files_in(folder: Path) -> list[Path]:
+def _files_in(folder: AnyPath) -> list[Any]:
     """Return the files of a folder and its partitions; raise DataError for other folders, which may hold more rows."""
-    found = [path for path in folder.iterdir() if not path.name.startswith(("_", "."))]
+    found: list[Any] = [path for path in folder.iterdir() if not path.name.startswith(("_", "."))]
     folders = [path for path in found if path.is_dir()]
     if folders and all(map(is_partition, folders)):
         return [path for path in found if path not in folders] + [file for part in folders for file in _files_in(part)]

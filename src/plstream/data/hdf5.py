@@ -1,4 +1,4 @@
-"""Datasets of HDF5 files: mapped if they lie in one piece, else read by h5py."""
+"""Datasets of HDF5 files: mapped if contiguous, otherwise read by h5py."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._core.errors import DataError, import_optional, usable_dtype, wrap_library_errors
+from .._core.remote import AnyPath
 from .array_reader import ArrayReader, mapped_reader, require_shape
 from .columns import listed
 from .reader import OpenOptions, Reader
@@ -21,7 +22,7 @@ _CACHE_BYTES = 1 << 20
 _MOST_LINKS = 16
 
 
-def open_hdf5(path: Path, where: str, options: OpenOptions) -> Reader:
+def open_hdf5(path: AnyPath, where: str, options: OpenOptions) -> Reader:
     """Open a dataset: the one named, or else the only one."""
     h5py, key = import_optional("h5py", f"Reading {path}"), options.key
     with _opened(path) as file, wrap_library_errors(where):
@@ -46,7 +47,7 @@ def open_hdf5(path: Path, where: str, options: OpenOptions) -> Reader:
         if not is_text:
             usable_dtype(dataset.dtype, where)
         offset = dataset.id.get_offset() if dataset.chunks is None and _is_plain(h5py, dataset) else None
-        if offset is not None:
+        if offset is not None and isinstance(path, Path):
             return mapped_reader(path, dataset.dtype, dataset.shape, offset, where)
         return ArrayReader(
             where,
@@ -55,7 +56,7 @@ def open_hdf5(path: Path, where: str, options: OpenOptions) -> Reader:
             partial(_dataset, path, key, where, is_text=is_text),
             chunks=dataset.chunks,
             path=path,
-            slow=bool(dataset.id.get_create_plist().get_nfilters()),
+            slow=not isinstance(path, Path) or bool(dataset.id.get_create_plist().get_nfilters()),
         )
 
 
@@ -93,16 +94,16 @@ def _is_plain(h5py: Any, dataset: Any) -> bool:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: AnyPath) -> Iterator[Any]:
     h5py = import_optional("h5py", f"Reading {path}")
     with wrap_library_errors(str(path), "is not an HDF5 file, or damaged"):
-        file = h5py.File(path, "r", rdcc_nbytes=_CACHE_BYTES)
+        file = h5py.File(path if isinstance(path, Path) else path.open("rb"), "r", rdcc_nbytes=_CACHE_BYTES)
     with file:
         yield file
 
 
 @contextmanager
-def _dataset(path: Path, key: str, where: str, *, is_text: bool) -> Iterator[Any]:
+def _dataset(path: AnyPath, key: str, where: str, *, is_text: bool) -> Iterator[Any]:
     with _opened(path) as file:
         with wrap_library_errors(where):
             dataset = file[key].asstr() if is_text else file[key]

@@ -1,29 +1,29 @@
-"""A JSON value a line: NDJSON."""
+"""One JSON value per line: NDJSON."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, Any, cast
 
 import numpy as np
 
 from .._core.errors import DataError, shortened
+from .._core.remote import AnyPath
 from .._core.types import Array
 from .columns import listed
 from .reader import Columns, OpenOptions, Pieces, Reader, are_neighbours
 from .text import Record, TextReader
 
 
-def open_ndjson(file: Path | IO[bytes], where: str, _options: OpenOptions) -> Reader:
+def open_ndjson(file: AnyPath | IO[bytes], where: str, _options: OpenOptions) -> Reader:
     """Open NDJSON."""
     return NdjsonReader(file, where).open()
 
 
 class NdjsonReader(TextReader):
-    """A JSON value a line: an array of numbers, or an object of named numbers, or of one array and named targets."""
+    """One JSON value per line: an array of numbers, or an object of named numbers or of one array and named targets."""
 
     # The name of the array of an object, if that has one, and the first record.
     _key: str | None = None
@@ -121,12 +121,16 @@ class NdjsonReader(TextReader):
     def _target(self, values: list[Any], column: int, row: int) -> Array:
         found = [self._value(value, column, at) for at, value in enumerate(values, row)]
         for at, value in enumerate(found, row):
-            if value is None and not self.allow_missing:
+            if value is None and not self.allow_missing and column not in self.optional:
                 raise self.bad_value(at, column, None)
             if isinstance(value, list | dict):
                 raise self.not_a_number(at, column, value)
+        if column in self.optional and None in found and any(isinstance(value, bool) for value in found):
+            found = [None if value is None else str(value) for value in found]
         if None in found and not any(isinstance(value, str) for value in found):
             return np.array([np.nan if value is None else value for value in found], np.float64)
+        if column in self.optional:
+            found = ["" if value is None else value for value in found]
         kinds = {isinstance(value, str) for value in found}
         if len(kinds) > 1:
             at = next(at for at, value in enumerate(found) if isinstance(value, str) != isinstance(found[0], str))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._core.errors import DataError, import_optional, usable_dtype
+from .._core.errors import DataError, counted, import_optional, usable_dtype
 from .._core.types import Array
 from .array_reader import ArrayReader, reader_of_array
 from .arrow_objects import is_frame, is_table, is_table_block, open_table, open_tables, pair_of
@@ -126,7 +126,9 @@ class BlocksReader(Reader):
 
     def _require_alike(self, number: int, X: Any, y: Array | None) -> None:
         if X.shape[1] != self.n_columns:
-            raise DataError(f"Block {number} has {X.shape[1]} column(s), and the first one has {self.n_columns}.")
+            raise DataError(
+                f"Block {number} has {counted(X.shape[1], 'column')}, but the first one has {self.n_columns}."
+            )
         if (y is not None) != self.paired:
             raise DataError(f"Block {number} is {'X alone' if y is None else 'a pair'}, unlike the first one.")
         if y is not None and (1 if y.ndim == 1 else y.shape[1]) != len(self.others):
@@ -136,7 +138,7 @@ class BlocksReader(Reader):
 
 
 def _is_block(item: Any) -> bool:
-    """Return whether it is X, or a pair of X and y, rather than a row of numbers."""
+    """Return whether it is a block (X, or a pair of X and y) rather than a row of numbers."""
     return is_table_block(item) or getattr(pair_of(item)[0], "ndim", 0) == 2
 
 
@@ -162,7 +164,7 @@ def _dense(rows: Any) -> Array:
 
 
 def _of_objects(values: Array, where: str, first_row: int = 0) -> Array:
-    """Return objects as text if all are, else as numbers."""
+    """Return objects as text if all are text, otherwise as numbers."""
     if all(isinstance(value, str) for value in values.flat):
         return values.astype(str)
     rows = values.reshape(len(values), -1)

@@ -12,6 +12,7 @@ import numpy as np
 from .._core.errors import DataError, shortened
 from .._core.memory import require_memory
 from .._core.progress import track
+from .._core.remote import AnyPath
 from .._core.types import Array
 from .._core.urls import is_url
 from .array_reader import ArrayReader
@@ -23,6 +24,7 @@ from .formats import FORMATS, format_of, open_file, open_reader, split_key
 from .objects import open_array, open_object
 from .reader import NO_COLUMNS, Columns, OpenOptions, Reader
 from .source import DEFAULT_MEMORY, Source
+from .sql import is_database
 from .where import Where
 
 # What is read at a time of an array that is compressed.
@@ -42,7 +44,7 @@ def open_source(
     weight: str | int | None = None,
     groups: str | int | None = None,
     folds: str | int | None = None,
-    ids: str | int | None = None,
+    ids: str | int | list[Any] | None = None,
     key: str | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
@@ -51,8 +53,8 @@ def open_source(
 ) -> Source:
     """Open data of any size, from any file, as a source of blocks of rows.
 
-    What it returns can be passed as X to ``fit``, ``partial_fit``, ``transform`` and ``predict``. Rows are read block
-    by block, ahead of their use, and memory does not depend on their number.
+    The source can be passed as X to ``fit``, ``partial_fit``, ``transform`` and ``predict``. Rows are read block by
+    block, ahead of use, in memory that does not depend on their number.
 
     Parameters
     ----------
@@ -64,10 +66,11 @@ def open_source(
           in a file that has several;
         - a folder, or a pattern such as ``"day*.csv"``: files of one format, in the order of the numbers in their
           names;
+        - a URL of such a file, folder or pattern, as in ``s3://bucket/day*.csv`` (``pip install 'plstream[remote]'``);
         - ``"-"``, standard input, or a file that is open: text or an Arrow stream, see ``format``;
         - a database, with ``query``: ``postgresql://user:password@host/name``, ``sqlite:///PATH``, ``duckdb:///PATH``;
         - an array or a sparse matrix in memory;
-        - whatever speaks Arrow: a frame of pandas or polars, a table, record batch, reader or data set of pyarrow, a
+        - an object that supports Arrow: a pandas or polars frame, a pyarrow table, record batch, reader or dataset, a
           DuckDB relation, an ADBC cursor; or a dict of columns;
         - an iterable of blocks, which are any of these or pairs of X and y, such as ``pandas.read_csv(file,
           chunksize=1000)``.
@@ -75,36 +78,34 @@ def open_source(
         The responses or labels: a column by name or number, a list of such, or an array, or a file with an array. For
         a file of several arrays the name of another one in it.
     columns, exclude : str, int, range, slice or list of such, default=None
-        Features to use, by name or number, and features to leave out. By default all columns but targets. They are
-        used in the order given. Patterns such as ``"sensor_*"`` stand for all names that match. ``"kind=red"`` is a
-        level of a column of categories, so that the names of a model's features open new data for it.
+        Features to use, by name or number, and features to leave out. By default all columns except targets. They are
+        used in the given order. Patterns such as ``"sensor_*"`` match several names. ``"kind=red"`` is a level of a
+        column of categories, so that the names of a model's features open new data for it.
     query : str, default=None
         The query whose result is read, if ``data`` is the address of a database.
     where : str or list of tuples, default=None
         Which rows to use: a condition such as ``"year >= 2020 and site in ('A', 'B')"``, or ``[("year", ">=", 2020)]``.
-        Columns that it names need be no features. Groups of rows of Parquet files, and folders of partitions, that have
-        no such rows are not read.
+        It may refer to columns that are not features. Parquet row groups and partitions that cannot match are not read.
     categorical : str, int, list of such, or dict, default=None
-        Columns of categories. Each becomes one feature per level, named as in ``"kind=red"``, which is one in the rows
-        with that level and zero in all others. Levels are found by a read of their own, unless a dict from columns to
-        lists of levels is passed. Rows with other levels have zeros, and are counted in ``unseen_levels``.
-    weight, groups, folds, ids : str or int, default=None
-        Columns that are no features: weights of the rows, with which ``fit`` learns; groups and folds of
-        cross-validation, and names of rows, which :meth:`Source.records` yields.
+        Categorical columns. Each becomes one indicator feature per level, named like ``"kind=red"``. Levels are found
+        by a separate read, unless a dict of columns and their levels is passed. Rows with other levels have zeros, and
+        are counted in ``unseen_levels``. Where the category is missing, all its features are zero.
+    weight, groups, folds, ids : str or int, default=None; ids also list of such
+        Columns that are not features: sample weights, which ``fit`` uses; groups or folds, which estimators with
+        cross-validation use; and row identifiers, which :meth:`Source.records` yields.
     format : str, default=None
-        The format, if names of files do not tell: "npy", "npz", "csv", "tsv", "ndjson", "parquet", "arrow", "hdf5" or
+        The format, if file names do not show it: "npy", "npz", "csv", "tsv", "ndjson", "parquet", "arrow", "hdf5" or
         "zarr".
     key : str, default=None
-        The array to open in a file that has several. ``file:name`` says the same.
+        The array to open in a file that has several. Equivalent to ``file:name``.
     header : bool, default=None
-        Whether the first line of CSV and TSV files holds names. By default it is found out.
+        Whether the first line of CSV and TSV files holds names. By default detected.
     delimiter : str, default=None
-        What is between fields of CSV files. By default a comma.
+        Delimiter of CSV files. By default a comma.
     memory : int, default=None
-        Bytes that blocks under way and reading them may take together, see Notes. By default 256 MiB.
+        Memory limit of blocks and read buffers in bytes, see Notes. By default 256 MiB.
     batch_size : int, default=None
-        Rows in a block, whatever ``memory`` is. By default as many as take 4 to 32 MiB and no more than an eighth of
-        ``memory``.
+        Number of rows per block, regardless of ``memory``. By default 4 to 32 MiB, at most an eighth of ``memory``.
 
     Returns
     -------
@@ -125,7 +126,7 @@ def open_source(
     then only be targets.
 
     Numbers of text files are read as float64. A column of text files that is a target holds text if one of the first
-    rows does; whole numbers are labels for the methods that tell labels from values.
+    rows does; integers are labels for the methods that distinguish labels from values.
 
     What is in use at the same time takes at most ``memory`` bytes and 10 MB: seven blocks (five that a fit works on,
     one that waits and one that is being made), and the text, chunks or columns that rows are read from, which may take
@@ -170,7 +171,9 @@ def open_source(
             f"A row of {reader.where}, of {reader.n_columns:,} columns, is too large for memory={allowed:,}."
         )
     targets, target_reader, is_vector = _find_targets(reader, target, data, options)
-    named = {"weight": weight, "groups": groups, "folds": folds, "ids": ids}
+    named = {"weight": weight, "groups": groups, "folds": folds}
+    for number, column in enumerate(ids if isinstance(ids, list) else [ids], start=1):
+        named["ids" if number == 1 else f"ids {number}"] = column
     roles = {role: find_role(reader, role, column) for role, column in named.items() if column is not None}
     if condition is not None:
         if target_reader is not None:
@@ -319,9 +322,9 @@ def _target_reader(reader: Reader, target: Any, data: Any, options: OpenOptions)
     return open_array(target, "the target") if is_array else None
 
 
-def _file_with_keys(data: Any, options: OpenOptions) -> Path | None:
+def _file_with_keys(data: Any, options: OpenOptions) -> AnyPath | None:
     """Return the path of a file that can hold several arrays, if the data is in one."""
-    if not isinstance(data, str | os.PathLike) or data == "-" or is_url(os.fspath(data)):
+    if not isinstance(data, str | os.PathLike) or data == "-" or is_database(data):
         return None
     path, _ = split_key(os.fspath(data), options.key)
     known = format_of(path, options) if path.exists() else None
@@ -346,6 +349,6 @@ def _check_options(name: str | None, memory: int | None, batch_size: int | None,
         raise ValueError(f"format={name!r} is not one of {', '.join(FORMATS)}.")
     for option, value in (("memory", memory), ("batch_size", batch_size)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1):
-            raise ValueError(f"{option}={value!r} must be a whole number of 1 or more.")
+            raise ValueError(f"{option}={value!r} must be an integer of at least 1.")
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise ValueError(f"delimiter={delimiter!r} must be one character.")

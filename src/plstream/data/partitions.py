@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 
 from .._core.errors import DataError
+from .._core.remote import AnyPath
 from .._core.types import Array
 from .reader import Columns, Pieces, Reader
 from .where import Where
@@ -18,13 +18,13 @@ from .where import Where
 _PARTITION = re.compile(r"([^=/]+)=(.*)")
 
 
-def partition_of(folder: Path, file: Path) -> dict[str, str]:
+def partition_of(folder: Any, file: Any) -> dict[str, str]:
     """Return the values that the folders between say of all rows of a file."""
     found = (_PARTITION.fullmatch(part) for part in file.relative_to(folder).parts[:-1])
     return {match[1]: unquote(match[2]) for match in found if match is not None}
 
 
-def is_partition(folder: Path) -> bool:
+def is_partition(folder: AnyPath) -> bool:
     """Return whether the name of a folder is that of a column and a value."""
     return _PARTITION.fullmatch(folder.name) is not None
 
@@ -100,7 +100,8 @@ class PartitionReader(Reader):
 
     def pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
         """Yield rows of the file with the values beside them."""
-        n, self.reader.room = self.reader.n_columns, self.room
+        n = self.reader.n_columns
+        self.reader.read_like(self)
         dtype = self.dtype_of(features) if len(features) else None
         for X, columns in self.reader.read(features[features < n], others[others < n], start, step):
             found = iter(columns)

@@ -16,6 +16,7 @@ from .where import Where
 
 # More levels than this are taken for names of rows.
 MOST_LEVELS = 1000
+_LARGEST_EXACT = 2.0**53
 _STEP = 1 << 14
 
 
@@ -68,8 +69,13 @@ class Preparation:
         return len(self.numbers) + sum(len(category.levels) for category in self.categories)
 
     @property
+    def optional(self) -> frozenset[int]:
+        """Columns in which values may be missing."""
+        return frozenset(category.column for category in self.categories)
+
+    @property
     def is_plain(self) -> bool:
-        """Whether columns are used as they are."""
+        """Whether columns are used unchanged."""
         return not self.categories and self.where is None and not self.roles
 
     @property
@@ -113,7 +119,8 @@ class Preparation:
         for category in self.categories:
             values = as_levels(found[category.column])
             ones = values[:, None] == np.array(category.levels, dtype=str)
-            n_unseen = int(np.count_nonzero(~ones.any(axis=1)))
+            # A missing category is none of the levels.
+            n_unseen = int(np.count_nonzero(~ones.any(axis=1) & (values != "")))
             if n_unseen:
                 self.unseen[category.name] += n_unseen
             parts.append(ones.astype(parts[0].dtype))
@@ -129,8 +136,16 @@ def stacked(columns: list[Array]) -> Array | None:
 
 
 def as_levels(values: Array) -> Array:
-    """Return the values of a column as text, as levels are named."""
-    return values if values.dtype.kind == "U" else values.astype(str)
+    """Return the values of a column as text, as levels are named; missing numbers as empty text."""
+    if values.dtype.kind == "U":
+        return values
+    if values.dtype.kind != "f":
+        return values.astype(str)
+    # Integers are floats where others are missing, and have the same names.
+    is_integer = np.abs(values) < _LARGEST_EXACT
+    is_integer[is_integer] = values[is_integer] == np.round(values[is_integer])
+    names = np.where(is_integer, np.where(is_integer, values, 0).astype(np.int64).astype(str), values.astype(str))
+    return np.where(np.isnan(values), "", names)
 
 
 def find_levels(reader: Reader, columns: list[int], where: Where | None) -> dict[int, tuple[str, ...]]:
@@ -145,11 +160,12 @@ def find_levels(reader: Reader, columns: list[int], where: Where | None) -> dict
         )
     found: dict[int, set[str]] = {column: set() for column in columns}
     preparation = Preparation(NO_COLUMNS, np.array(columns, np.intp), where=where)
+    reader.optional = frozenset(columns)
     for piece in reader.read(NO_COLUMNS, preparation.others, 0, _STEP):
         values = dict(zip(preparation.others.tolist(), piece[1], strict=True))
         chosen = slice(None) if where is None else where.mask(values)
         for column, levels in found.items():
-            levels.update(np.unique(as_levels(values[column][chosen])).tolist())
+            levels.update(set(np.unique(as_levels(values[column][chosen])).tolist()) - {""})
             if len(levels) > MOST_LEVELS:
                 which = f"Column {reader.column_name(column)} of {reader.where}"
                 raise DataError(f"{which} has more than {MOST_LEVELS:,} levels: leave it out by exclude=.")

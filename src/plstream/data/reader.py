@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.errors import DataError, first_not_finite, shortened
+from .._core.errors import DataError, counted, first_not_finite, shortened
+from .._core.remote import AnyPath, RemotePath
 from .._core.types import Array
 from .columns import listed
 from .files import file_identity, file_status
@@ -69,8 +69,8 @@ class Reader(ABC):
         Whether it can be read again, and whether that takes much longer than to read as much from a file of numbers.
     in_blocks : bool
         Whether what it yields ends at multiples of the step.
-    path : Path or None
-        The file, if it is one.
+    path : Path, RemotePath or None
+        The file or object, if it is one.
     status : tuple, str or None
         That of the file when it was opened, see :func:`file_status`.
     beginning : str or None
@@ -79,6 +79,8 @@ class Reader(ABC):
         Bytes that reading may take beside the blocks that are made of the rows. A source sets it before it reads.
     allow_missing : bool
         Whether missing numbers are read as NaN, and are no error. A source sets it before it reads.
+    optional : frozenset of int
+        Columns of categories, in which values may be missing: text is then empty. A source sets it before it reads.
     """
 
     n_rows: int | None = None
@@ -90,15 +92,25 @@ class Reader(ABC):
     rereadable = True
     slow = True
     in_blocks = False
-    path: Path | None = None
+    path: AnyPath | None = None
     status: tuple[int, ...] | str | None = None
     beginning: str | None = None
     room = 8 << 20
     allow_missing = False
+    optional: frozenset[int] = frozenset()
 
     def __init__(self, where: str, n_columns: int) -> None:
         self.where = where
         self.n_columns = n_columns
+
+    @property
+    def reads_gaps(self) -> bool:
+        """Whether missing numbers are to be parsed; those in other columns than categories may be an error later."""
+        return self.allow_missing or bool(self.optional)
+
+    def read_like(self, other: Reader) -> None:
+        """Read with the memory, and with the missing values, that another reader may have."""
+        self.room, self.allow_missing, self.optional = other.room, other.allow_missing, other.optional
 
     @abstractmethod
     def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
@@ -114,7 +126,7 @@ class Reader(ABC):
 
     @property
     def bytes_at_most(self) -> int | None:
-        """Bytes that all columns take as float64, at most, if that is known before they are read."""
+        """Upper bound of the bytes of all columns as float64, if known before reading."""
         return None if self.n_rows is None else 8 * self.n_rows * self.n_columns
 
     @property
@@ -149,7 +161,10 @@ class Reader(ABC):
             return
         try:
             status = file_status(self.path)
-        except OSError:
+        except OSError as error:
+            if isinstance(self.path, RemotePath) and not isinstance(error, FileNotFoundError):
+                # A store that does not answer.
+                raise DataError(str(error)) from None
             raise DataError(
                 f"{self.path} was removed or renamed after it was opened: leave it in place until all is read."
             ) from None
@@ -158,7 +173,7 @@ class Reader(ABC):
 
     def require_not_cut(self) -> None:
         """Raise DataError if a file has changed: to read on in a mapped one that was cut off would end the process."""
-        # A folder is not mapped, and takes longer to look at.
+        # A folder or an object in a store is not mapped, and takes longer to look at.
         if not isinstance(self.status, str):
             self.require_unchanged()
 
@@ -168,7 +183,8 @@ class Reader(ABC):
             if (bad := first_not_finite(X, allow_missing=self.allow_missing)) is not None:
                 raise self.bad_value(start + bad[0], int(features[bad[1]]), X[bad])
             for values, column in zip([X, *columns], [-1, *others], strict=True):
-                if column >= 0 and (bad := first_not_finite(values, allow_missing=self.allow_missing)) is not None:
+                allowed = self.allow_missing or int(column) in self.optional
+                if column >= 0 and (bad := first_not_finite(values, allow_missing=allowed)) is not None:
                     raise self.bad_value(start + bad[0], int(column), values[bad])
             start += len(X)
             read = True
@@ -286,7 +302,7 @@ class ConcatenatedReader(Reader):
             start -= skipped
             if skipped and skipped == reader.n_rows:
                 continue
-            reader.room, reader.allow_missing = self.room, self.allow_missing
+            reader.read_like(self)
             for X, columns in reader.read(features, others, skipped, step):
                 yield X if dtype is None else X.astype(dtype, copy=False), columns
                 del X, columns
@@ -311,7 +327,7 @@ class ConcatenatedReader(Reader):
             raise DataError(f"{reader.where} does not go with {first.where}: it {difference}.")
         if reader.n_columns != first.n_columns:
             raise DataError(
-                f"{reader.where} has {reader.n_columns} column(s), and {first.where} has {first.n_columns}."
+                f"{reader.where} has {counted(reader.n_columns, 'column')}, but {first.where} has {first.n_columns}."
             )
 
 

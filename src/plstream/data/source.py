@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.errors import DataError
+from .._core.errors import DataError, counted
 from .._core.tiles import default_rows
 from .._core.types import Array
 from .._core.urls import redacted
@@ -232,9 +232,23 @@ class Source:
 
     def n_weighted(self) -> int:
         """Return the number of rows whose weight is not zero, from a read of the weights alone."""
-        weights = np.array([self._preparation.roles["weight"]], np.intp)
-        rows = self._up_to_stop(self._column_reads(self._reader, NO_COLUMNS, weights), 0)
-        return sum(0 if weight is None else int(np.count_nonzero(weight)) for _, weight, *_ in rows)
+        return sum(int(np.count_nonzero(weight)) for weight in self.column("weight"))
+
+    def column(self, role: str) -> Iterator[Array]:
+        """Yield a column that has a role, such as "groups", some rows at a time, from a read of that column alone."""
+        if self._held is not None:
+            found = self._held[2 + self.roles.index(role)]
+            assert found is not None
+            yield found
+            return
+        if not self.rereadable:
+            raise DataError(
+                f"{self.name} can be read only once, and its {role} would be read first: copy it to a file."
+            )
+        number = np.array([self._preparation.roles[role]], np.intp)
+        for _, values, *_ in self._up_to_stop(self._column_reads(self._reader, NO_COLUMNS, number), 0):
+            if values is not None:
+                yield values
 
     def _column_reads(self, reader: Reader, numbers: Columns, targets: Columns) -> Iterator[Parts]:
         """Yield some columns of the rows that are chosen, without any other."""
@@ -410,7 +424,7 @@ class Source:
             raise self._length_error()
 
     def _blocks_of(self, reader: Reader, preparation: Preparation, row: int) -> Iterator[Parts]:
-        reader.room, reader.allow_missing = self._room, self.allow_missing
+        reader.room, reader.allow_missing, reader.optional = self._room, self.allow_missing, preparation.optional
         chosen = preparation.where is not None
         pieces = reader.read(preparation.numbers, preparation.others, 0 if chosen else row, self.block_rows)
         blocks = preparation.rows(pieces)
@@ -432,14 +446,14 @@ class Source:
 
     def _length_error(self) -> DataError:
         assert self._target_reader is not None
-        return DataError(f"{self._target_reader.where} has not as many rows as {self._reader.where}.")
+        return DataError(f"{self._target_reader.where} has a different number of rows than {self._reader.where}.")
 
     def __repr__(self) -> str:
         rows = "unknown" if self.n_rows is None else f"{self.n_rows:,}"
         text = f"<Source {self.name}: {rows} rows, {self.n_columns:,} features of {self.dtype}"
         if self.n_targets:
             names = self.target_names
-            text += f", target {listed(names)}" if names else f", {self.n_targets} target(s)"
+            text += f", target {listed(names)}" if names else f", {counted(self.n_targets, 'target')}"
         return text + ">"
 
 

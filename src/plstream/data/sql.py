@@ -83,8 +83,8 @@ class _Database:
             reason = redacted(lines[0], [self.address])[:_LONGEST_REASON].rstrip(".")
         else:
             return
-        # Raised here, it does not carry the driver's own error, which may have the address in full.
-        raise DataError(f"{self.where[0].upper()}{self.where[1:]} {problem}: {reason}.")
+        # A traceback must not show the driver's own error, which may have the address in full.
+        raise DataError(f"{self.where[0].upper()}{self.where[1:]} {problem}: {reason}.") from None
 
     def schema(self, pa: Any) -> Any:
         """Return the columns of the result."""

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from hashlib import sha256
 from itertools import chain
-from pathlib import Path
 from typing import IO, Any, Self
 
 import numpy as np
 
 from .._core.errors import DataError, shortened
+from .._core.remote import AnyPath
 from .files import GZIP, plain_bytes
 from .reader import Columns, Pieces, Reader
 from .reading import PATIENCE_SECONDS
@@ -47,7 +47,7 @@ class TextReader(Reader):
 
     Parameters
     ----------
-    file : Path or a binary file
+    file : Path, RemotePath or a binary file
         A path can be read again, unless it is a pipe. Anything else is read once.
     where : str
         What to call it in a message.
@@ -56,11 +56,11 @@ class TextReader(Reader):
     # Records before the first row.
     _header_records = 0
 
-    def __init__(self, file: Path | IO[bytes], where: str) -> None:
+    def __init__(self, file: AnyPath | IO[bytes], where: str) -> None:
         super().__init__(where, 0)
         self._file = file
-        self.rereadable = isinstance(file, Path) and not file.is_fifo()
-        self.path = file if isinstance(file, Path) and self.rereadable else None
+        self.rereadable = isinstance(file, AnyPath) and not file.is_fifo()
+        self.path = file if isinstance(file, AnyPath) and self.rereadable else None
         self._unread: Iterator[list[Record]] | None = None
         self._sample: list[Record] = []
 
@@ -142,7 +142,7 @@ class TextReader(Reader):
 
     def _records(self) -> Iterator[list[Record]]:
         opened: AbstractContextManager[IO[bytes]]
-        opened = plain_bytes(self._file) if isinstance(self._file, Path) else nullcontext(self._file)
+        opened = plain_bytes(self._file) if isinstance(self._file, AnyPath) else nullcontext(self._file)
         with opened as file:
             left, first = b"", True
             pending: list[bytes] = []

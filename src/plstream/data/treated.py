@@ -65,7 +65,7 @@ class TreatedSource(Source):
         """Read all rows, and raise DataError for the first that is not finite, in the file or after it was treated."""
         row = self.first_row
         for X, _ in self.blocks():
-            bad = first_not_finite(X)
+            bad = first_not_finite(X, allow_missing=self.allow_missing)
             if bad is not None:
                 raise DataError(
                     f"In {self.name}, row {row + bad[0]}, the steps before the model return NaN or infinity "

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._core.errors import DataError, import_optional, wrap_library_errors
+from .._core.remote import AnyPath, RemotePath
 from .array_reader import ArrayReader
 from .columns import listed
 from .reader import OpenOptions, Reader
@@ -18,8 +19,10 @@ from .reader import OpenOptions, Reader
 _CHUNKS_AT_A_TIME = 10
 
 
-def open_zarr(path: Path, where: str, options: OpenOptions) -> Reader:
+def open_zarr(path: AnyPath, where: str, options: OpenOptions) -> Reader:
     """Open an array of a store: the one named, or else the only one."""
+    if isinstance(path, RemotePath) and path.is_file():
+        raise DataError(f"{where} is a zip file, whose arrays are read from this machine only: copy it here first.")
     with _opened(path) as root, wrap_library_errors(where):
         array, name = _array_in(root, where, options.key)
         # Text is of Python objects in version 2, and of a type of its own in version 3.
@@ -32,20 +35,22 @@ def open_zarr(path: Path, where: str, options: OpenOptions) -> Reader:
             chunks=array.chunks,
             chunks_at_a_time=_CHUNKS_AT_A_TIME,
             path=path / (options.key or "").strip("/") if path.is_dir() else path,
-            slow=bool(_compressors(array)),
+            slow=isinstance(path, RemotePath) or bool(_compressors(array)),
         )
         _require_whole_chunks(array, path, name)
     return reader
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: AnyPath) -> Iterator[Any]:
     """Open the array or the group at the top of a store."""
     zarr = import_optional("zarr", f"Reading {path}")
     is_zip = path.is_file()
     with wrap_library_errors(str(path), "is not a Zarr store, or damaged"):
-        store: Any = zarr.storage.ZipStore(str(path), mode="r") if is_zip else str(path)
-        root = zarr.open(store, mode="r")
+        store: Any = zarr.storage.ZipStore(str(path), mode="r") if is_zip else os.fspath(path)
+        # What a store has listed before need not be there any more.
+        options = {"storage_options": {"use_listings_cache": False}} if isinstance(path, RemotePath) else {}
+        root = zarr.open(store, mode="r", **options)
     try:
         yield root
     finally:
@@ -54,7 +59,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _array(path: Path, where: str, key: str | None) -> Iterator[Any]:
+def _array(path: AnyPath, where: str, key: str | None) -> Iterator[Any]:
     with _opened(path) as root:
         with wrap_library_errors(where):
             array, _ = _array_in(root, where, key)
@@ -84,17 +89,17 @@ def _array_keys(group: Any, prefix: str = "") -> list[str]:
     return keys
 
 
-def _require_whole_chunks(array: Any, path: Path, where: str) -> None:
+def _require_whole_chunks(array: Any, path: AnyPath, where: str) -> None:
     """Raise DataError if a chunk is cut off that Blosc wrote: it would read on in memory, whatever is there."""
     last = str(_compressors(array)[-1:] if isinstance(_compressors(array), tuple) else _compressors(array))
     if "blosc" not in last.lower() or getattr(array, "shards", None) or not path.is_dir():
         return
     for chunk in (path / array.path).rglob("[!.]*"):
         if chunk.is_file() and chunk.name != "zarr.json":
-            with chunk.open("rb") as file:
-                declared = int.from_bytes(file.read(16)[12:], "little")
+            with chunk.ranges() if isinstance(chunk, RemotePath) else chunk.open("rb") as file:
+                declared = int.from_bytes((file.read(16) or b"")[12:], "little")
             if declared != chunk.stat().st_size:
-                raise DataError(f"{where} is damaged: {chunk.name} has not as many bytes as it says.")
+                raise DataError(f"{where} is damaged: {chunk.name} does not have the declared number of bytes.")
 
 
 def _compressors(array: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Collections: rows that Dask's workers have or read, with X, y and weights in the same blocks."""
+"""Collections: rows held or read by Dask workers, with X, y and weights in the same blocks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .graph import LoadedBlock, are_delayed, graph_of, is_frame
 from .reduce import RemoteBlocks
 from .workers import Workers
 
-# Ranges of files for each thread, so that none waits for long at the end.
+# Ranges of files per thread, so that none is idle for long at the end.
 _RANGES_PER_THREAD = 8
-# Share of a worker's memory that the blocks of files under way in all its threads may take.
+# Share of a worker's memory for blocks of files being read by all its threads.
 _SHARE_OF_BLOCKS = 0.25
 
 
 class Layout(NamedTuple):
-    """What a fit has to know of the columns before it begins."""
+    """Information on the columns that a fit needs before it begins."""
 
     n_columns: int
     feature_names: list[str] | None
@@ -35,18 +35,18 @@ class Layout(NamedTuple):
 
 
 class Collection:
-    """X, y and further columns of the same rows, in the same blocks, where Dask's workers are.
+    """X, y and further columns of the same rows, in the same blocks, on Dask workers.
 
     Attributes
     ----------
     name : str
-        What messages call it.
+        Its name in messages.
     names : sequence of str
-        Names of the columns beside X and y.
+        Names of the columns other than X and y.
     blocks : RemoteBlocks
-        The blocks, each of X, y and the columns. Of files, X is a source and has y in it.
+        The blocks, each of X, y and the columns. For files, X is a source that includes y.
     targets : RemoteBlocks
-        The same with nothing to be read of X, for which y stands in.
+        The same without reading X, which is replaced by y.
     """
 
     def __init__(
@@ -58,20 +58,20 @@ class Collection:
 
     @cached_property
     def layout(self) -> Layout:
-        """The columns; delayed blocks do not tell, so the first of them is looked at where it is."""
+        """The columns; for delayed blocks, the first one is inspected on its worker."""
         return self._layout or self.blocks.first(_layout_of_block)
 
 
 class OnWorkers:
-    """The rows of files, to be read by Dask's workers: it can be passed as X to ``fit`` and ``partial_fit``.
+    """The rows of files, read by Dask workers: pass it as X to ``fit`` and ``partial_fit``.
 
-    A worker opens the files for itself, so they must be where all workers can see them, under the same names. It reads
-    a range of rows block by block: its memory does not depend on how many rows a range has.
+    Each worker opens the files itself, so they must be visible to all workers under the same names. It reads
+    a range of rows block by block: its memory does not depend on the number of rows.
 
     Parameters
     ----------
     source : Source
-        See :func:`plstream.open_source`. It must be of files, and have a target.
+        See :func:`plstream.open_source`. It must consist of files, and have a target.
 
     Examples
     --------
@@ -100,24 +100,24 @@ class OnWorkers:
 
 
 def is_collection(X: Any) -> bool:
-    """Return whether X is Dask's: an array, a dataframe, a list of delayed blocks, or files that workers are to read.
+    """Return whether X is a Dask collection: an array, a dataframe, a list of delayed blocks, or files for workers.
 
-    Dask is not imported for it.
+    Dask is not imported for this.
     """
     return isinstance(X, OnWorkers) or hasattr(type(X), "__dask_graph__") or are_delayed(X)
 
 
 def collection_of(X: Any, y: Any, **columns: Any) -> Collection:
-    """Return X, y and what else there is of each row in the same blocks.
+    """Return X, y and further columns in the same blocks.
 
     Parameters
     ----------
     X : dask array, dask dataframe, list of delayed arrays or frames, or OnWorkers
         The rows.
-    y : the same, or an array beside X with known chunks
+    y : the same, or an array in memory if the chunks of X are known
         The responses or labels.
     **columns : the same, a number for all rows, or None
-        What else there is of each row, such as its weight.
+        Further columns, such as weights.
     """
     if isinstance(X, OnWorkers):
         for name, column in {"y": y, **columns}.items():
@@ -163,7 +163,7 @@ def collection_of(X: Any, y: Any, **columns: Any) -> Collection:
 def lazily(X: Any, function: Callable[[Any], Array], sample: Array) -> Any:
     """Return ``function`` of the rows of every block of X, as a Dask array, or as a list if X is one.
 
-    It is computed when the caller asks for it. ``sample`` is what the function returns for some rows.
+    It is computed lazily. ``sample`` is the result of the function for some rows.
     """
     X = _in_whole_rows(X)
     if are_delayed(X):
@@ -178,7 +178,7 @@ def lazily(X: Any, function: Callable[[Any], Array], sample: Array) -> Any:
 
 
 def _of_files(source: Source) -> Collection:
-    """Return a source in ranges of rows, each of which a worker opens for itself."""
+    """Return a source in ranges of rows, each opened by a worker itself."""
     # Its blocks may have to be smaller than those of the caller.
     source, workers = copy(source), Workers.current()
     if workers.usable is not None:
@@ -213,7 +213,7 @@ def _in_whole_rows(X: Any) -> Any:
         raise ValueError("The number of columns of X is not known: call X.compute_chunk_sizes() first.")
     if X.numblocks[1] > 1:
         warn_user(
-            f"X is cut along its columns, {X.numblocks[1]} chunks a row, which are put together: use chunks of whole "
+            f"X is cut along its columns, {X.numblocks[1]} chunks per row, which are put together: use chunks of whole "
             "rows, as by X.rechunk({1: -1}), to spare the workers the exchange."
         )
         X = X.rechunk({1: -1})
@@ -238,7 +238,7 @@ def _in_blocks_of(X: Any, column: Any, n_rows: list[int] | None, name: str) -> A
         return column
     if n_rows is None:
         raise ValueError(
-            f"{name} is no Dask collection, and how many rows the blocks of X have is not known: pass {name} in the "
+            f"{name} is not a Dask collection, and how many rows the blocks of X have is not known: pass {name} in the "
             "same blocks, or call X.compute_chunk_sizes() first."
         )
     da = import_optional("dask.array", "A Dask collection", "distributed")

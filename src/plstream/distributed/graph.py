@@ -1,8 +1,8 @@
 """The graphs of Dask collections, cut into units of work that read their blocks one after the other.
 
-As tasks of their own, blocks would wait in the workers' memory, and move between workers, until something is made of
-them. So all tasks that one block needs, and no other, go into the task that uses it. Then a thread holds one block at a
-time, however many there are, and what comes out of a unit is small.
+As separate tasks, blocks would wait in the workers' memory, and move between workers, until they are
+used. All tasks that only one block needs are therefore merged into the task that uses it. A thread then holds one
+block at a time, however many there are, and the result of a unit is small.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 from .._core.errors import NonFiniteError, import_optional
 from ..data import DataError
 
-# Blocks that are in the memory of workers, perhaps of different ones, are brought together only if they are this small:
-# with every read they would travel again.
+# Blocks in the memory of workers, possibly of different ones, are brought together only if they are this small:
+# they would be transferred again with every read.
 _LARGEST_JOURNEY_BYTES = 1 << 20
 
 Key: TypeAlias = Any
@@ -47,7 +47,7 @@ def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
     arrays = [i for i, collection in enumerate(collections) if i not in frames and not are_delayed(collection)]
     graph: Graph = {}
     if arrays:
-        # All at a time: what X and y are both made from, such as the chunk of a file, is made once for both.
+        # All at once: what X and y have in common, such as the chunk of a file, is computed once for both.
         merged = dask.highlevelgraph.HighLevelGraph.merge(*(collections[i].__dask_graph__() for i in arrays))
         # Optimising an array drops what is in the memory of a cluster.
         graph.update((key, value) for key, value in merged.items() if is_future(value))
@@ -61,9 +61,9 @@ def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
 
 
 def _lowered(frame: Any) -> Any:
-    """Return the tasks of a dataframe, with only the columns that it needs, and one block per partition.
+    """Return the tasks of a dataframe, restricted to the columns it needs, and one block per partition.
 
-    Its own ``optimize`` joins small partitions, fewer of X than of y, which then no longer go together.
+    Its own ``optimize`` joins small partitions, fewer of X than of y, which then no longer match.
     """
     return frame.expr.simplify().lower_completely() if hasattr(frame, "expr") else frame
 
@@ -73,7 +73,7 @@ def _keys(collection: Any) -> list[Any]:
 
 
 class LoadedBlock(NamedTuple):
-    """A block on the worker that uses it: its number, that of its first row if it is known, and X, y and columns."""
+    """A block on the worker that uses it: its number, that of its first row if known, and X, y and columns."""
 
     number: int
     first_row: int | None
@@ -81,13 +81,13 @@ class LoadedBlock(NamedTuple):
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"block {self.number}" + ("" if self.first_row is None else f" (rows from {self.first_row} on)")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a block is made: by tasks that no other block needs, from values that others may need too."""
+    """How a block is computed: by tasks that no other block needs, from values that others may need too."""
 
     number: int
     first_row: int | None
@@ -98,7 +98,7 @@ class Recipe:
 
     @property
     def size(self) -> int:
-        """Rows, or one block if their number is not known."""
+        """Number of rows, or one block if unknown."""
         return 1 if self.n_rows is None else self.n_rows
 
     def make(self, values: Mapping[Key, Any]) -> LoadedBlock:
@@ -113,37 +113,37 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Unit:
-    """Neighbouring blocks that one task reads: made one at a time, or held in memory. Dask does not look into it."""
+    """Neighbouring blocks that one task reads: computed one at a time, or held in memory. It is opaque to Dask."""
 
     recipes: tuple[Recipe, ...] = ()
     held: tuple[LoadedBlock, ...] = ()
 
     @property
     def inputs(self) -> list[Key]:
-        """Keys of the values that the blocks are made from."""
+        """Keys of the values that the blocks are computed from."""
         return sorted(frozenset[Key]().union(*(recipe.inputs for recipe in self.recipes)), key=str)
 
     @property
     def size(self) -> int:
-        """Rows, or blocks if the number of rows is not known."""
+        """Number of rows, or of blocks if unknown."""
         return sum(recipe.size for recipe in self.recipes)
 
     def load(self, values: Sequence[Any]) -> Iterator[LoadedBlock]:
-        """Yield one block after another, made from the values of the inputs."""
+        """Yield one block after another, computed from the values of the inputs."""
         yield from self.held
         named = dict(zip(self.inputs, values, strict=True))
         for recipe in self.recipes:
             yield recipe.make(named)
 
     def __sizeof__(self) -> int:
-        # So that Dask counts what is held, and keeps memory in bounds.
+        # So that Dask accounts for the memory held.
         from dask.sizeof import sizeof
 
         return object.__sizeof__(self) + sum(int(sizeof(part)) for block in self.held for part in block.parts)
 
 
 def run_unit(unit: Unit, fold: Callable[[Iterator[LoadedBlock]], Any], values: Sequence[Any]) -> Any:
-    """Return what ``fold`` makes of the blocks of a unit; errors of data say in which of them."""
+    """Return the result of ``fold`` for the blocks of a unit; errors name the block."""
     from .._core.threads import single_threaded_blas
 
     where = ""
@@ -155,12 +155,12 @@ def run_unit(unit: Unit, fold: Callable[[Iterator[LoadedBlock]], Any], values: S
             yield block
             del block
 
-    # Threads are for blocks: with BLAS's own beside them there would be too many.
+    # Threads are for blocks: additional BLAS threads would be too many.
     with single_threaded_blas():
         try:
             return fold(located())
         except DataError:
-            # It is known where in a file.
+            # The error already names the position in a file.
             raise
         except NonFiniteError as error:
             raise error.within(where) from None
@@ -173,7 +173,7 @@ def run_unit(unit: Unit, fold: Callable[[Iterator[LoadedBlock]], Any], values: S
 def recipes_of(
     graph: Graph, blocks: Sequence[tuple[Key, ...]], n_rows: Sequence[int] | None
 ) -> tuple[list[Recipe], Graph]:
-    """Return how each block is made, and the tasks that are left to Dask: those that several blocks need."""
+    """Return how each block is computed, and the tasks left to Dask: those that several blocks need."""
     from dask.core import get_dependencies
 
     needs = {key: set() if is_future(task) else set(get_dependencies(graph, key)) for key, task in graph.items()}
@@ -193,13 +193,13 @@ def recipes_of(
 
 
 def units_of(recipes: Sequence[Recipe], wanted: int, row_bytes: int) -> list[Unit]:
-    """Return the blocks in about as many units as wanted, of neighbours.
+    """Return the blocks in about the given number of units of neighbours.
 
-    All inputs of a unit have to be in one place. Where blocks have inputs of their own, such as chunks that are in the
-    workers' memory already, only small ones are joined.
+    All inputs of a unit must be in one place. If blocks have their own inputs, such as chunks in the
+    workers' memory, only small ones are joined.
     """
     target = sum(recipe.size for recipe in recipes) / max(1, wanted)
-    # Lists that grow: there may be a hundred thousand blocks.
+    # Growing lists: there may be a hundred thousand blocks.
     groups: list[list[Recipe]] = []
     size = 0
     for recipe in recipes:
@@ -220,7 +220,7 @@ def _fit_together(first: Recipe, last: Recipe, n_bytes: int) -> bool:
 def _owners(
     graph: Graph, blocks: Sequence[tuple[Key, ...]], needs: dict[Key, set[Key]]
 ) -> tuple[dict[Key, int], set[Key]]:
-    """Return the first block that needs each task, and the tasks that are not for that block alone."""
+    """Return the first block that needs each task, and the tasks needed by more than one block."""
     owner: dict[Key, int] = {}
     shared: set[Key] = set()
     for number, keys in enumerate(blocks):
@@ -231,7 +231,7 @@ def _owners(
                 shared.add(key)
             elif key not in shared:
                 stack.extend(need for need in needs[key] if owner.get(need) != number)
-    # What a shared task needs is needed by all who share it.
+    # What a shared task needs is needed by all blocks that share it.
     stack = list(shared)
     while stack:
         new = needs[stack.pop()] - shared

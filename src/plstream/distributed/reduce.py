@@ -1,4 +1,4 @@
-"""Reduction: a state of every block, made where Dask has the block, and all states merged as a tree."""
+"""Reduction: one state per block, computed where Dask stores the block, and all states merged as a tree."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from .._core.errors import counted
 from .._core.memory import format_bytes
 from ..data import Source
 from .graph import Graph, Key, LoadedBlock, Unit, are_delayed, graph_of, is_future, recipes_of, run_unit, units_of
@@ -19,11 +20,11 @@ from .workers import Workers
 
 State = TypeVar("State")
 Merge = Callable[[State, State], State]
-"""Returns the state of two states, of which the first is that of earlier rows."""
+"""Merges two states, the first of which is that of earlier rows."""
 Fold = Callable[[Iterator[LoadedBlock]], State | None]
-"""Returns the state of some blocks, or None if there is nothing in them."""
+"""Returns the state of some blocks, or None if they are empty."""
 
-# Tasks for each thread: enough that none is idle for long at the end, or much is lost with a worker.
+# Tasks per thread: enough that none is idle for long at the end, and little is lost with a worker.
 _UNITS_PER_THREAD = 4
 _FEWEST_UNITS = 16
 
@@ -36,14 +37,14 @@ def map_reduce(
     Parameters
     ----------
     blocks : iterable, or list of dask.delayed.Delayed
-        The blocks, of any kind. Those of an iterable are worked on one after the other, here; delayed ones where Dask
-        does its work: on the workers of a cluster if there is a ``Client``, and then neither blocks nor the states of
-        single blocks come here.
+        The blocks, of any kind. Those of an iterable are processed one after the other in this process; delayed ones by
+        Dask: on the workers of a cluster if there is a ``Client``, and then neither blocks nor the states of
+        single blocks are transferred to this process.
     make_state : callable
-        Makes a state of a block, or None if there is nothing in it.
+        Returns the state of a block, or None if it is empty.
     merge : callable, default=None
-        Returns the state of two states, of which the first is that of earlier blocks. By default
-        ``first.merge(second)``, with ``later=True`` if it takes that: where rows are forgotten, those of later blocks
+        Merges two states, the first of which is that of earlier blocks. By default
+        ``first.merge(second)``, with ``later=True`` if supported: with forgetting, the rows of later blocks
         came after. It may change the first.
 
     Returns
@@ -53,8 +54,8 @@ def map_reduce(
 
     Notes
     -----
-    Of n blocks, no more than log2(n) + 2 states are in memory at a time: two of equally many blocks are merged as soon
-    as there are two. With Dask, neighbouring blocks are worked on by one task, one after the other.
+    For n blocks, at most log2(n) + 2 states are in memory at a time: two states of equally many blocks are merged as
+    soon as possible. With Dask, neighbouring blocks are processed by one task, one after the other.
 
     Examples
     --------
@@ -88,19 +89,19 @@ def _merge_into_first(first: Any, second: Any) -> Any:
 
 
 def _merge_copy(merge: Merge[State], first: State, second: State) -> State:
-    """Merge two states and leave both as they are: Dask may have to do a task again."""
+    """Merge two states without changing them: Dask may have to repeat a task."""
     return merge(deepcopy(first), second)
 
 
 def _fold_one_by_one(
     make_state: Callable[[Any], State | None], merge: Merge[State], blocks: Iterator[LoadedBlock]
 ) -> State | None:
-    # Not by a generator expression, which would keep a block while the next one is made.
+    # Not a generator expression, which would keep a block while the next one is computed.
     return _merge_all(map(lambda block: make_state(block.parts[0]), blocks), merge)  # noqa: C417
 
 
 def _merge_all(states: Iterable[State | None], merge: Merge[State]) -> State | None:
-    """Merge states as a balanced tree, in their order, with as few of them at a time as that takes."""
+    """Merge states as a balanced tree, in their order, with as few of them at a time as possible."""
     stack: list[tuple[int, State]] = []
     for state in states:
         if state is None:
@@ -118,18 +119,18 @@ def _merge_all(states: Iterable[State | None], merge: Merge[State]) -> State | N
 
 
 class RemoteBlocks:
-    """Blocks of rows in the order of the rows, which Dask's workers make and reduce where they are.
+    """Ordered blocks of rows, which Dask workers compute and reduce where they are.
 
     Parameters
     ----------
     graph : dict
         Dask's tasks.
     blocks : sequence of tuples of keys
-        The keys of what each block is made of.
+        The keys of the parts of each block.
     n_rows : sequence of int, optional
-        Rows of each block, if they are known.
+        Number of rows of each block, if known.
     row_bytes : int
-        Bytes of a row.
+        Bytes per row.
     block_bytes : int, optional
         Bytes of a block that are in memory at a time. By default all of it.
     """
@@ -149,9 +150,9 @@ class RemoteBlocks:
         self._graph, self._blocks = graph, blocks
         self._largest_block = row_bytes * max(n_rows or [0]) if block_bytes is None else block_bytes
         self._needed = 0
-        # By key, what stands for the units that are kept in the workers' memory.
+        # Futures of the units that are kept in the workers' memory, by key.
         self._held: Graph | None = None
-        # What is in the workers' memory already is not kept there twice.
+        # Data already in the workers' memory is not kept twice.
         self._decided = any(is_future(graph[keys[0]]) for keys in blocks)
 
     @cached_property
@@ -162,7 +163,7 @@ class RemoteBlocks:
         return units_of(recipes, wanted, self.row_bytes), shared
 
     def reduce(self, fold: Fold[State], merge: Merge[State], label: str) -> State | None:
-        """Return what ``fold`` makes of the blocks, of neighbouring ones at a time, merged as a tree in their order.
+        """Return the results of ``fold`` for neighbouring blocks, merged as a tree in their order.
 
         ``merge`` changes neither of its two states.
         """
@@ -188,7 +189,7 @@ class RemoteBlocks:
     def require_room(self, work: int, state: int, advice: str) -> None:
         """Raise MemoryError unless every worker has the memory that all of its threads need.
 
-        Each thread has a block, what that is made from, and what the work on it takes. Beside them are states that
+        Each thread needs a block, its inputs, and working memory. In addition, there are states that
         wait to be merged.
         """
         usable = self.workers.usable
@@ -197,13 +198,13 @@ class RemoteBlocks:
         self._needed = threads * (2 * self._largest_block + work) + waiting * state
         if usable is not None and self._needed > usable:
             raise MemoryError(
-                f"A worker with {threads} thread(s) needs about {format_bytes(self._needed)}: for each of them two "
-                f"chunks of up to {format_bytes(self._largest_block)} and {format_bytes(work)} to work on one, and "
-                f"{waiting} states of {format_bytes(state)}; it may take {format_bytes(usable)}: {advice}."
+                f"A worker with {counted(threads, 'thread')} needs about {format_bytes(self._needed)}: for each of "
+                f"them two chunks of up to {format_bytes(self._largest_block)} and {format_bytes(work)} to work on "
+                f"one, and {waiting} states of {format_bytes(state)}; it may take {format_bytes(usable)}: {advice}."
             )
 
     def hold_if_few(self, n_rows: int | None) -> None:
-        """Keep the blocks on the workers from now on if these have enough memory, else let them be made again."""
+        """Keep the blocks on the workers from now on if these have enough memory, otherwise recompute them."""
         if self._decided or n_rows is None:
             return
         self._decided = True
@@ -212,7 +213,7 @@ class RemoteBlocks:
             self._held = dict(zip(keys, self.workers.keep(graph, keys), strict=True))
 
     def let_go(self) -> None:
-        """Keep no blocks on the workers any longer: they would stay there as long as anything refers to this."""
+        """Release the blocks on the workers: they would stay there as long as anything refers to this object."""
         if self._held is not None:
             for value in self._held.values():
                 if is_future(value):
@@ -225,7 +226,7 @@ class RemoteBlocks:
         """Return a graph in which the units are folded, all or the first few, and the keys of the results."""
         token = uuid4().hex
         units, shared = self._cut
-        # One entry for all tasks: what it holds may be large.
+        # One entry for all tasks: it may be large.
         entry = f"with-{token}"
         graph: Graph = {**(shared if self._held is None else self._held), entry: fold}
         tasks = [(run_unit, unit, entry, unit.inputs) for unit in units]
@@ -251,7 +252,7 @@ def _merge_present(merge: Merge[State], first: State | None, second: State | Non
 
 
 def _hold(blocks: Iterator[LoadedBlock]) -> Unit:
-    """Return the blocks as a unit of which nothing has to be made, or read from files, any more."""
+    """Return the blocks as a unit of which nothing needs to be computed or read any more."""
     return Unit(held=tuple(map(_in_memory, blocks)))
 
 

@@ -1,4 +1,4 @@
-"""The workers that Dask's scheduler has: their threads and memory, and how far they have come."""
+"""The workers of Dask's scheduler: their threads and memory, and their progress."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .._core.memory import available_bytes
 from .._core.progress import counting
 from .graph import Graph, Key
 
-# Beyond this share of its memory a worker of Dask is about to write to disk, to pause and to be restarted.
+# Beyond this share of its memory, a Dask worker starts to spill to disk, to pause and to be restarted.
 _USABLE_SHARE = 0.7
-# Share of all workers' memory that blocks may be kept in from one read to the next.
+# Share of all workers' memory in which blocks may be kept between reads.
 _HELD_SHARE = 0.3
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the work.
+    """The workers used.
 
     Attributes
     ----------
@@ -30,9 +30,9 @@ class Workers:
     n_workers, threads : int
         Number of workers, and of threads of one of them, at most.
     memory : int or None
-        Bytes that the smallest of them may take, if that is known.
+        Memory limit of the smallest worker in bytes, if known.
     keeps : bool
-        Whether values can stay where they are between two computations.
+        Whether values can stay on the workers between two computations.
     """
 
     get: Callable[..., Any]
@@ -44,7 +44,7 @@ class Workers:
 
     @classmethod
     def current(cls) -> Workers:
-        """Return those that Dask would use now."""
+        """Return the workers that Dask would use now."""
         import dask
         import dask.threaded
         from dask.base import get_scheduler
@@ -58,7 +58,7 @@ class Workers:
             most = max(threads_of.values(), default=1)
             return cls(get, client, max(1, len(threads_of)), most, min(limits, default=0) or None, keeps=True)
         threads = 1 if get is dask.get else int(dask.config.get("num_workers", None) or CPU_COUNT)
-        # From other processes the blocks would come here.
+        # From other processes, the blocks would be transferred here.
         keeps = getattr(get, "__module__", "") != "dask.multiprocessing"
         return cls(get, None, 1, threads, available_bytes(), keeps)
 
@@ -68,13 +68,13 @@ class Workers:
         return None if self.memory is None else int(_USABLE_SHARE * self.memory)
 
     def can_hold(self, n_bytes: int, needed: int) -> bool:
-        """Return whether blocks of this size, all workers' together, can stay in memory beside what work needs."""
+        """Return whether blocks of this total size can stay in memory besides what work needs."""
         if not self.keeps or self.memory is None or n_bytes > _HELD_SHARE * self.memory * self.n_workers:
             return False
         return needed + n_bytes / self.n_workers <= _USABLE_SHARE * self.memory
 
     def compute(self, graph: Graph, key: Key, parts: Mapping[Key, int], label: str, total: int, unit: str) -> Any:
-        """Return the value of a key; progress hears of the size of each part as it is done."""
+        """Return the value of a key; progress is updated as parts complete."""
         tell = counting(label, total, unit)
         if self.client is None:
             from dask.optimization import cull
@@ -90,12 +90,12 @@ class Workers:
             if future.status != "finished":
                 break
             tell(parts[future.key])
-            # From here on it is up to the scheduler how long what it stands for is needed.
+            # From here on, the scheduler decides how long its result is needed.
             future.release()
         return result.result()
 
     def keep(self, graph: Graph, keys: list[Key]) -> list[Any]:
-        """Compute keys, and return what stands for their values in a graph while these stay where they are."""
+        """Compute keys, and return futures of their values, which stay on the workers."""
         values: list[Any]
         values = self.client.get(graph, keys, sync=False) if self.client is not None else list(self.get(graph, keys))
         return values

@@ -20,9 +20,10 @@ from .._core.schema import FEATURES, stored
 from .._core.types import FloatArray, Rows
 from .._core.validation import as_one_row
 from ..rows import by_blocks
+from ._fitted import are_affordable
 from ._missing import CompletedBefore
 from ._solution import Solution, Solved
-from .training import are_affordable, learn_one_row
+from .training import learn_one_row
 
 _PLAIN_TYPES = frozenset({bool, int, float, str, type(None)})
 # Parameters that have been found to be valid, with their types.
@@ -87,7 +88,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _validate_params(self) -> None:
         # That, too, is done once for parameters that are numbers, strings, booleans or None.
-        values = [vars(self)[name] for name in self._get_param_names()]
+        values = [*map(vars(self).__getitem__, self._get_param_names())]
         key = (type(self), *map(type, values), *values) if _PLAIN_TYPES.issuperset(map(type, values)) else None
         if key is None or key not in _valid_parameters:
             super()._validate_params()
@@ -104,7 +105,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         y : None
             Not supported, unlike in scikit-learn's ``PLSRegression``: this method returns one array.
         n_components : int, default=None
-            Use the first components only.
+            Use only the first components.
 
         Returns
         -------
@@ -191,7 +192,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     @property
     def n_reads_(self) -> int:
-        """Reads of the data that ``fit`` has made."""
+        """Number of reads of the data by ``fit``."""
         return int(self._require_fitted().n_reads)
 
     def _completing(self, function: Callable[[Rows], Any]) -> Callable[[Rows], Any]:
@@ -212,7 +213,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return self._n_features_out
         if not (isinstance(n_components, Integral) and n_components in range(1, most + 1)):
             given = n_components if isinstance(n_components, Real | str) else f"a {type(n_components).__name__}"
-            raise ValueError(f"n_components must be a whole number from 1 to the model's {most}, not {given}.")
+            raise ValueError(f"n_components must be an integer from 1 to the model's {most}, not {given}.")
         return int(n_components)
 
     @property

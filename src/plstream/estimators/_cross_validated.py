@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, log2
 from numbers import Integral
+from time import monotonic
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.progress import track
+from .._core.errors import NonFiniteError
+from .._core.progress import log_fit
 from .._core.projection import centred_product
 from .._core.types import Array, Rows
 from .._core.validation import NoWeightError, changed_at_once, located_errors, require_components
@@ -22,15 +24,18 @@ from ..data import Source
 from ..rows import ArrayRows, CollectionRows, TrainingRows, by_blocks, is_collection
 from ..states import Folds, Gram, Sketch
 from ._base import PLSBase
+from ._completed_folds import fit_completed, labelled_blocks
 from ._decision import by_lda
 from ._exact_folds import fit_exactly, in_one_fold
 from ._fitted_folds import FittedFolds
 from ._folds import FoldAssignment, as_groups, as_vector, folds_of_splits
-from ._heads import ClassifierHead, OpenedRows
+from ._heads import ClassifierHead, Head, OpenedRows
+from ._missing import CompletedBefore, CompletingStream
 from ._solution import Solution
-from .training import Settings, learning
+from .settings import Settings
+from .training import learning
 
-_NOT_FOR_SOURCES = "groups and folds are not for sources: pass blocks of rows with theirs."
+_NOT_FOR_SOURCES = "groups and folds of a source are columns of it: name them in open_source."
 # Rows of a fold in a block, at the least: of fewer long rows, adding up sums of columns takes longer than the sums do.
 _ROWS_OF_A_FOLD = 32
 
@@ -38,8 +43,6 @@ _ROWS_OF_A_FOLD = 32
 class CrossValidated(PLSBase):
     """What both estimators share: rows are assigned to folds, and each fold has a state."""
 
-    # Missing values are not taken.
-    _missing_by: ClassVar[dict[str, str]] = {}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PLSBase._parameter_constraints,
         "max_components": [Interval(Integral, 1, None, closed="left")],
@@ -47,6 +50,7 @@ class CrossValidated(PLSBase):
         "rule": [StrOptions({"min", "one-se"})],
         "block_length": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"auto", "gram", "sketch"})],
+        "missing": [StrOptions({"error", "model"})],
     }
 
     def __init__(
@@ -60,6 +64,7 @@ class CrossValidated(PLSBase):
         solver: str = "auto",
         sketch_size: int | None = None,
         batch_size: int | None = None,
+        missing: str = "error",
     ) -> None:
         self.max_components = max_components
         self.cv = cv
@@ -69,10 +74,11 @@ class CrossValidated(PLSBase):
         self.solver = solver
         self.sketch_size = sketch_size
         self.batch_size = batch_size
+        self.missing = missing
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
-        """Return the bytes that ``partial_fit`` and solving take, at most, whatever the number of rows.
+        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
 
         Parameters
         ----------
@@ -82,7 +88,8 @@ class CrossValidated(PLSBase):
         Returns
         -------
         n_bytes : int
-            With all that is held for a moment only. The rows handed over, and copies of them, do not count.
+            With all that is held for a moment only. The rows handed over, and copies of them, do not count. ``fit`` of
+            data that can be read again takes no more; it copies data of up to 32 MiB twice.
 
         Examples
         --------
@@ -107,8 +114,8 @@ class CrossValidated(PLSBase):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows, in the order in which they came since the first call, without those of weight zero; with
-            ``groups`` or ``folds`` in any order. After ``merge``, rows are known by those alone.
+            The rows, in the order in which they came since the first call, without those of weight zero or without any
+            response; with ``groups`` or ``folds`` in any order. After ``merge``, rows are known by those alone.
         n_components : int, default=None
             Components of the models, up to ``max_components``. By default ``n_components_``.
         groups, folds : array-like of shape (n_samples,), default=None
@@ -122,7 +129,7 @@ class CrossValidated(PLSBase):
         check_is_fitted(self)
         k = self._components_to_use(n_components, self._fitted.n_components)
         assignment = self._assignment_again(X, groups, folds)
-        models, head = self._fitted.models_of_others(k), self._fitted.head
+        models, head = self._models_of_others(k), self._fitted.head
         of_labels = isinstance(head, ClassifierHead)
         start = 0
 
@@ -133,12 +140,23 @@ class CrossValidated(PLSBase):
             prediction = np.empty(len(numbers), np.intp) if of_labels else np.empty((len(numbers), head.n_targets))
             for fold in np.unique(numbers):
                 chosen = numbers == fold
-                prediction[chosen] = _predicted(models[fold], rows[chosen], of_labels=of_labels)
+                prediction[chosen] = models[fold](rows[chosen])
             return prediction
 
         prediction = by_blocks(self, X, predict)
         predicted: Array = head.labels.classes[prediction] if of_labels else head.shaped(prediction)
         return predicted
+
+    def _models_of_others(self, n_components: int) -> list[Callable[[Rows], Array]]:
+        """Return functions that predict the rows of each fold by the model of all others."""
+        fitted = self._fitted
+        of_labels = isinstance(fitted.head, ClassifierHead)
+        models: list[Callable[[Rows], Array]] = [
+            partial(_predicted, model, of_labels=of_labels) for model in fitted.models_of_others(n_components)
+        ]
+        if self.missing == "error":
+            return models
+        return list(map(CompletedBefore, models, fitted.completing_of_others()))
 
     @property
     def cv_results_(self) -> dict[str, Any]:
@@ -148,7 +166,7 @@ class CrossValidated(PLSBase):
 
     @property
     def n_components_(self) -> int:
-        """The number of components that was chosen."""
+        """The chosen number of components."""
         return int(self._n_features_out)
 
     @property
@@ -160,6 +178,7 @@ class CrossValidated(PLSBase):
         self, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], groups: Any, folds: Any
     ) -> Self:
         """Fit the model, forgetting what it was before; here cv may be a splitter."""
+        start = monotonic()
         with changed_at_once(self) as (twin,):
             for name in ("_fitted", "_classes_to_come"):
                 twin.__dict__.pop(name, None)
@@ -168,6 +187,7 @@ class CrossValidated(PLSBase):
                 raise ValueError(in_one_fold(fitted.n_rows))
             fitted.solved()
             twin._fitted = fitted
+        log_fit(self, start)
         return self
 
     def _learn_folds(
@@ -203,37 +223,58 @@ class CrossValidated(PLSBase):
         again = is_fit and self.solver == "auto" and not is_collection(X) and getattr(X, "rereadable", True)
         with opened(self, *data, head, again=again, batch_size=self.batch_size, **how) as (rows, head):
             require_components(settings.n_components, rows.n_columns, "max_components")
-            if assignment.given is not None and isinstance(X, Source):
-                raise ValueError(_NOT_FOR_SOURCES)
+            rows.allow_missing = self.missing == "model"
             if isinstance(rows, ArrayRows):
                 assignment = assignment.present(rows.X, rows.weight)
-            if before is None:
-                if rows.n_rows == 0:
-                    raise NoWeightError
-                stream = Folds(settings.new_stream(rows) for _ in range(assignment.n_folds))
-            else:
-                before.require_same(assignment)
-                stream = Folds(settings.continued(fold) for fold in before.stream.streams)
-            with located_errors(rows):
+            if before is None and rows.n_rows == 0:
+                raise NoWeightError
+            with located_errors(rows, self):
                 if again:
-                    if self.batch_size is None and isinstance(rows, ArrayRows):
-                        rows.batch_size = max(rows.batch_size, _ROWS_OF_A_FOLD * assignment.n_folds)
-                    absorbed = partial(_assign, stream, rows, assignment, 0)
-                    return fit_exactly(rows, head, assignment, settings, self.rule, absorbed)
+                    return self._fit_again(rows, head, assignment, settings)
+                if before is None:
+                    stream = settings.new_folds(rows, assignment.n_folds)
+                else:
+                    before.require_same(assignment)
+                    stream = Folds(settings.continued(fold) for fold in before.stream.streams)
                 if isinstance(rows, CollectionRows):
                     stream = self._absorbed_by_workers(stream, rows, assignment, settings)
                 else:
                     stream = _assign(stream, rows, assignment, stream.n_rows)
         solver = settings.streaming_solver(rows.n_columns) if before is None else before.solver
-        return FittedFolds(
-            head,
-            solver,
-            settings.n_components,
-            settings.scale,
-            stream,
-            assigned_by=assignment.by,
-            rule=self.rule,
-        )
+        return self._left(head, solver, settings, stream, assignment)
+
+    def _fit_again(self, rows: TrainingRows, head: Head, assignment: FoldAssignment, settings: Settings) -> FittedFolds:
+        """Return what is left of rows that can be read again."""
+        if self.batch_size is None and isinstance(rows, ArrayRows):
+            rows.batch_size = max(rows.batch_size, _ROWS_OF_A_FOLD * assignment.n_folds)
+
+        def absorbed() -> Folds[Gram | Sketch]:
+            # Without what completes rows: missing values are to be found in the first read.
+            strict = replace(settings, missing="error")
+            return _assign(strict.new_folds(rows, assignment.n_folds), rows, assignment, 0)
+
+        try:
+            return fit_exactly(rows, head, assignment, settings, self.rule, absorbed)
+        except NonFiniteError as error:
+            if not (error.is_missing and rows.allow_missing):
+                raise
+        stream = _assign(settings.new_folds(rows, assignment.n_folds), rows, assignment, 0)
+        if sum(fold.n_rows > 0 for fold in stream.streams) < 2:
+            raise ValueError(in_one_fold(stream.n_rows))
+        found = fit_completed(rows, head, assignment, settings, self, stream)
+        return self._left(head, settings.streaming_solver(rows.n_columns), settings, stream, assignment, **found)
+
+    def _left(
+        self,
+        head: Head,
+        solver: str,
+        settings: Settings,
+        stream: Folds[Gram | Sketch],
+        assignment: FoldAssignment,
+        **found: Any,
+    ) -> FittedFolds:
+        found |= {"assigned_by": assignment.by, "rule": self.rule}
+        return FittedFolds(head, solver, settings.n_components, settings.scale, stream, **found)
 
     def _assignment(
         self, data: tuple[Any, Any, Any], groups: Any, folds: Any, before: FittedFolds | None, *, is_fit: bool
@@ -252,13 +293,20 @@ class CrossValidated(PLSBase):
             return self._assignment_of_splits(X, y, groups, folds)
         if is_collection(X):
             return FoldAssignment.by_columns(n_folds, self.block_length, groups, folds)
-        return FoldAssignment.of(n_folds, self.block_length, groups, folds)
+        return self._assignment_of(n_folds, X, groups, folds)
+
+    def _assignment_of(self, n_folds: int, X: Any, groups: Any, folds: Any) -> FoldAssignment:
+        if not isinstance(X, Source):
+            return FoldAssignment.of(n_folds, self.block_length, groups, folds)
+        if groups is not None or folds is not None:
+            raise ValueError(_NOT_FOR_SOURCES)
+        return FoldAssignment.of_source(n_folds, self.block_length, X)
 
     def _absorbed_by_workers(
         self, stream: Folds[Gram | Sketch], rows: CollectionRows, assignment: FoldAssignment, settings: Settings
     ) -> Folds[Gram | Sketch]:
         same = settings.continuing(stream.streams[0])
-        empty = Folds(same.new_stream(rows) for _ in range(assignment.n_folds))
+        empty = same.new_folds(rows, assignment.n_folds)
         learnt = rows.absorbed(
             empty,
             _AssignedBlocks(assignment, stream.n_rows),
@@ -271,13 +319,9 @@ class CrossValidated(PLSBase):
         """Return how rows that have been learnt were assigned to folds."""
         if is_collection(X):
             raise TypeError("Rows are known by their number, and those of a Dask collection are not: pass arrays.")
-        assignment = FoldAssignment.of(self._fitted.n_folds, self.block_length, groups, folds)
+        assignment = self._assignment_of(self._fitted.n_folds, X, groups, folds)
         self._fitted.require_same(assignment)
-        if assignment.given is not None:
-            if isinstance(X, Source):
-                raise ValueError(_NOT_FOR_SOURCES)
-            assignment = assignment.present(X, None)
-        return assignment
+        return assignment if isinstance(X, Source) else assignment.present(X, None)
 
     @property
     def _number_of_folds(self) -> int | None:
@@ -307,8 +351,13 @@ def _assign(
     stream: Folds[Gram | Sketch], rows: TrainingRows, assignment: FoldAssignment, n_before: int
 ) -> Folds[Gram | Sketch]:
     """Return the streams with all rows, each in that of its fold; ``n_before`` rows came before them."""
+    blocks = rows.tracked_blocks("read 1 of 1")
+    if isinstance(stream.streams[0], CompletingStream):
+        for block, folds in labelled_blocks(blocks, assignment, n_before):
+            stream = stream.with_rows(block.X, block.Y, block.weight, folds)
+        return stream
     start = 0
-    for block in track(rows.blocks(), "read 1 of 1", rows.n_rows, lambda block: block.n_rows):
+    for block in blocks:
         folds = assignment.folds(n_before + start, start, block.n_rows)
         stream = stream.with_rows(block.X, block.Y, block.weight, folds)
         start += block.n_rows

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from .._core.errors import counted
 from .._core.types import Float64Array
 from ._solution import Solution
 
@@ -89,7 +90,7 @@ def require_priors(priors: Any, n_classes: int) -> Float64Array:
     probabilities: Float64Array = np.asarray(priors, dtype=np.float64)
     if probabilities.shape != (n_classes,):
         raise ValueError(
-            f"priors must be {n_classes} number(s), one for each class, not of shape {probabilities.shape}."
+            f"priors must be {counted(n_classes, 'number')}, one per class, not of shape {probabilities.shape}."
         )
     if not ((probabilities >= 0).all() and np.isclose(probabilities.sum(), 1.0)):
         raise ValueError("priors must be probabilities: zero or more, with a sum of one.")

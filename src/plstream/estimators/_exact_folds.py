@@ -19,15 +19,16 @@ from .._core.types import Float64Array
 from ..pls import warn_of_rank
 from ..rows import TrainingRows
 from ..solvers import FoldGrams, FoldReads
+from ..solvers.completion import FactorModel
+from ..solvers.scaling import require_resolution
 from ..states import Buffered, Folds, Gram, Moments
-from ..states.ranges import require_resolution
 from ._cross_validation import ClassCrossValidation, ClassSums, CrossValidation, SquaredErrors, y_units
 from ._expected_accuracy import accuracies_of_scores, unit_rotations
 from ._fitted_folds import FittedFolds, FoldRemains
 from ._folds import FoldAssignment
 from ._heads import ClassifierHead, Head
 from ._solution import Solution, joint_solutions
-from .training import GRAM_BLOCK_ROWS, Settings
+from .settings import GRAM_BLOCK_ROWS, Settings
 
 # Gram matrices are not used where rounding may change results by more.
 _LARGEST_ROUNDING = 1e-9
@@ -104,6 +105,7 @@ def fit_exactly(
         rule=rule,
         validation=validation,
         remains=remains,
+        completing=FactorModel.of(fit.total) if settings.missing == "model" else None,
     )
 
 

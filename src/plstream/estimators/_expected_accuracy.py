@@ -32,7 +32,8 @@ from ._solution import Solution
 
 # Pairs of classes that are looked at together.
 _PAIRS_AT_A_TIME = 1 << 16
-# Variances of differences are at least this share of those of the numbers themselves, for the digits are lost.
+# Variances of differences are at least this share of those of the numbers themselves, because smaller ones are rounding
+# errors.
 _LEAST_VARIANCE = 1e-14
 
 

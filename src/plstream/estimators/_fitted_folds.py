@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Self
 
 from .._core.schema import Choice, Count, Each, Numbers, Object, OrNone, Text, stored
 from .._core.types import Float64Array
 from .._core.warnings import warn_user
 from ..solvers import FoldReads
+from ..solvers.completion import FactorModel, Gaps
 from ..states import Buffered, Folds, Gram, Moments, Sketch
 from ..states.folds import all_but_one, merged
+from ._completed_folds import FoldModel
 from ._cross_validation import ClassCrossValidation, CrossValidation
+from ._fitted import Fitted, warn_of_small_sketch
 from ._folds import FoldAssignment
 from ._heads import ClassifierHead, Head
+from ._missing import CompletingStream, with_means_of_others
 from ._solution import Solution, joint_solutions
-from .training import GRAM_BLOCK_ROWS, Fitted, Settings, warn_of_small_sketch
+from .settings import GRAM_BLOCK_ROWS, Settings
 
 
 @stored(
@@ -78,12 +83,15 @@ class FoldRemains:
 @stored(
     {
         "n_components": Count(1, size="c"),
-        "stream": OrNone(Object(Folds, m="m", q="q")),
+        "stream": OrNone(
+            Object(Folds, given={"streams": Each(Object(Buffered, CompletingStream, m="m", q="q"))}, m="m", q="q")
+        ),
         "solution": OrNone(Object(Solution, m="m", q="q")),
         "assigned_by": Text(),
         "rule": Choice("min", "one-se"),
         "validation": OrNone(Object(CrossValidation, ClassCrossValidation, c="c", q="q")),
         "remains": OrNone(Object(FoldRemains, m="m", q="q")),
+        "fold_models": Each(Object(FoldModel, m="m", q="q")),
     },
     {
         "exact reads leave something of every fold": lambda its: (its.remains is None) == (its.moments is None),
@@ -108,12 +116,16 @@ class FittedFolds(Fitted):
         Errors of all numbers of components, computed with the solution.
     remains : FoldRemains or None
         What reads of the data again have left of the folds.
+    fold_models : tuple of FoldModel
+        If rows had missing values that reads of the data again have completed, the models of all rows but those of each
+        fold.
     """
 
     assigned_by: str = "rows"
     rule: str = "min"
     validation: CrossValidation | ClassCrossValidation | None = None
     remains: FoldRemains | None = None
+    fold_models: tuple[FoldModel, ...] = ()
 
     @property
     def n_folds(self) -> int:
@@ -123,10 +135,12 @@ class FittedFolds(Fitted):
     def streamed(self, settings: Settings) -> Self:
         """Return the same with a stream: after reads of the data again, it continues from what they have left."""
         if self.remains is None:
-            return self
+            streams = tuple(map(settings.completing, self.stream.streams))
+            return self if streams == self.stream.streams else replace(self, stream=Folds(streams))
         preserved = replace(settings, n_components=self.n_components, scale=self.scale)
         states = [self.remains.state(fold, preserved) for fold in range(self.n_folds)]
-        return self._with_states(states, isinstance(self.head, ClassifierHead), moments=None, remains=None)
+        streamed = self._with_states(states, isinstance(self.head, ClassifierHead), moments=None, remains=None)
+        return streamed.streamed(settings)
 
     def as_sketch(self, size: int) -> Self:
         """Return the same with sketches in place of Gram matrices."""
@@ -134,7 +148,11 @@ class FittedFolds(Fitted):
             Sketch.of_gram(gram, size=size, n_components=self.n_components, scale=self.scale)
             for gram in self.stream.states()
         ]
-        return self._with_states(states, self.stream.streams[0].of_labels)
+        sketches = self._with_states(states, self.stream.streams[0].of_labels)
+        if not isinstance(self.stream.streams[0], CompletingStream):
+            return sketches
+        pairs = zip(sketches.stream.streams, self.stream.streams, strict=True)
+        return replace(sketches, stream=Folds(before.around(sketch) for sketch, before in pairs))
 
     def _with_states(self, states: list[Any], of_labels: bool, **changes: Any) -> Self:  # noqa: FBT001
         stream = Folds(
@@ -145,7 +163,7 @@ class FittedFolds(Fitted):
     def solved(self) -> Solution:
         """Return the solution for the rows so far, with the number of components chosen for them."""
         if self.solution is None:
-            folds = self.stream.states()
+            folds = self._states()
             total = merged(folds)
             validation: CrossValidation | ClassCrossValidation
             if isinstance(self.head, ClassifierHead):
@@ -173,26 +191,56 @@ class FittedFolds(Fitted):
         """Return the model of all rows but those of each fold."""
         if self.remains is not None:
             return self.remains.models_of_others(n_components, scale=self.scale)
-        states = all_but_one(self.stream.states())
+        if self.fold_models:
+            return [
+                model.solution.first(min(n_components, len(model.solution.factors.score_squares)))
+                for model in self.fold_models
+            ]
+        states = all_but_one(self._states())
         return [Solution.of(others, others, n_components, scale=self.scale, quiet=True) for others in states]
+
+    def completing_of_others(self) -> list[FactorModel]:
+        """Return what completes the rows of each fold: the model of all other rows."""
+        if self.fold_models:
+            return [model.completing for model in self.fold_models]
+        parts = [stream.all_gaps() for stream in self.stream.streams] if self._completes else []
+        models = self.models_of_others(self.n_components)
+        others = [reduce(Gaps.merged, parts[:i] + parts[i + 1 :]) for i in range(len(parts))] or [None] * len(models)
+        return list(map(FactorModel.of, models, others))
+
+    @property
+    def _completes(self) -> bool:
+        return self.stream is not None and isinstance(self.stream.streams[0], CompletingStream)
+
+    def _states(self) -> list[Any]:
+        """Return the states of the folds; a feature that has no value in one of them has the mean of the others."""
+        if not self._completes:
+            return list(self.stream.states())
+        return with_means_of_others(self.stream.streams)
+
+    def _completing_solution(self) -> Solution:
+        total = merged(self._states()) if self.remains is None else None
+        if total is None:
+            return self.solved()
+        return Solution.of(total, total, self.n_components, scale=self.scale, quiet=True)
 
     def after(self, stream: Any, head: Head | None = None) -> Self:
         """Return what is left with another stream, and perhaps more classes."""
-        return replace(super().after(stream, head), validation=None)
+        return replace(super().after(stream, head), validation=None, fold_models=())
 
     def alike(self, model: Any) -> dict[str, Any]:
         """Return what models must have in common to be merged."""
-        folds = {"cv": self.n_folds, "what rows are dealt to folds by": self.assigned_by}
+        folds = {"cv": self.n_folds, "what rows are assigned to folds by": self.assigned_by}
         return super().alike(model) | folds
 
     def require_same(self, assignment: FoldAssignment) -> None:
         """Raise ValueError unless rows are assigned to folds as those before."""
         n_folds = self.n_folds
         if assignment.n_folds != n_folds:
-            raise ValueError(f"cv cannot change in mid-stream: set it back to {n_folds}.")
+            raise ValueError(f"cv cannot change during a stream: set it back to {n_folds}.")
         if assignment.by != self.assigned_by:
             raise ValueError(
-                f"Rows were dealt to folds by {self.assigned_by} before, and cannot be by {assignment.by} now."
+                f"Rows were assigned to folds by {self.assigned_by} before, and cannot be by {assignment.by} now."
             )
 
 

@@ -19,6 +19,7 @@ from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.validation import _num_samples
 
 from .._core.types import Array, Float64Array, Rows
+from ..data import Source
 
 FoldNumbers: TypeAlias = NDArray[np.int64]
 
@@ -82,6 +83,21 @@ class FoldAssignment:
             return replace(assignment, given=_require_folds(as_vector(folds, "folds"), n_folds))
         return assignment
 
+    @classmethod
+    def of_source(cls, n_folds: int, block_length: int, source: Source) -> Self:
+        """Decide by the column of groups or folds that a source has; if it has neither, by the numbers of rows."""
+        named = {role: role if role in source.roles else None for role in ("groups", "folds")}
+        assignment = cls.by_columns(n_folds, block_length, named["groups"], named["folds"])
+        if assignment.by not in named:
+            return assignment
+        kept = []
+        for values in source.column(assignment.by):
+            columns = {role: values if role == assignment.by else None for role in named}
+            given: Any = cls.of(n_folds, block_length, **columns).given
+            # All that is kept of the column: two bytes per row.
+            kept.append(given.astype(np.min_scalar_type(-n_folds)))
+        return replace(assignment, given=np.concatenate(kept))
+
     def present(self, X: Rows, weight: Float64Array | None) -> Self:
         """Return the same for the rows that have a weight."""
         if self.given is None:
@@ -133,7 +149,7 @@ def folds_of_groups(groups: Any, n_folds: int) -> FoldNumbers:
 
 def as_groups(groups: Any) -> Array:
     """Return groups as an array of their values."""
-    # A list becomes objects: NumPy would make floats of large integers beside others, and text of numbers beside text.
+    # A list becomes objects: NumPy would convert mixed large integers to floats, and numbers among strings to strings.
     return as_vector(groups if hasattr(groups, "__array__") else np.asarray(groups, dtype=object), "groups")
 
 
@@ -163,7 +179,7 @@ def as_vector(values: Any, name: str) -> Array:
         raise _missing(int(np.argmax(np.ma.getmaskarray(values))), name, "masked")
     vector: Array = np.asarray(values)
     if vector.ndim != 1:
-        raise ValueError(f"{name} must have one dimension, an entry a row, not {vector.ndim}.")
+        raise ValueError(f"{name} must have one dimension, one entry per row, not {vector.ndim}.")
     return vector
 
 
@@ -173,7 +189,7 @@ def _missing(row: int, name: str, value: Any) -> ValueError:
 
 def _require_folds(folds: Array, n_folds: int) -> FoldNumbers:
     if folds.dtype.kind not in "iu" or folds.min(initial=0) < 0 or folds.max(initial=0) >= n_folds:
-        raise ValueError(f"folds must be whole numbers from 0 to {n_folds - 1}, for there are {n_folds}.")
+        raise ValueError(f"folds must be integers from 0 to {n_folds - 1}, because there are {n_folds}.")
     return folds.astype(np.int64)
 
 

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length
 
+from .._core.errors import counted
 from .._core.labels import Labels, as_labels, balanced_weights, require_known, united
-from .._core.schema import Boolean, Count, Object, stored
+from .._core.schema import Boolean, Count, Each, Object, OrNone, Text, stored
 from .._core.types import Array, Float64Array
 from .._core.validation import (
     NoWeightError,
+    names_of_target,
     require_numbers,
     validate_rows,
     validate_training_rows,
@@ -41,6 +43,8 @@ from ..rows import (
 )
 from ..rows.sources import require_rereadable
 
+_LONGEST_NAME = 1000
+
 NOT_BALANCED = (
     "class_weight='balanced' needs to know how many rows of each class there will be, which a stream does not tell: "
     "pass class_weight as a dict, or equal priors, or fit what can be read again."
@@ -48,8 +52,11 @@ NOT_BALANCED = (
 
 
 @stored(
-    {"n_targets": Count(1, size="q"), "is_vector": Boolean()},
-    {"a vector has one column": lambda its: not its.is_vector or its.n_targets == 1},
+    {"n_targets": Count(1, size="q"), "is_vector": Boolean(), "names": OrNone(Each(Text()))},
+    {
+        "a vector has one column": lambda its: not its.is_vector or its.n_targets == 1,
+        "every response has a name, or none": lambda its: its.names is None or len(its.names) == its.n_targets,
+    },
 )
 @dataclass(frozen=True)
 class RegressionHead:
@@ -61,10 +68,19 @@ class RegressionHead:
         Number of responses.
     is_vector : bool
         Whether y has one dimension.
+    names : tuple of str, or None
+        Names of the responses, if those of the first call had any.
     """
 
     n_targets: int
     is_vector: bool
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, n_targets: int, names: list[str] | None, *, is_vector: bool) -> RegressionHead:
+        """Return the head of so many responses; names that are too many or too long for a file are left out."""
+        are_names = names is not None and len(names) == n_targets and max(map(len, names)) <= _LONGEST_NAME
+        return cls(n_targets, is_vector, tuple(names) if names is not None and are_names else None)
 
     @property
     def alike(self) -> dict[str, Any]:
@@ -74,7 +90,7 @@ class RegressionHead:
     def require_targets(self, n_targets: int) -> None:
         """Raise ValueError unless y has the number of columns that it had in the first call."""
         if n_targets != self.n_targets:
-            raise ValueError(f"y has {n_targets} target(s), but the model has {self.n_targets}.")
+            raise ValueError(f"y has {counted(n_targets, 'target')}, but the model has {self.n_targets}.")
 
     def united(self, other: RegressionHead) -> RegressionHead:
         """Return the head of both."""
@@ -184,11 +200,11 @@ def open_values(
     if isinstance(X, Source):
         require_target(X, type(model).__name__, y, sample_weight)
         validate_source(model, X, reset=first)
-        head = head or RegressionHead(X.n_targets, X.target_is_vector)
+        head = head or RegressionHead.of(X.n_targets, X.target_names, is_vector=X.target_is_vector)
         head.require_targets(X.n_targets)
         with reread(X, numbers, batch_size) if again else SourceRows(X, numbers) as rows:
             yield rows, head
-    elif is_collection(X):
+    elif not isinstance(X, np.ndarray) and is_collection(X):
         with CollectionRows(X, y, sample_weight, **columns) as remote:
             validate_source(model, remote, reset=first)
             head = head or RegressionHead(remote.n_targets, remote.target_is_vector)
@@ -198,7 +214,7 @@ def open_values(
     else:
         checked, target, weight = validate_training_rows(model, X, y, sample_weight, reset=first, instead=instead)
         Y = target.reshape(-1, 1) if target.ndim == 1 else target
-        head = head or RegressionHead(Y.shape[1], target.ndim == 1)
+        head = head or RegressionHead.of(Y.shape[1], names_of_target(y), is_vector=target.ndim == 1)
         head.require_targets(Y.shape[1])
         if getattr(model, "missing", "error") == "model":
             weight = _weight_of_labelled(Y, weight)
@@ -250,7 +266,7 @@ def open_labels(
         opened = y_as_labels.rereading(X, batch_size) if again else y_as_labels.reading(X)
         with opened as (source_rows, found):
             yield source_rows, found
-    elif is_collection(X):
+    elif not isinstance(X, np.ndarray) and is_collection(X):
         with CollectionRows(X, y, sample_weight, **columns) as remote:
             validate_source(model, remote, reset=head is None)
             found, weights = y_as_labels.head_of_collection(remote)
@@ -315,7 +331,7 @@ class _LabelReader:
 
     @contextmanager
     def reading(self, source: Source) -> Iterator[tuple[SourceRows, ClassifierHead]]:
-        """Give the rows of a source to be read once."""
+        """Yield the rows of a source, to be read once."""
         with SourceRows(source) as rows:
             if self.head is None and source.rereadable and self.classes is None:
                 # All labels have to be known before the first row is learnt.

@@ -138,6 +138,10 @@ class CompletingStream(Buffered[Any]):
         twin.gaps = self.all_gaps()
         return twin
 
+    def around(self, stream: Buffered[Any]) -> Self:
+        """Return a stream of another state of the same rows, none of which waits."""
+        return self.of(stream, **self._parameters, gaps=self.all_gaps())
+
     def _around(self, state: Any) -> Self:
         twin = self.of(super()._around(state), **self._parameters)
         twin.gaps, twin.incomplete = Gaps.none(state.shape, state.weight), self.incomplete
@@ -264,6 +268,23 @@ def _set_means(state: Moments, means: Float64Array, chosen: NDArray[np.bool_]) -
 
 def _move_means(state: Moments, other: Moments, chosen: NDArray[np.bool_]) -> None:
     _set_means(state, np.concatenate([other.x_mean, other.y_mean]), chosen)
+
+
+def with_means_of_others(streams: Sequence[CompletingStream]) -> list[Any]:
+    """Return the states of streams; columns without a value in one of them have their mean in the others."""
+    states = [stream.current() for stream in streams]
+    if not any(stream.incomplete for stream in streams):
+        return states
+    gaps = [stream.all_gaps() for stream in streams]
+    weights = np.array([one.weight for one in gaps])
+    values = np.array([np.concatenate([state.x_mean, state.y_mean]) for state in states])
+    total = weights.sum(axis=0)
+    means = (weights * values).sum(axis=0) / np.where(total > 0, total, 1.0)
+    for i, one in enumerate(gaps):
+        if one.unseen.any() and states[i].n_rows:
+            states[i] = states[i].copy()
+            _set_means(states[i], means, one.unseen)
+    return states
 
 
 def _without_gaps(rows: Rows) -> Rows:

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._core.progress import track
 from .._core.types import Array, Float64Array, Rows
 from ..rows import Block, CollectionRows, TrainingRows
 
@@ -96,7 +95,7 @@ def score_of(rows: TrainingRows, kind: type[SquaredErrors | Hits], predict: Call
     if isinstance(rows, CollectionRows):
         total, _ = next(rows.parts(work, 1.0, "score"))
     else:
-        blocks = track(rows.blocks(), "one read", rows.n_rows, lambda block: block.n_rows)
+        blocks = rows.tracked_blocks("one read")
         total = work(next(blocks))
         for block in blocks:
             total.merge(work(block))

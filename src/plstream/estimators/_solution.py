@@ -12,8 +12,8 @@ from scipy import linalg
 from .._core.schema import Number, Numbers, Object, solved_numbers, stored
 from .._core.types import Float64Array
 from ..solvers import Factors, JointGramAction, LossyGramAction, Scaling, importance, solve_jointly, solve_scaled
+from ..solvers.scaling import require_resolution
 from ..states import Moments
-from ..states.ranges import require_resolution
 
 # Of several solutions, those that are solved for together have no more numbers: 1 GiB.
 _NUMBERS_AT_A_TIME = 1 << 27

@@ -18,9 +18,11 @@ from ..rows import by_blocks, is_collection, opened_data
 from ..solvers import Journal
 from ._base import PLSBase
 from ._decision import Decision, against_the_first, by_lda, by_response, require_priors
+from ._fitted import Fitted
 from ._heads import NOT_BALANCED, ClassifierHead, open_labels
 from ._scores import Hits, score_of
-from .training import Fitted, Settings, fit_rows, learn_rows, merge_models
+from .settings import Settings
+from .training import fit_rows, learn_rows, merge_models
 
 
 class ClassifierMethods(ClassifierMixin):
@@ -40,7 +42,7 @@ class ClassifierMethods(ClassifierMixin):
     def add_class(self, label: Any) -> Self:
         """Register a new class.
 
-        The model is what it would be if the class had been among those of the first call.
+        The model is the same as if the class had been declared in the first call.
 
         Parameters
         ----------
@@ -58,14 +60,14 @@ class ClassifierMethods(ClassifierMixin):
         return self
 
     def predict(self, X: Any, *, n_components: int | None = None) -> Array:
-        """Return the most likely label of each row.
+        """Predict the class labels of rows.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
-            Use the first components only. The result is that of a model fitted with so many.
+            Use only the first components, like a model fitted with that number.
 
         Returns
         -------
@@ -81,8 +83,8 @@ class ClassifierMethods(ClassifierMixin):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
-            The rows. Those of a source are read block by block, and those of a Dask collection stay where they are, and
-            so do their predictions.
+            The rows. Sources are read block by block; the rows and predictions of a Dask collection stay on its
+            workers.
         y : array-like of shape (n_samples,)
             The labels; None with a source, which has them.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -107,14 +109,13 @@ class ClassifierMethods(ClassifierMixin):
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
-            Use the first components only.
+            Use only the first components.
 
         Returns
         -------
         values : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            For "lda" the logarithm of the likelihood of each class, times its prior probability, but for a number that
-            is the same for all classes; for "regression" the predicted responses. For two classes, that of the second
-            less that of the first.
+            For "lda", the log-likelihood of each class plus the log of its prior, up to a constant; for "regression",
+            the predicted responses. For two classes, the difference of the second and the first.
         """
         return self._decide(X, n_components, "values", then=against_the_first)
 
@@ -126,7 +127,7 @@ class ClassifierMethods(ClassifierMixin):
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
-            Use the first components only.
+            Use only the first components.
 
         Returns
         -------
@@ -143,14 +144,14 @@ class ClassifierMethods(ClassifierMixin):
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
-            Use the first components only.
+            Use only the first components.
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            For "lda" those of normal distributions with one covariance. For "regression" the predicted responses, which
-            sum to one: negative ones count as zero, and the others are divided by their sum. These rank the classes,
-            but are not to be trusted as probabilities.
+            For "lda", those of normal distributions with a common covariance. For "regression", the predicted
+            responses, with negative ones set to zero, normalized to sum to one: they rank the classes, but are not
+            calibrated.
         """
         return self._decide(X, n_components, "log_probabilities", then=np.exp)
 
@@ -161,13 +162,13 @@ class ClassifierMethods(ClassifierMixin):
 
     @property
     def class_count_(self) -> Float64Array:
-        """Sums of the weights of the rows of each class."""
+        """Sum of the sample weights of each class."""
         solution = self._solution()
         return solution.y_mean * solution.weight
 
     @property
     def class_prior_(self) -> Float64Array:
-        """Probabilities of the classes that decisions are made with."""
+        """Prior probabilities of the classes used for decisions."""
         if self.priors is None:
             return self._solution().y_mean
         return require_priors(self.priors, len(self.classes_))
@@ -175,12 +176,12 @@ class ClassifierMethods(ClassifierMixin):
     def _decide(
         self, X: Any, n_components: int | None, what: str, then: Callable[[Any], Any] = lambda result: result
     ) -> Any:
-        """Return what a method of the decision makes of the scores of X, and a function of that."""
+        """Apply a method of the decision, and a function, to the scores of X."""
         decide = self._decider(n_components, what)
         return by_blocks(self, X, lambda rows: then(decide(rows)))
 
     def _decider(self, n_components: int | None, what: str) -> Callable[[Rows], Any]:
-        """Return what applies a method of the decision to the scores of rows."""
+        """Return a function that applies a method of the decision to the scores of rows."""
         solution, k = self._solution(), self._components_to_use(n_components)
         projection, method = solution.projection(k), getattr(self._decision(k), what)
         decide: Callable[[Rows], Any] = self._completing(
@@ -189,7 +190,7 @@ class ClassifierMethods(ClassifierMixin):
         return decide
 
     def _decision(self, n_components: int) -> Decision:
-        """Return how scores become classes: parameters that say so may have been set after the fit."""
+        """Return the decision rule, whose parameters may have been set after the fit."""
         self._validate_params()
         if self.decision == "lda":
             return by_lda(self._solution(), n_components, self.class_prior_)
@@ -202,49 +203,48 @@ class ClassifierMethods(ClassifierMixin):
 class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
     """Classes from partial least squares (PLS-DA), for streams and for data larger than memory.
 
-    An :class:`IncrementalPLS` of one response for each class, which is one for the rows of the class and zero for all
-    others, and a decision by its scores. ``fit``, ``partial_fit``, ``merge`` and the attributes are as there. A row
-    costs what it costs there with one response, or little more, however many classes there are: no ones and zeros are
-    written out, and the cross-covariance is made of sums of rows.
+    An :class:`IncrementalPLS` with one indicator response per class, and a decision rule on its scores. ``fit``,
+    ``partial_fit``, ``merge`` and the attributes are the same. The cost of a row hardly depends on the number of
+    classes: indicators are never formed, and the cross-covariance is computed from sums of rows.
 
     Parameters
     ----------
     n_components : int, default=2
         Number of components. At most ``min(n_samples, n_features)`` in ``fit``.
     decision : {"lda", "regression"}, default="lda"
-        How scores become classes. "lda" is linear discriminant analysis of the scores. It is solved from the state
-        alone, and no row is read again. "regression" takes the class with the largest predicted response. With many
-        classes some are then hidden between others, and never predicted.
+        Decision rule. "lda" is linear discriminant analysis of the scores, solved from the state without reading rows
+        again. "regression" takes the class with the largest predicted response; with many classes, some are then masked
+        by others and never predicted.
     priors : array-like of shape (n_classes,), default=None
-        Probabilities of the classes, in the order of ``classes_``, for "lda" alone. By default their shares in the rows
-        seen. It can be changed at any time.
+        Probabilities of the classes, in the order of ``classes_``, for "lda" only. By default the class frequencies. It
+        can be changed at any time.
     class_weight : dict or "balanced", default=None
-        Weights of the rows of each class, by label, that are not one. "balanced" gives all classes the same weight
-        together. As a stream does not tell how many rows of a class will come, ``partial_fit`` does not take
-        "balanced". To change only the decision, set ``priors``.
+        Weights of the classes by label, by default one. "balanced" gives all classes the same total weight;
+        ``partial_fit`` does not support it, because the class frequencies of a stream are unknown. To change only the
+        decision, set ``priors``.
     scale : bool, default=True
         Whether to divide each column of X, and each response, by its standard deviation. Columns are always centred.
     solver : {"auto", "multipass", "gram", "sketch"}, default="auto"
-        How X is condensed, see :class:`IncrementalPLS`.
+        How X is summarised, see :class:`IncrementalPLS`.
     sketch_size : int, default=None
-        Rows that "sketch" keeps. By default 128, or 24 per component if that is more.
+        Number of rows that "sketch" keeps. By default 128, or 24 per component if that is more.
     batch_size : int, default=None
-        Rows read at a time. By default as many as take 4 to 32 MiB.
+        Number of rows read at a time. By default 4 to 32 MiB.
     forgetting : float, default=1.0
-        Factor in (0, 1] by which a row weighs less for every row after it.
+        Factor in (0, 1] by which the weight of a row shrinks with every later row.
     read_tol : float, default=0.0
-        Error at which ``fit`` makes no further read of the data, see :class:`IncrementalPLS`. By default it is exact.
+        Estimated error at which ``fit`` stops reading the data, see :class:`IncrementalPLS`. By default it is exact.
     max_reads : int, default=None
-        Largest number of reads of the data in ``fit``.
+        Maximum number of reads of the data in ``fit``.
     missing : {"error", "model"}, default="error"
-        What to do with NaN in X, see :class:`IncrementalPLS`. Labels must not be missing.
+        How to handle NaN in X, see :class:`IncrementalPLS`. Labels must not be missing.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, in ascending order.
     class_count_ : ndarray of shape (n_classes,)
-        Rows of each class, that is the sum of their weights.
+        Number of rows of each class, as the sum of their weights.
     class_prior_ : ndarray of shape (n_classes,)
         Probabilities of the classes that decisions are made with: ``priors``, or shares of ``class_count_``.
     x_weights_, x_loadings_, x_rotations_ : ndarray of shape (n_features, n_components)
@@ -264,13 +264,13 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
     solver_ : str
         The solver in use.
     n_reads_ : int
-        Reads of the data that ``fit`` has made.
+        Number of reads of the data by ``fit``.
     n_samples_seen_ : int
         Number of training samples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X has any that are all strings.
+        Names of features, if X has names that are all strings.
 
     See Also
     --------
@@ -279,15 +279,14 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
 
     Notes
     -----
-    "lda" is what scikit-learn's ``LinearDiscriminantAnalysis`` makes of the scores of the same rows. Their means by
-    class follow from the loadings of y, and their scatter within classes is that of all scores less that of the means.
-    A sketch knows the former only about, so that the difference may be too small, or negative. At least 1e-9 of the
-    variance in any direction is taken to be within classes, and 3 % of ``1 - retained_variance_`` if that is more.
+    "lda" equals scikit-learn's ``LinearDiscriminantAnalysis`` on the scores of the same rows. Class means follow from
+    the loadings of y, and the within-class scatter is the total scatter minus that of the means. A sketch knows the
+    former only approximately, so the difference may be too small, or negative. At least 1e-9 of the variance in any
+    direction is assumed to be within classes, and 3 % of ``1 - retained_variance_`` if that is more.
 
-    Two classes are two responses, of which one is the other with its sign changed: the components are those of a single
-    response of -1 and +1.
+    Two classes are two responses that differ only in sign: the components are those of a single response of -1 and +1.
 
-    A class of which no row has come is never predicted.
+    A class without rows is never predicted.
 
     References
     ----------
@@ -355,7 +354,7 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         self.missing = missing
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model to X and y, forgetting what it was before.
+        """Fit the model to X and y, discarding earlier training.
 
         Parameters
         ----------
@@ -370,11 +369,10 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         -------
         self : IncrementalPLSClassifier
         """
-        self._validate_params()
         return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the model. A call that fails leaves the model as it was.
+        """Add rows to the model. A call that fails leaves the model unchanged.
 
         Parameters
         ----------
@@ -383,8 +381,8 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         y : array-like of shape (n_samples,), default=None
             Their labels. None if X is a source, which has them.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will come, in the first call. By default those that are in it, or in the first block of a
-            source that can be read only once. For more see ``add_class``.
+            All labels that will occur, in the first call. By default those of the first call, or of the first block of
+            a source that can be read only once. To add more, see ``add_class``.
         sample_weight : array-like of shape (n_samples,), default=None
             Their weights.
 
@@ -400,17 +398,16 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         return learned
 
     def merge(self, other: IncrementalPLSClassifier, *, later: bool | None = None) -> Self:
-        """Add to this model all rows that another one has seen; the other one is left as it is.
+        """Add to this model all rows that another one has seen; the other one is unchanged.
 
         Parameters
         ----------
         other : IncrementalPLSClassifier
-            A model of other rows, with the same parameters and features. Either may have classes that the other has
-            not.
+            A model of other rows, with the same parameters and features. Either may have classes that the other lacks.
         later : bool, default=None
-            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly. If not,
-            both sets of rows are equally old. With ``forgetting=1.0`` that makes no difference; else, by default, they
-            count as equally old, with a warning.
+            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly.
+            Otherwise both sets of rows are equally old. With ``forgetting=1.0`` this makes no difference; otherwise the
+            default is equally old, with a warning.
 
         Returns
         -------
@@ -420,7 +417,7 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_classes: int = 2) -> int:
-        """Return the bytes that ``partial_fit`` and solving take, at most, whatever the number of rows.
+        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
 
         Parameters
         ----------
@@ -443,6 +440,6 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         classes: Any = None,
         journal: Journal | None = None,
     ) -> Self:
-        """Fit a model whose parameters are valid. With a journal, exact reads of a source resume where it ends."""
+        """Fit the model. With a journal, exact reads of a source resume where it ends."""
         data, how = (X, y, sample_weight), {"classes": classes, "class_weight": self.class_weight}
         return fit_rows(self, open_labels, data, **how, journal=journal)

@@ -39,15 +39,14 @@ from .training import merge_models
 class IncrementalPLSCV(RegressionMethods, CrossValidated):
     """IncrementalPLS with the number of components chosen by cross-validation.
 
-    ``fit`` computes the errors of fitting and predicting again for each fold and number of components, exactly and
-    without these fits: the models of all folds are made together, from Gram matrices of the folds or from reads of the
-    data that they share, whichever is faster for the shape of X.
+    ``fit`` computes the same errors as refitting for each fold and number of components, but faster: the models of all
+    folds are computed together, from Gram matrices of the folds or from shared reads of the data, whichever is faster
+    for the shape of X.
 
-    In a stream, rows are assigned to folds as they come, and each fold keeps a state of its own. A model of all folds
-    but one needs no other rows, because states can be merged, and its error on the fold that was held out needs no rows
-    either: it follows from the state of that fold. So the cross-validated errors of all numbers of components come from
-    the same single pass that the final model is made from, and in memory that does not depend on the number of rows.
-    With the solver "gram" they are exact as well.
+    In a stream, rows are assigned to folds as they arrive, and each fold keeps its own state. The model of all folds
+    but one is solved from their merged states, and its error on the held-out fold follows from the state of that fold.
+    The cross-validated errors of all numbers of components thus come from the same single pass as the final model, in
+    memory that does not depend on the number of rows. With the solver "gram" they are exact as well.
 
     Once fitted, it is an :class:`IncrementalPLS` of all rows with the chosen number of components. For labels there is
     :class:`IncrementalPLSClassifierCV`.
@@ -55,46 +54,49 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
     Parameters
     ----------
     max_components : int, default=10
-        The largest number of components to try. Where the data has fewer, errors of the others repeat the last one.
+        The largest number of components to try. Past the rank of the data, the last error is repeated.
     cv : int, splitter, iterable of splits, or array of int, default=5
         Number of folds. For ``fit`` of arrays also one of scikit-learn's splitters, pairs of training and test rows, or
         the number of the fold of each row; the test sets must be a partition of the rows.
     rule : {"min", "one-se"}, default="min"
-        Which number of components is chosen: the one of the least error, or the least whose error is within a
-        standard error of that.
+        How the number is chosen: the minimum of the error, or the smallest number whose error is within one standard
+        error of it.
     block_length : int, default=1
-        Rows that follow each other and stay together in a fold. For series in time, take many times as many as it takes
-        for what a row says of the next ones to fade.
+        Number of consecutive rows that stay in one fold. For time series, use many times the correlation length.
     scale : bool, default=True
         Whether to divide each column of X and y by its standard deviation, which is that of the training rows in each
         fold. Columns are always centred.
     solver : {"auto", "gram", "sketch"}, default="auto"
-        How X is condensed. "auto" is exact in ``fit`` of data that can be read again. Of streams, and of Dask
+        How X is summarised. "auto" is exact in ``fit`` of data that can be read again. For streams and Dask
         collections, it is "gram" for up to 2,048 features, and "sketch" for more. See Notes.
     sketch_size : int, default=None
-        Rows that "sketch" keeps for each fold. By default 128, or 24 for each of ``max_components`` if that is more.
+        Number of rows that "sketch" keeps per fold. By default 128, or 24 for each of ``max_components`` if that is
+        more.
     batch_size : int, default=None
-        Rows read at a time. By default as many as take 4 to 32 MiB.
+        Number of rows read at a time. By default 4 to 32 MiB.
+    missing : {"error", "model"}, default="error"
+        What to do with NaN. "error" raises ValueError; "model" completes missing values of X by the factor model of
+        ``max_components`` components, in training and in use. Rows without any response are left out. See Notes.
 
     Attributes
     ----------
     n_components_ : int
-        The number of components that was chosen.
+        The chosen number of components.
     best_score_ : float
         Its cross-validated score.
     cv_results_ : dict of str to ndarray
-        With an entry for each number of components in every array, and for y with two dimensions a column for each
-        response where it says so:
+        Arrays with one entry per number of components and, where stated, one column per response if y has two
+        dimensions:
 
         - ``n_components``: 1, 2, ..., ``max_components``.
         - ``mean_test_score``: :math:`1 - PRESS / SS`, the sums over all rows of the squared errors and of the squared
-          deviations of y from its mean. Several responses are added up, each divided by its variance if ``scale``.
+          deviations of y from its mean. Several responses are summed, each divided by its variance if ``scale``.
         - ``split0_test_score``, ...: the same of one fold, relative to the variance of all rows. Folds that have no
           rows have NaN.
-        - ``se_test_score``: standard error of the mean, from how the folds differ, each with its weight.
-        - ``mean_test_rmse``, ``split0_test_rmse``, ... (a column for each response): root mean squared errors in the
+        - ``se_test_score``: standard error of the mean, from the weighted differences between folds.
+        - ``mean_test_rmse``, ``split0_test_rmse``, ... (one column per response): root mean squared errors in the
           units of y, of all rows (RMSECV) and of one fold.
-        - ``q2`` (a column for each response): :math:`1 - PRESS / SS`.
+        - ``q2`` (one column per response): :math:`1 - PRESS / SS`.
     coef_, x_weights_, vip_, ... : ndarray
         All other attributes are those of :class:`IncrementalPLS`.
 
@@ -130,6 +132,12 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
     Squared errors come from squares of y. Where the error is less than about 1e-7 of the standard deviation of y, its
     digits are rounding errors, and numbers of components that differ only so count as equally good.
 
+    With ``missing="model"`` and values that are missing, ``fit`` of data that can be read again fits a model for each
+    fold, in rounds as :class:`IncrementalPLS` does, and held-out rows are completed by the model of the other folds,
+    from X alone: no model depends on rows of its fold. Once fitted, rows are completed by the model of
+    ``max_components`` components. In a stream, the rows of each fold are completed by the model of the same fold, from
+    X alone. Without missing values, results are the same as with "error".
+
     A model file cannot hold a splitter: before :func:`plstream.save`, set ``cv`` to the number of folds.
 
     Memory and time of ``partial_fit`` are those of IncrementalPLS, but for ``cv`` states. The models of all folds are
@@ -156,7 +164,7 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None) -> Self:
-        """Fit the model to X and y, forgetting what it was before.
+        """Fit the model to X and y, discarding earlier training.
 
         With ``solver="auto"``, data that can be read again is read once or twice by Gram matrices, or else
         ``max_components + 3`` times. Dask collections, and sources that cannot be read again, are read once.
@@ -192,7 +200,7 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
         groups: Any = None,
         folds: Any = None,
     ) -> Self:
-        """Add rows to the model. A call that fails leaves the model as it was.
+        """Add rows to the model. A call that fails leaves the model unchanged.
 
         Parameters
         ----------
@@ -215,7 +223,7 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
         return self._learn_folds(opened, (X, y, sample_weight), groups, folds)
 
     def merge(self, other: IncrementalPLSCV) -> Self:
-        """Add to each fold of this model the rows of the same fold of another one, which is left as it is.
+        """Add to each fold of this model the rows of the same fold of another one, which is unchanged.
 
         Parameters
         ----------
@@ -251,42 +259,45 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
     Parameters
     ----------
     max_components : int, default=10
-        The largest number of components to try. Where the data has fewer, errors of the others repeat the last one.
+        The largest number of components to try. Past the rank of the data, the last error is repeated.
     cv : int, splitter, iterable of splits, or array of int, default=5
         Number of folds. For ``fit`` of arrays also one of scikit-learn's splitters, pairs of training and test rows, or
         the number of the fold of each row; the test sets must be a partition of the rows.
     rule : {"min", "one-se"}, default="min"
-        Which number of components is chosen: the one of the least error, or the least whose error is within a
-        standard error of that.
+        How the number is chosen: the minimum of the error, or the smallest number whose error is within one standard
+        error of it.
     block_length : int, default=1
-        Rows that follow each other and stay together in a fold. For series in time, take many times as many as it takes
-        for what a row says of the next ones to fade.
+        Number of consecutive rows that stay in one fold. For time series, use many times the correlation length.
     scale : bool, default=True
         Whether to divide each column of X and y by its standard deviation, which is that of the training rows in each
         fold. Columns are always centred.
     solver : {"auto", "gram", "sketch"}, default="auto"
-        How X is condensed. "auto" is exact in ``fit`` of data that can be read again. Of streams, and of Dask
+        How X is summarised. "auto" is exact in ``fit`` of data that can be read again. For streams and Dask
         collections, it is "gram" for up to 2,048 features, and "sketch" for more. See Notes.
     sketch_size : int, default=None
-        Rows that "sketch" keeps for each fold. By default 128, or 24 for each of ``max_components`` if that is more.
+        Number of rows that "sketch" keeps per fold. By default 128, or 24 for each of ``max_components`` if that is
+        more.
     batch_size : int, default=None
-        Rows read at a time. By default as many as take 4 to 32 MiB.
+        Number of rows read at a time. By default 4 to 32 MiB.
+    missing : {"error", "model"}, default="error"
+        What to do with NaN. "error" raises ValueError; "model" completes missing values of X by the factor model of
+        ``max_components`` components, in training and in use.
 
     Attributes
     ----------
     n_components_ : int
-        The number of components that was chosen.
+        The chosen number of components.
     best_score_ : float
         Its cross-validated score.
     cv_results_ : dict of str to ndarray
-        With an entry for each number of components in every array:
+        Arrays with one entry per number of components:
 
         - ``n_components``: 1, 2, ..., ``max_components``.
         - ``mean_test_score``: expected accuracy, see Notes.
         - ``split0_test_score``, ...: the same of one fold. Folds that have no rows have NaN.
-        - ``se_test_score``: standard error of the mean, from how the folds differ, each with its weight.
+        - ``se_test_score``: standard error of the mean, from the weighted differences between folds.
     classes_, class_count_, class_prior_ : ndarray of shape (n_classes,)
-        The labels in ascending order, how many rows they have, and their shares.
+        The labels in ascending order, their number of rows, and their shares.
     coef_, x_weights_, vip_, ... : ndarray
         All other attributes are those of :class:`IncrementalPLSClassifier`.
 
@@ -297,10 +308,10 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
 
     Notes
     -----
-    The state of a fold does not tell which of its rows would be classified correctly, but where its classes lie among
-    the scores of the model of the other folds, and how its rows spread about them. The score is the accuracy that is
-    expected of rows with normal distributions there, all with the same covariance. If it is not to be trusted, take one
-    more read of the rows: ``held_out_accuracy`` returns the exact ones of all numbers of components.
+    The state of a fold does not say which of its rows would be classified correctly, but it contains the class means
+    among the scores of the other folds' model, and the covariance around them. The score is the expected accuracy for
+    normal distributions with these means and this covariance. For exact accuracies of all numbers of components,
+    ``held_out_accuracy`` reads the rows once more.
 
     Examples
     --------
@@ -316,7 +327,7 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None) -> Self:
-        """Fit the model to X and y, forgetting what it was before.
+        """Fit the model to X and y, discarding earlier training.
 
         With ``solver="auto"``, data that can be read again is read once or twice by Gram matrices, or else
         ``max_components + 3`` times. Dask collections, and sources that cannot be read again, are read once.
@@ -352,7 +363,7 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
         groups: Any = None,
         folds: Any = None,
     ) -> Self:
-        """Add rows to the model. A call that fails leaves the model as it was.
+        """Add rows to the model. A call that fails leaves the model unchanged.
 
         Parameters
         ----------
@@ -376,13 +387,12 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
         return self._learn_folds(open_labels, (X, y, sample_weight), groups, folds, classes=classes)
 
     def merge(self, other: IncrementalPLSClassifierCV) -> Self:
-        """Add to each fold of this model the rows of the same fold of another one, which is left as it is.
+        """Add to each fold of this model the rows of the same fold of another one, which is unchanged.
 
         Parameters
         ----------
         other : IncrementalPLSClassifierCV
-            A model of other rows, with the same parameters and features. Either may have classes that the other has
-            not.
+            A model of other rows, with the same parameters and features. Either may have classes that the other lacks.
 
         Returns
         -------
@@ -396,13 +406,13 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
     ) -> Float64Array:
         """Return the cross-validated accuracies of all numbers of components, from one more read of the rows.
 
-        These are the exact ones that ``cv_results_`` has expectations of: each row is predicted by the model of all
-        folds but its own.
+        Unlike the expected accuracies in ``cv_results_``, they are exact: each row is predicted by the model of the
+        other folds.
 
         Parameters
         ----------
         X, y, sample_weight, groups, folds
-            All that the model was made from, as in ``predict_held_out``.
+            All training data, as in ``predict_held_out``.
 
         Returns
         -------
@@ -425,10 +435,12 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
         most = fitted.n_components
         assignment = self._assignment_again(X, groups, folds)
         models = fitted.models_of_others(most)
+        completing = fitted.completing_of_others() if self.missing == "model" else None
         decisions = [[by_lda(model, i, model.y_mean) for i in range(1, most + 1)] for model in models]
         right, total, start = np.zeros(most), 0.0, 0
         opened = open_labels(self, X, y, sample_weight, fitted.head, batch_size=self.batch_size)
-        with opened as (rows, _), located_errors(rows):
+        with opened as (rows, _), located_errors(rows, self):
+            rows.allow_missing = self.missing == "model"
             if isinstance(rows, ArrayRows):
                 assignment = assignment.present(rows.X, rows.weight)
             for block in rows.blocks():
@@ -438,7 +450,8 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
                 total += weight.sum()
                 for fold in np.unique(numbers):
                     chosen = numbers == fold
-                    scores = centred_product(block.X[chosen], models[fold].x_mean, models[fold].projection(None))
+                    part = block.X[chosen] if completing is None else completing[fold].completed(block.X[chosen])
+                    scores = centred_product(part, models[fold].x_mean, models[fold].projection(None))
                     for i, decision in enumerate(decisions[fold]):
                         found = decision.largest(scores[:, : i + 1])
                         right[i] += weight[chosen][found == block.classes[chosen]].sum()

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -23,6 +24,7 @@ from ..data.treated import TreatedSource
 from ..distributed import OnWorkers
 from ..rows import CollectionRows, is_collection, validate_source
 from ..rows.collections import apply_lazily, fold_in_order
+from ..rows.sources import takes_missing
 from .steps import Learns, Treatment, is_fitted, learn, ramp
 
 
@@ -66,18 +68,18 @@ class StreamingPipeline(Pipeline):
     - :func:`plstream.save`, ``Monitor``, ``DriftTracker``, reports, displays and ``export_onnx``, as for its last step;
     - a call of ``fit`` or ``partial_fit`` that fails changes no step.
 
-    How a step learns from rows in blocks depends on what it learns:
+    How a step learns from blocks depends on the step:
 
-    - A step that looks at one row at a time (SNV, derivatives, a ``FunctionTransformer``) learns nothing. The result is
-      that of the same pipeline in memory, whatever the blocks are, with every solver.
+    - A step that processes one row at a time (SNV, derivatives, a ``FunctionTransformer``) learns nothing. The result
+      equals that of the same pipeline in memory, for any blocks and every solver.
     - A step with ``partial_fit`` (``StandardScaler``), and chemotools' scatter corrections with the mean as reference
-      (MSC, EMSC), learn in ``fit`` from a first read, one for each such step. The result is that in memory, to
-      rounding. In ``partial_fit`` they learn the new rows first, and these are then treated with all that is known by
-      then: rows of earlier calls were treated with less, so the result depends on how rows are divided into calls.
-    - Any other step can only be fitted to rows in memory. ``partial_fit`` uses it as that ``fit`` has left it.
+      (MSC, EMSC), learn in ``fit`` from a first read, one per step. The result equals that in memory up to rounding. In
+      ``partial_fit``, they first learn the new rows, which are then transformed: rows of earlier calls were transformed
+      with less knowledge, so the result depends on how rows are divided into calls.
+    - Any other step can only be fitted to rows in memory. ``partial_fit`` uses it as fitted.
 
-    A step that is not to learn any more is put in :class:`sklearn.frozen.FrozenEstimator`: then ``partial_fit`` and
-    ``merge`` are exact.
+    To stop a step from learning, put it in :class:`sklearn.frozen.FrozenEstimator`: ``partial_fit`` and ``merge`` are
+    then exact.
 
     Parameters
     ----------
@@ -133,7 +135,7 @@ class StreamingPipeline(Pipeline):
     _n_learnt: int
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Fit all steps, one after the other, forgetting what they were before.
+        """Fit all steps, one after the other, discarding earlier training.
 
         Parameters
         ----------
@@ -158,7 +160,7 @@ class StreamingPipeline(Pipeline):
                 twin._forget()
                 twin._learn_blocks(rows, y)
                 target = y if rows is X else None
-                twin._final_estimator.fit(twin._treated(rows), target, **self._of_last(params))
+                twin._final_estimator.fit(twin._treated(rows), target, **self._of_last(params, "fit"))
         return self
 
     @available_if(_last_has("partial_fit"))
@@ -172,13 +174,14 @@ class StreamingPipeline(Pipeline):
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
             Their target. None if X is a source, which has it.
         **params : dict
-            Other parameters of the ``partial_fit`` of the last step, such as ``sample_weight`` or ``classes``.
+            Other parameters of the ``partial_fit`` of the last step, such as ``sample_weight`` or ``classes``. With
+            metadata routing enabled, those that it requests by ``set_partial_fit_request``.
 
         Returns
         -------
         self : StreamingPipeline
         """
-        params = self._of_last(params)
+        params = self._of_last(params, "partial_fit")
         self._validate_params()
         self._validate_steps()
         with changed_at_once(self) as (twin,):
@@ -196,7 +199,7 @@ class StreamingPipeline(Pipeline):
 
     @available_if(_last_has("merge"))
     def merge(self, other: StreamingPipeline, **params: Any) -> Self:
-        """Add to the last step all rows that the last step of another pipeline has seen; the other is left as it is.
+        """Add to the last step all rows that the last step of another pipeline has seen; the other is unchanged.
 
         Parameters
         ----------
@@ -284,8 +287,24 @@ class StreamingPipeline(Pipeline):
         last = self.steps[-1][0]
         return {name if "__" in name else f"{last}__{name}": value for name, value in params.items()}
 
-    def _of_last(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return parameters for the last step; raise ValueError if there are others."""
+    def get_metadata_routing(self) -> Any:
+        """Return what steps request, as in scikit-learn, and the last step for ``partial_fit``.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        router = super().get_metadata_routing()
+        for name, pair in router:
+            if name == self.steps[-1][0]:
+                pair.mapping.add(caller="partial_fit", callee="partial_fit")
+        return router
+
+    def _of_last(self, params: dict[str, Any], method: str) -> dict[str, Any]:
+        """Return parameters of a method for the last step; raise ValueError if there are others."""
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, method, **params)[self.steps[-1][0]]
+            return dict(getattr(routed, method))
         prefix = f"{self.steps[-1][0]}__"
         for name in params:
             if "__" in name and not name.startswith(prefix):
@@ -326,6 +345,7 @@ class StreamingPipeline(Pipeline):
     def _learn_blocks(self, X: Any, y: Any) -> None:
         """Let the steps before the last learn from rows in blocks, one step after the other."""
         columns = _columns_of(X, y)
+        columns.allow_missing = takes_missing(self)
         first = not (self._before and is_fitted(self._before[0][1]))
         if self._before and not first:
             validate_source(self, columns, reset=False)

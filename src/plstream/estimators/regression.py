@@ -11,6 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
 
+from .._core.errors import counted
 from .._core.projection import centred_product
 from .._core.schema import Object, stored
 from .._core.types import Array, Float64Array, FloatArray, Rows
@@ -19,10 +20,12 @@ from ..data import Source
 from ..rows import by_blocks, is_collection, opened_data
 from ..solvers import Journal
 from ._base import PLSBase
+from ._fitted import Fitted
 from ._heads import RegressionHead, open_values
 from ._scores import SquaredErrors, score_of
 from ._solution import NotKept
-from .training import Fitted, Settings, fit_rows, learn_one_row, learn_rows, merge_models
+from .settings import Settings
+from .training import fit_rows, learn_one_row, learn_rows, merge_models
 
 
 class RegressionMethods(RegressorMixin, MultiOutputMixin):
@@ -45,12 +48,12 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The rows. With a Dask array or dataframe the result is a Dask array.
         n_components : int, default=None
-            Use the first components only. The result is that of a model fitted with so many.
+            Use only the first components, like a model fitted with that number.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            With as many dimensions as the y of the fit.
+            With the dimensions of y in the fit.
         """
         return by_blocks(self, X, self._responses(n_components))
 
@@ -60,8 +63,8 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
-            The rows. Those of a source are read block by block, and those of a Dask collection stay where they are, and
-            so do their predictions.
+            The rows. Sources are read block by block; the rows and predictions of a Dask collection stay on its
+            workers.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The responses; None with a source, which has them.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -79,7 +82,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
             return score_of(rows, SquaredErrors, predict)
 
     def _responses(self, n_components: int | None) -> Callable[[Rows], FloatArray]:
-        """Return what predicts the responses of rows."""
+        """Return a function that predicts the responses of rows."""
         solution, k = self._solution(), self._components_to_use(n_components)
         coefficients, head = solution.coefficients(k).T, self._fitted.head
 
@@ -110,7 +113,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         return ((Y - solution.y_mean) / solution.y_scale) @ solution.y_rotations
 
     def inverse_transform(self, X: Any, y: Any = None) -> Float64Array | tuple[Float64Array, Float64Array]:
-        """Return the rows that scores stand for.
+        """Transform scores back to the original space.
 
         Parameters
         ----------
@@ -137,7 +140,8 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         n_columns, n_components = checked.shape[1], self._n_features_out
         if n_columns != n_components:
             raise ValueError(
-                f"Scores of {name} have {n_columns} column(s), but the model has {n_components} components."
+                f"Scores of {name} have {counted(n_columns, 'column')}, but the model has "
+                f"{counted(n_components, 'component')}."
             )
         return checked
 
@@ -146,14 +150,14 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
 class IncrementalPLS(RegressionMethods, PLSBase):
     """Partial least squares regression for streams and for data larger than memory.
 
-    A drop-in for :class:`sklearn.cross_decomposition.PLSRegression`: the same model, attributes and predictions. Its
-    memory does not depend on the number of rows, and it is many times faster.
+    A drop-in replacement for :class:`sklearn.cross_decomposition.PLSRegression`: the same model, attributes and
+    predictions. Its memory does not depend on the number of rows, and it is many times faster.
 
     - ``fit`` reads large data ``n_components + 1`` times, block by block (``solver="multipass"``). It is exact. With
-      ``read_tol`` or ``max_reads`` it makes fewer reads, and states its error.
-    - ``partial_fit`` takes rows as they come. With up to 2,048 features it is exact in one pass, with memory for a
-      square matrix of all features (``solver="gram"``). With more it keeps a few hundred rows that stand for all
-      (``solver="sketch"``), chosen to preserve the PLS solution. Models of separate parts can be combined by ``merge``.
+      ``read_tol`` or ``max_reads``, it reads less often and estimates its error.
+    - ``partial_fit`` learns from a stream. With up to 2,048 features it is exact in one pass, with memory for a
+      square matrix of all features (``solver="gram"``). With more it keeps a sketch of a few hundred rows that
+      preserves the PLS solution (``solver="sketch"``). Models of separate parts can be combined by ``merge``.
 
     Parameters
     ----------
@@ -162,29 +166,29 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     scale : bool, default=True
         Whether to divide each column of X and y by its standard deviation. Columns are always centred.
     solver : {"auto", "multipass", "gram", "sketch"}, default="auto"
-        How X is condensed. "auto" is "multipass" in ``fit``; in ``partial_fit`` it is "gram" for up to 2,048 features,
-        and "sketch" for more. After "multipass" ``partial_fit`` and ``merge`` go on with a sketch that begins with the
-        exact solution, or with a Gram matrix if the data was little (n m^2 up to 524,288).
+        How X is summarised. "auto" is "multipass" in ``fit``; in ``partial_fit`` it is "gram" for up to 2,048 features,
+        and "sketch" for more. After "multipass" ``partial_fit`` and ``merge`` continue with a sketch that starts from
+        the exact solution, or with a Gram matrix for small data (n m^2 up to 524,288).
     sketch_size : int, default=None
-        Rows that "sketch" keeps: more are closer to the exact solution, and take as much more memory and time. Data
-        of no higher rank is solved exactly. By default 128, or 24 per component if that is more.
+        Number of rows that "sketch" keeps: more rows are more accurate, and take proportionally more memory and time.
+        Data of no higher rank is solved exactly. By default 128, or 24 per component if that is more.
     batch_size : int, default=None
-        Rows read at a time. By default as many as take 4 to 32 MiB.
+        Number of rows read at a time. By default 4 to 32 MiB.
     forgetting : float, default=1.0
-        Factor in (0, 1] by which a row weighs less for every row after it. With 0.999 the model follows about the last
-        thousand rows.
+        Factor in (0, 1] by which the weight of a row shrinks with every later row. With 0.999 the model follows about
+        the last thousand rows.
     read_tol : float, default=0.0
-        Error at which ``fit`` makes no further read of the data, where reads are slow: the larger of the sine of the
-        largest angle to the weights of an exact fit and the relative error of the coefficients, as estimated
-        (``subspace_error_``). The first read is that of ``partial_fit``, with the same memory, and the others converge
-        superlinearly. By default the fit is exact. Data of up to 32 MiB is read once in any case.
+        Estimated error (``subspace_error_``) at which ``fit`` stops reading the data, for slow reads: the larger of the
+        sine of the largest angle to the weights of an exact fit and the relative error of the coefficients. The first
+        read builds the state of ``partial_fit``, with the same memory, and further reads converge superlinearly. By
+        default the fit is exact. Data of up to 32 MiB is read once in any case.
     max_reads : int, default=None
-        Largest number of reads, if the tolerance is not reached before. After ``n_components + 1`` reads the fit is
+        Maximum number of reads. After ``n_components + 1`` reads the fit is
         exact.
     missing : {"error", "model"}, default="error"
-        What to do with NaN. "error" raises ValueError; "model" completes missing values of X by the factor model of the
-        PLS solution, in training and in use. Rows without any response are left out of training; where there are
-        several responses, those that are missing are predicted. See Notes.
+        How to handle NaN. "error" raises ValueError; "model" completes missing values of X by the factor model of the
+        PLS solution, in training and in use. Rows without any response are left out of training; with several
+        responses, missing ones are predicted. See Notes.
 
     Attributes
     ----------
@@ -201,22 +205,22 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     y_mean_, y_scale_ : ndarray of shape (n_targets,)
         Means and divisors of the columns of y.
     n_components_ : int
-        Components that the data has: the columns of the arrays above past this number are zero.
+        Number of components found in the data: columns past it are zero in the arrays above.
     vip_ : ndarray of shape (n_features,)
         Variable importance in projection. The mean of its squares is one.
     x_explained_variance_ratio_, y_explained_variance_ratio_ : ndarray of shape (n_components,)
         Share of the variance of (scaled) X and y that each component explains.
     retained_variance_ : float
-        Share of the variance of (scaled) X that the state still holds: 1.0 unless a sketch had to let some of it go.
+        Share of the variance of (scaled) X that the state retains: 1.0 unless a sketch has discarded some.
     subspace_error_ : ndarray of shape (n_components,)
         Estimated sine of the largest angle between the space of the first components and that of an exact fit, for each
-        number of components: zeros unless a sketch had to let some of X go, or rows came after an exact ``fit``. For
-        rows in random order and responses that are not free of noise it is good to a factor of about three. After a
-        ``fit`` with ``read_tol`` or ``max_reads``, the relative error of the coefficients if that is more.
+        number of components: zero unless a sketch has discarded variance, or rows were added after an exact ``fit``.
+        For rows in random order and noisy responses, it is accurate to a factor of about three. After a ``fit`` with
+        ``read_tol`` or ``max_reads``, the relative error of the coefficients if that is more.
     solver_ : str
         The solver in use.
     n_reads_ : int
-        Reads of the data that ``fit`` has made.
+        Number of reads of the data by ``fit``.
     n_missing_ : ndarray of shape (n_features,)
         Number of missing values of each feature in the training samples, which were completed.
     n_samples_seen_ : int
@@ -224,7 +228,9 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X has any that are all strings.
+        Names of features, if X has names that are all strings.
+    feature_axis_ : ndarray of shape (n_features,)
+        Names of features that are all numbers, such as wavelengths, if X is a frame with such.
 
     See Also
     --------
@@ -234,23 +240,22 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     Notes
     -----
     A row of weight two counts as the row twice, and one of weight zero as absent; with forgetting, either ages the rows
-    before it as one row or none. A call of ``partial_fit`` in which all weights are zero changes nothing: before any
-    other, the model is not fitted yet.
+    before it as one row or none. A call of ``partial_fit`` with only zero weights changes nothing.
 
     Unlike in PLSRegression, ``transform`` and ``fit_transform`` return the scores of X alone (see ``transform_y``).
-    Nothing is kept that grows with the number of rows, so there is no ``x_scores_`` or ``y_scores_``. There is no inner
-    iteration, so neither ``tol``, ``max_iter`` nor ``n_iter_``.
+    Nothing that grows with the number of rows is stored, so there is no ``x_scores_`` or ``y_scores_``. There is no
+    inner iteration, so neither ``tol``, ``max_iter`` nor ``n_iter_``.
 
-    With ``missing="model"``, ``fit`` completes rows by the model of all rows, in rounds until the model stays, if it
-    reads the data again. In one pass, a block of rows is completed by the model of the rows before it, and the first
-    blocks by their own, too; results do not depend on the chunks in which rows came. A feature without any value is an
-    error in ``fit``, and constant in ``partial_fit`` until it has one. Rows with nothing observed have scores of zero.
-    Without missing values, results are the same as with "error".
+    With ``missing="model"``, ``fit`` completes rows by the model of all rows, iterating until convergence, if it can
+    read the data again. In one pass, a block of rows is completed by the model of the earlier rows, and the first
+    blocks also by their own; results do not depend on the chunks. A feature without any value is an error in ``fit``,
+    and constant in ``partial_fit`` until it has one. Rows with nothing observed have scores of zero. Without missing
+    values, results are the same as with "error".
 
-    With ``solver="gram"``, exact means up to about eps cond(X)^2 for eps = 2e-16, where "multipass" has eps cond(X): a
-    trend that all columns share, 1e5 times as large as all else, costs 2e-5 of the coefficients.
+    With ``solver="gram"``, results are accurate to about eps cond(X)^2 with eps = 2e-16, compared with eps cond(X) for
+    "multipass": a trend shared by all columns, 1e5 times as large as the rest, changes coefficients by 2e-5.
 
-    The model is solved when a result is first asked for: ``partial_fit`` costs no more than adding rows to the state.
+    The model is solved when a result is first needed: ``partial_fit`` only adds rows to the state.
 
     References
     ----------
@@ -302,14 +307,14 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         self.missing = missing
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model to X and y, forgetting what it was before.
+        """Fit the model to X and y, discarding earlier training.
 
         Parameters
         ----------
         X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
             The rows. Arrays and memory maps of more than 32 MiB are read block by block, and neither copied nor
             converted as a whole. Files of any size are opened by :func:`plstream.open_source`. Dask arrays, dataframes
-            and lists of delayed blocks are read by Dask's workers, and no block of them comes to this process.
+            and lists of delayed blocks are read by Dask workers, and no block is transferred to this process.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
             The responses. None if X is a source, which has them.
         sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
@@ -319,11 +324,10 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         -------
         self : IncrementalPLS
         """
-        self._validate_params()
-        return self._fit(X, y, sample_weight)
+        return fit_rows(self, open_values, (X, y, sample_weight))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the model. A call that fails leaves the model as it was.
+        """Add rows to the model. A call that fails leaves the model unchanged.
 
         Parameters
         ----------
@@ -349,16 +353,16 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         return learn_rows(self, open_values, (X, y, sample_weight))
 
     def merge(self, other: IncrementalPLS, *, later: bool | None = None) -> Self:
-        """Add to this model all rows that another one has seen; the other one is left as it is.
+        """Add to this model all rows that another one has seen; the other one is unchanged.
 
         Parameters
         ----------
         other : IncrementalPLS
             A model of other rows, with the same parameters and features.
         later : bool, default=None
-            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly. If not,
-            both sets of rows are equally old. With ``forgetting=1.0`` that makes no difference; else, by default, they
-            count as equally old, with a warning.
+            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly.
+            Otherwise both sets of rows are equally old. With ``forgetting=1.0`` this makes no difference; otherwise the
+            default is equally old, with a warning.
 
         Returns
         -------
@@ -368,7 +372,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
-        """Return the bytes that ``partial_fit`` and solving take, at most, whatever the number of rows.
+        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
 
         Parameters
         ----------
@@ -392,5 +396,5 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         return Settings.of(self).memory_usage(n_features, n_targets)
 
     def _fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, journal: Journal | None = None) -> Self:
-        """Fit a model whose parameters are valid. With a journal, exact reads of a source resume where it ends."""
+        """Fit the model. With a journal, exact reads of a source resume where it ends."""
         return fit_rows(self, open_values, (X, y, sample_weight), journal=journal)

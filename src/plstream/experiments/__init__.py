@@ -1,1 +1,1 @@
-"""Experiments: the data sets, the methods and the measurements of the CIPLS paper, run again."""
+"""The data sets, methods and measurements of the CIPLS paper."""

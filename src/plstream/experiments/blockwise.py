@@ -1,9 +1,9 @@
-"""Classifiers that learn scores a block at a time, for tasks whose scores do not fit into memory.
+"""Classifiers trained on blocks of scores, for tasks whose scores do not fit into memory.
 
-Every method of such a task is classified in this way, however few scores it has, so that methods are compared on equal
-terms. Linear discriminants are the same as those of all scores at once. The perceptron and the linear SVM learn by
-scikit-learn's ``partial_fit``, blocks in the same order in every epoch; a tenth of the rows, at most 20,000, is held
-out, and they stop when the accuracy on these has not improved for some epochs.
+All methods of such a task are classified in this way, even with few scores, so that they are compared on equal
+terms. Linear discriminants equal those of all scores at once. The perceptron and the linear SVM are trained with
+scikit-learn's ``partial_fit``, in the same order of blocks in every epoch; a tenth of the rows, at most 20,000, is held
+out, and training stops when the accuracy on these rows has not improved for some epochs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .settings import Settings
 
 _MOST_HELD = 20_000
 _LEAST_GAIN = 1e-4
-# That of the authors' code.
+# As in the authors' code.
 _SVM_SEED = 1227
 
 
@@ -53,7 +53,7 @@ def accuracy_in_blocks(
 
 @dataclass(frozen=True)
 class _Standardised:
-    """Scores minus their means and divided by their deviations in the training rows."""
+    """Scores standardised by the means and standard deviations of the training rows."""
 
     mean: Float64Array
     deviation: Float64Array
@@ -69,17 +69,17 @@ class _Standardised:
         shift = np.asarray(sums) / len(S)
         deviation = np.sqrt(np.maximum(np.asarray(squares) / len(S) - shift**2, 0.0))
         mean = np.asarray(origin) + shift
-        # As for scores in memory, but for the rounding of float32: a constant column says nothing.
+        # As for scores in memory, up to the rounding of float32: a constant column carries no information.
         return cls(mean, np.where(deviation > 1e-6 * np.abs(mean), deviation, np.inf), n_classes)
 
     def blocks(self, S: Array, y: Array, start: int = 0) -> Iterator[tuple[int, Array, Array]]:
-        """Yield the row after each block, its scores and its labels."""
+        """Yield the end of each block, its scores and its labels."""
         for rows, block in blocks_of(S, self.n_classes, start):
             yield rows.stop, (block - self.mean) / self.deviation, y[rows]
 
 
 class _BlockLearner:
-    """A classifier of scikit-learn that learns by ``partial_fit``, with checkpoints."""
+    """A scikit-learn classifier trained by ``partial_fit``, with checkpoints."""
 
     def __init__(self, kind: str, classes: Array, n_rows: int, settings: Settings, seed: int) -> None:
         from sklearn.linear_model import SGDClassifier
@@ -92,14 +92,14 @@ class _BlockLearner:
             self._model = MLPClassifier(settings.hidden, learning_rate_init=settings.rate, random_state=seed)
 
     def learn(self, scores: _Standardised, S: Array, y: Array, settings: Settings, scratch: Scratch, name: str) -> None:
-        """Learn epoch after epoch, from the last checkpoint on."""
+        """Train epoch after epoch, from the last checkpoint on."""
         n_held = min(len(y) // 10, _MOST_HELD)
         n, held = len(y) - n_held, (S[len(y) - n_held :], y[len(y) - n_held :])
         self._begin(next(scores.blocks(S[:1], y[:1])))
         best, progress = self.weights, np.array([0.0, 0.0, -1.0, 0.0])
         if (found := scratch.load_arrays(name)) is not None:
             best, progress = self._restore(found), found["progress"]
-        # Rows of the present epoch, epochs without gain, best accuracy, epochs.
+        # Rows of the current epoch, epochs without improvement, best accuracy, epochs.
         row, waited, reached, epoch = int(progress[0]), int(progress[1]), float(progress[2]), int(progress[3])
 
         def write() -> None:
@@ -120,12 +120,12 @@ class _BlockLearner:
             weights[...] = values
 
     def predict(self, block: Array) -> Array:
-        """Return the classes of rows."""
+        """Predict the classes of rows."""
         return np.asarray(self._model.predict(block.astype(np.float32)))
 
     @property
     def weights(self) -> list[Array]:
-        """What is learnt, in place."""
+        """The learnt arrays, not copied."""
         model = self._model
         if hasattr(model, "coefs_"):
             return [*model.coefs_, *model.intercepts_]
@@ -137,12 +137,12 @@ class _BlockLearner:
             self._model.partial_fit(block.astype(np.float32), labels, classes=self._classes)
 
     def _begin(self, first: tuple[int, Array, Array]) -> None:
-        """Make the weights, by a step with a single row."""
+        """Allocate the weights by a step with a single row."""
         self._learn_block(first[1], first[2])
 
     @property
     def _moments(self) -> list[Array]:
-        """What Adam keeps of gradients."""
+        """The moments of the gradients that Adam keeps."""
         optimizer = getattr(self._model, "_optimizer", None)
         return [] if optimizer is None else [*optimizer.ms, *optimizer.vs]
 

@@ -1,10 +1,10 @@
-"""What the paper claims, and whether it holds in results: by confidence intervals of paired differences.
+"""The claims of the paper, and whether results support them, by confidence intervals of paired differences.
 
-That no difference was found does not show that there is none: methods count as equally good if the interval is within
-a point. The paper has one CIPLS, and does not say whether by Algorithm 1 or by the released code. So each claim is
-judged by these two, never by the variant of this package, whose figures are only added; and so are rivals: as released
-where that was run. Intervals are corrected for training rows that splits share. No claim holds of methods that were
-not run, or of fewer than five splits.
+A difference that is not significant does not show equality: methods count as equally good if the interval is within
+one point. The paper has one CIPLS and does not say whether it is Algorithm 1 or the released code. Each claim is
+therefore judged by these two, never by the normalized variant of this package, whose figures are only added. Rivals
+are those of the released code if they were run. Intervals are corrected for training rows shared by splits. No claim
+holds for methods that were not run, or with fewer than five splits.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from .methods import PAPER_VARIANTS, TITLES
 from .results import TaskResults
 from .tables import format_p
 
-# Points that count as no difference.
+# Differences up to this many points count as no difference.
 _MARGIN = 1.0
 _RIVALS = ("ccipca", "sgdpls", "ipls")
 Values = Mapping[int, float]
 
 
 def rivals_among(values: Mapping[str, Values], names: Sequence[str] = _RIVALS) -> list[str]:
-    """Return what CIPLS is compared with: each as the authors' code computes it, if that was run."""
+    """Return the methods that CIPLS is compared with, as in the authors' code if that was run."""
     return [f"{name}-released" if f"{name}-released" in values else name for name in names]
 
 
 class Assessment(NamedTuple):
-    """Whether a claim holds, and the numbers that show it."""
+    """Whether a claim holds, with the supporting numbers."""
 
     verdict: Verdict
     text: str
@@ -41,9 +41,9 @@ class Assessment(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, what the paper reports, and what assesses the claim on a task.
+    """A claim of the paper, the figures it reports, and a function that assesses the claim on a task.
 
-    The assessment is None if CIPLS, or all that the claim compares it to, was not run.
+    The assessment is None if CIPLS, or everything the claim compares it with, was not run.
     """
 
     text: str
@@ -52,7 +52,7 @@ class Claim:
 
 
 class Finding(NamedTuple):
-    """Whether a claim holds for a task, and the numbers that show it."""
+    """Whether a claim holds for a task, with the supporting numbers."""
 
     claim: Claim
     task: str
@@ -61,39 +61,39 @@ class Finding(NamedTuple):
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the verdict of several that are claimed together."""
+    """Combine the verdicts of several parts of a claim."""
     kinds = set(verdicts)
     return verdicts[0] if len(kinds) == 1 else "no" if "no" in kinds else "open"
 
 
 def above(difference: Difference, margin: float = 0.0) -> Verdict:
-    """Return whether a difference is above a margin: open if the interval contains it."""
+    """Judge whether a difference is above a margin: open if the interval contains the margin."""
     return "yes" if difference.low > margin else "no" if difference.high < margin else "open"
 
 
 def no_less(difference: Difference) -> Verdict:
-    """Return whether no more than a point is lost."""
+    """Judge whether at most one point is lost."""
     return "yes" if difference.low >= -_MARGIN else "no" if difference.high < -_MARGIN else "open"
 
 
 def alike(difference: Difference) -> Verdict:
-    """Return whether the difference is within a point; that none was found does not show it."""
+    """Judge whether the difference is within one point; a non-significant difference does not show this."""
     if difference.low >= -_MARGIN and difference.high <= _MARGIN:
         return "yes"
     return "no" if difference.high < 0 or difference.low > 0 else "open"
 
 
 def inferior(difference: Difference) -> Verdict:
-    """Return whether a difference is negative: no if less than a point is lost."""
+    """Judge whether a difference is negative: no if less than one point is lost."""
     return "yes" if difference.high < 0 else "no" if difference.low >= -_MARGIN else "open"
 
 
 def assess(
     looks: Sequence[Assessment], before: str = "", after: str = "", missing: Sequence[str] = ()
 ) -> Assessment | None:
-    """Return one assessment of those of each variant of CIPLS, one of which is meant.
+    """Combine the assessments of the variants of CIPLS, one of which is meant.
 
-    Nothing can hold of methods that were not run; None if no variant was run.
+    No claim holds for methods that were not run; None if no variant was run.
     """
     if not looks:
         return None
@@ -119,15 +119,15 @@ def compare_with_rivals(
     before: str = "",
     after: str = "",
 ) -> Assessment | None:
-    """Assess a claim about differences of CIPLS from each of its rivals; None if no variant or no rival was run.
+    """Assess a claim about the differences of CIPLS from its rivals; None if no variant or no rival was run.
 
-    Values are by method and split (or run). ``judge`` says what the difference from a rival, passed by name, means for
-    the claim. ``words`` are for higher and lower values; ``verb`` and ``form`` say how means, or what else is the
-    ``center`` of values, are written. What ``own`` has is added, and decides nothing.
+    Values are by method and split (or run). ``judge`` returns the meaning of the difference from a named rival for
+    the claim. ``words`` describe higher and lower values; ``verb`` and ``form`` format means, or whatever ``center``
+    computes. The values of ``own`` are reported, but do not count.
     """
     center = center or mean
     run = {method: values[method] for method in rivals if method in values}
-    # One sentence for all variants of which the same can be said.
+    # One sentence for all variants with the same result.
     groups: dict[tuple[Verdict, str], list[str]] = {}
     for variant in variants if run else ():
         if variant in values:
@@ -154,7 +154,7 @@ def compare_with_rivals(
 def _sides(differences: Mapping[str, Difference], words: tuple[str, str]) -> str:
     """Return which methods are on which side."""
     parts = []
-    for side, word in (("yes", words[0]), ("open", "not told apart from"), ("no", words[1])):
+    for side, word in (("yes", words[0]), ("open", "not significantly different from"), ("no", words[1])):
         names = [TITLES[name] for name, difference in differences.items() if above(difference) == side]
         if names:
             parts.append(f"{word} {join_names(names)}")
@@ -182,7 +182,7 @@ def _with_center(method: str, values: Mapping[str, Values], center: Callable[[Va
 
 
 def format_difference(difference: Difference) -> str:
-    """Return a difference with its interval and probability, if there are enough splits."""
+    """Format a difference with its interval and p-value, if there are enough splits."""
     if np.isnan(difference.mean):
         return "no split in common"
     if np.isnan(difference.p):
@@ -192,7 +192,7 @@ def format_difference(difference: Difference) -> str:
 
 
 def p_sentence(p: float) -> str:
-    """Return a probability with its name.
+    """Format a p-value.
 
     Examples
     --------
@@ -205,5 +205,5 @@ def p_sentence(p: float) -> str:
 
 
 def join_names(texts: Sequence[str]) -> str:
-    """Return texts with commas between them, and an "and" before the last."""
+    """Join strings with commas, and with "and" before the last."""
     return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))

@@ -1,7 +1,7 @@
-"""Classifiers of scores: what is in the paper, and something quick to choose the number of components with.
+"""Classifiers of scores: those of the paper, and a faster one to choose the number of components.
 
-Scores of methods differ in scale by many orders of magnitude, and both C of an SVM and the steps of a perceptron have
-the units of what they are given. So all scores are divided by their deviations in the training rows first.
+The scores of different methods differ in scale by many orders of magnitude, and both C of an SVM and the steps of a
+perceptron depend on the scale. All scores are therefore standardised by the training rows first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..online import IncrementalLDA
 from .settings import Settings
 from .task import Task
 
-# That of the authors' code.
+# As in the authors' code.
 _SVM_SEED = 1227
 
 
@@ -24,7 +24,7 @@ _NAMES = {"svm": "linear SVM", "perceptron": "multilayer perceptron", "discrimin
 
 
 def classifier_kind(n_classes: int, settings: Settings, *, quick: bool = False) -> str:
-    """Return what classifies scores: "svm", "perceptron", or "discriminants" where many classifiers are trained.
+    """Return the kind of classifier: "svm", "perceptron", or "discriminants" where many classifiers are trained.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def classifier_kind(n_classes: int, settings: Settings, *, quick: bool = False) 
 
 
 def final_classifier(task: Task, settings: Settings) -> str:
-    """Describe the classifier that is tested once."""
+    """Describe the classifier of the final test."""
     return _NAMES[classifier_kind(task.n_classes, settings)]
 
 
@@ -57,7 +57,7 @@ def feature_classifier(task: Task, settings: Settings) -> str:
 
 
 def accuracy(S: Array, y: Array, S_test: Array, y_test: Array, *, settings: Settings, seed: int, kind: str) -> float:
-    """Return the accuracy on test rows of a kind of classifier of scores, which may have any shape after the rows."""
+    """Return the test accuracy of a kind of classifier of scores, which may have any shape after the rows."""
     columns, test_columns = standardised(S, S_test)
     if kind == "svm":
         classifier = linear_svm(settings)
@@ -66,23 +66,23 @@ def accuracy(S: Array, y: Array, S_test: Array, y_test: Array, *, settings: Sett
     else:
         classifier = _perceptron(y, settings, seed)
     with warnings.catch_warnings():
-        # That the last epoch was the last one allowed, and that scores may all be zero.
+        # Warnings that the last epoch was reached, and that scores may all be zero.
         warnings.simplefilter("ignore")
         predicted = classifier.fit(columns, y).predict(test_columns)
     return float(np.mean(predicted == y_test))
 
 
 def standardised(S: Array, S_test: Array) -> tuple[Array, Array]:
-    """Return both as matrices, minus the means and divided by the standard deviations of the columns of the first."""
+    """Return both as matrices, standardised by the means and standard deviations of the columns of the first."""
     columns, test_columns = S.reshape(len(S), -1), S_test.reshape(len(S_test), -1)
     mean, deviation = columns.mean(axis=0), columns.std(axis=0)
-    # A column that is constant but for rounding errors says nothing.
+    # A column that is constant up to rounding errors carries no information.
     deviation = np.where(deviation > 1e-12 * np.abs(mean), deviation, np.inf)
     return (columns - mean) / deviation, (test_columns - mean) / deviation
 
 
 def linear_svm(settings: Settings, n_features: int = 0) -> Any:
-    """Return a linear SVM of scores, or of the best of so many features; it stops early if there are thousands."""
+    """Return a linear SVM of scores, or of the given number of features; it stops early with thousands of them."""
     from sklearn.svm import LinearSVC
 
     svm = LinearSVC(C=settings.svm_c, dual="auto", random_state=_SVM_SEED, max_iter=5000)
@@ -93,7 +93,7 @@ def _perceptron(y: Array, settings: Settings, seed: int) -> Any:
     from sklearn.neural_network import MLPClassifier
 
     counts = np.unique(y, return_counts=True)[1]
-    # It sets a tenth of the rows aside, with one of each class at least.
+    # A tenth of the rows is held out, with at least one of each class.
     can_stop = counts.min() >= 2 and len(y) >= 10 * len(counts)
     return MLPClassifier(
         settings.hidden,

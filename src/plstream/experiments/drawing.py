@@ -1,8 +1,8 @@
-"""How figures look: a colour and a marker for each method, labels beside what they name, and files without dates.
+"""The style of figures: one colour and marker per method, labels next to lines, and files without dates.
 
-Figures are made for a column of text: as wide as a phone is when it is held upright, so that words can be read there
-and in print alike. Colours can be distinguished by people who do not see red or green, and on white and on black paper
-(see the tests). Our own methods are drawn thicker, and PLS, which all others are measured by, in the colour of the
+Figures have the width of a text column, which is that of a phone in portrait orientation, so the text is legible there
+and in print. Colours are safe for colour-blind readers, and visible on white and on black backgrounds
+(see the tests). Our own methods are drawn thicker, and PLS, the reference of all others, in the colour of the
 text.
 """
 
@@ -33,7 +33,7 @@ _LINE = 0.185
 
 @dataclass(frozen=True)
 class Style:
-    """The look of a method."""
+    """The style of a method."""
 
     colour: str
     marker: str
@@ -48,7 +48,7 @@ class Style:
             "marker": self.marker,
             "linestyle": self.dashes,
             "linewidth": 2.6 if self.own else 1.2,
-            # What all are measured by is on top, for it may be the same as others.
+            # The reference is drawn on top, because it may coincide with others.
             "zorder": 4 if self.own else 5 if self.colour == INK else 3,
             **self.mark,
         }
@@ -78,7 +78,7 @@ STYLES = {
     "pls": Style(INK, "d", "--"),
     "pls-svd": Style("#9f480a", "p", "-."),
 }
-# Selectors look like the method that they rank with.
+# Selectors have the style of their model.
 STYLES |= {
     "inffs": STYLES["ccipca"],
     "ilfs": STYLES["sgdpls"],
@@ -116,7 +116,7 @@ _CONTEXT = {
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
     "savefig.facecolor": PAPER,
-    # Words stay words; names of shapes depend on the shapes alone.
+    # Text stays text; identifiers of shapes depend on the shapes alone.
     "svg.fonttype": "none",
     "svg.hashsalt": "plstream",
 }
@@ -124,8 +124,8 @@ _CONTEXT = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw in this style, whatever is set elsewhere."""
-    # Unlike pyplot, it opens no windows and holds no figures.
+    """Draw in this style, regardless of global settings."""
+    # Unlike pyplot, this opens no windows and holds no figures.
     from matplotlib import style as styles
 
     with styles.context(["default", _CONTEXT]):
@@ -141,22 +141,22 @@ def new_figure(height: float) -> Figure:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, and what there is to say about it.
+    """A figure with its description.
 
     Attributes
     ----------
     figure : matplotlib.figure.Figure
         The figure itself.
     description : str
-        For those who do not see it.
+        Alternative text.
     reading : str
         How to read it.
     kind : str
         Distinguishes it from the first figure of the experiment.
     name : str
-        Of its files.
+        Name of its files.
     experiment, task : str
-        What it shows.
+        Experiment and task shown.
     """
 
     figure: Figure
@@ -183,16 +183,16 @@ def drawn_cells(found: TaskResults) -> dict[str, list[Cell]]:
 
 
 def short_title(method: str) -> str:
-    """Return a title that fits beside a line."""
+    """Return a title that fits next to a line."""
     title = TITLES[method].replace(" (one pass)", "").replace("(normalized) ", "").replace("Algorithm 1", "Alg. 1")
     return title.replace("released code", "released")
 
 
 class DotPlot:
-    """Axes with a line of text for each of several methods, marks in it, and a number at its end."""
+    """Axes with one line of text per method, marks in it, and a number at its end."""
 
     def __init__(self, methods: Sequence[str], xlabel: str, above: float = 0) -> None:
-        # Lines for the axis below, and for what is said above.
+        # Lines for the axis below, and for the legend above.
         height = _LINE * (1.45 * len(methods) + 3.2 + above)
         self.figure = new_figure(height)
         bottom, top = 2.8 * _LINE / height, (0.4 + above) * _LINE / height
@@ -208,11 +208,11 @@ class DotPlot:
         self.axes.set_xlabel(xlabel)
 
     def place(self, method: str) -> int:
-        """Return where the line of a method is."""
+        """Return the position of the line of a method."""
         return self._places[method]
 
     def value(self, method: str, text: str) -> None:
-        """Write what a line comes to at its end."""
+        """Write a value at the end of a line."""
         self.axes.text(
             1.03,
             self.place(method),
@@ -255,7 +255,7 @@ class DotPlot:
 
 
 def stacked(n: int, height: float) -> tuple[Figure, list[Axes]]:
-    """Return a figure with panels one below the other, and room for labels to the right of each."""
+    """Return a figure with stacked panels, and room for labels to the right of each."""
     total = n * height
     figure = new_figure(total)
     bottom, top = 2.6 * _LINE, 1.5 * _LINE
@@ -267,16 +267,16 @@ def stacked(n: int, height: float) -> tuple[Figure, list[Axes]]:
 
 
 def label_lines(axes: Axes, lines: Mapping[str, Line], suffixes: Mapping[str, str] | None = None) -> None:
-    """Write the names of lines to the right of them, in the order of their ends, each beside its marker.
+    """Write the names of lines to their right, in the order of their ends, each next to its marker.
 
-    Lines that end where the axes do are tied to their names, which may have suffixes.
+    Lines that end at the edge of the axes are connected to their names, which may have suffixes.
     """
-    # From here on axes stay as they are: the places of labels depend on them.
+    # The axes must not change from here on: the positions of labels depend on them.
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
     transform, inverse = axes.transData, axes.transAxes.inverted()
     last = max((x[-1] for x, _ in lines.values()), default=0.0)
     ends = {name: inverse.transform(transform.transform((x[-1], y[-1])))[1] for name, (x, y) in lines.items()}
-    # A line may end below the axes, but its name is beside them.
+    # A line may end below the axes, but its name is inside.
     ends = {name: max(0.0, end) for name, end in ends.items()}
     order = sorted(ends, key=lambda name: (ends[name], lines[name][1][-1]))
     gap = 0.93 * _LINE * axes.figure.dpi / axes.bbox.height
@@ -299,7 +299,7 @@ def draw_lines(
 ) -> None:
     """Draw the lines of methods, and a dotted one at a level."""
     for i, (method, (x, y)) in enumerate(lines.items()):
-        # Each begins elsewhere, so that markers of lines that are close are not all at the same places.
+        # Different offsets, so that the markers of neighbouring lines do not coincide.
         axes.plot(x, y, markevery=(i % markers_every, markers_every), **STYLES[method].line)
     if level is not None:
         axes.axhline(level, color=FAINT, linestyle=":", linewidth=1.5)
@@ -323,7 +323,7 @@ def line_chart(
     markers_every: int = 1,
     logarithmic: bool = False,
 ) -> Picture:
-    """Draw the accuracies of methods in per cent over something, with one marker for so many points."""
+    """Draw the accuracies of methods in per cent, with one marker per given number of points."""
     figure, (axes,) = stacked(1, 3.7)
     shown = {method: line for method, line in lines.items() if line[0]}
     draw_lines(axes, shown, xlabel, "Accuracy, %", markers_every=markers_every)
@@ -336,7 +336,7 @@ def line_chart(
     values = [value for _, y in shown.values() for value in y]
     bottom = axes.get_ylim()[0]
     if values and max(values) > (low := float(np.quantile(values, 0.1))):
-        # Above a few points that are so low that all others would be one line.
+        # Leave out a few points that are so low that all other lines would coincide.
         bottom = max(bottom, low - 3 * (max(values) - low))
     axes.set_ylim(bottom=bottom)
     label_lines(axes, shown)
@@ -358,9 +358,9 @@ def describe_lines(what: str, lines: Mapping[str, Line]) -> str:
 
 
 def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Return places in the same order that are at least a gap apart, and as close to those wanted as can be.
+    """Return positions in the same order that are at least a gap apart, and as close as possible to those given.
 
-    They are between low and high if there is room; else they go beyond both alike.
+    They are between low and high if there is room; otherwise they exceed both equally.
 
     Examples
     --------
@@ -369,7 +369,7 @@ def spread(places: Sequence[float], gap: float, low: float, high: float) -> list
     [0.45, 0.55, 0.9]
     """
     n = len(places)
-    # Less their distances, places are only to be in order: means of those that are not.
+    # Minus their distances, positions only need to be sorted: pool those that are not.
     shifts = np.arange(n) * gap
     groups: list[tuple[float, int]] = []
     for wanted in np.asarray(places, dtype=float) - shifts:

@@ -1,4 +1,4 @@
-"""What an experiment is: cells to compute, their cost, and the tables, figures and claims that are made of them."""
+"""The definition of an experiment: cells to compute, their cost, and the resulting tables, figures and claims."""
 
 from __future__ import annotations
 
@@ -20,53 +20,53 @@ if TYPE_CHECKING:
     from .tables import Table
 
 ALL_REDUCERS = tuple(name for name in METHODS if name != "sgdpls-steps")
-"""Methods that reduce the dimension, without the one that is only timed."""
+"""Methods of dimensionality reduction, without the one that is only timed."""
 REDUCERS = tuple(name for name in ALL_REDUCERS if name not in RELEASED_RIVALS)
 STREAMING_REDUCERS = tuple(name for name in REDUCERS if name != "pls-svd")
 
 
 def why_not(method: str, task: Task) -> str | None:
-    """Return why a method cannot take part in any experiment on a task, or None if it can."""
+    """Return why a method cannot be used on a task, or None if it can."""
     if method == "pls-svd" and task.n_classes == 2:
         return "with two classes its only component is the first one of PLS"
     return None
 
 
 def why_not_streaming(method: str, task: Task) -> str | None:
-    """Return why a method cannot take part where rows come one after another, or None if it can."""
+    """Return why a method cannot be used on a stream, or None if it can."""
     return why_not(method, task) or (None if METHODS[method].incremental else "it learns all rows at once")
 
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """An experiment, each in a file of its own in ``paper/``."""
+    """An experiment, each in its own file in ``paper/``."""
 
-    # In files and on the command line; in tables; and what is done, in a few sentences.
+    # Name in files and on the command line; title in tables; and a description in a few sentences.
     name: str
     title: str
     about: str
     # In the order of tables.
     methods: tuple[str, ...]
-    # Estimate of how long a cell of a method takes.
+    # Estimated time of a cell of a method.
     seconds: Callable[[CostModel, str], float]
     # Tables and figures of the results on one task.
     tables: Callable[[TaskResults], Iterable[Table]]
     figures: Callable[[TaskResults], Iterable[Picture]]
-    # Cells of a trial: of one method on one split. Or those of all parts, where they are not independent of each other.
+    # Cells of a trial, that is, of one method on one split; or cells of all parts, if they depend on each other.
     cells: Callable[[Trial], list[Cell]] | None = None
     run: Callable[[Sequence[Part], Results, Deadline], None] | None = None
-    # What the paper claims.
+    # The claims of the paper.
     claims: tuple[Claim, ...] = ()
-    # Estimate of the bytes that a cell of a method takes; by default those of a model and its scores.
+    # Estimated bytes of a cell of a method; by default those of a model and its scores.
     memory: Callable[[CostModel, str], int] | None = None
-    # Seconds that it takes once, whatever the tasks and methods.
+    # Seconds that are needed once, regardless of tasks and methods.
     overhead: float = 0.0
-    # Description of what classifies the scores, or the features, of a task.
+    # Description of the classifier of the scores, or of the features, of a task.
     classifier: Callable[[Task, Settings], str] | None = None
-    # Why a method cannot take part on a task, or None.
+    # Why a method cannot be used on a task, or None.
     why_not: Callable[[str, Task], str | None] = why_not
     # Whether a single split is used.
     one_split: bool = False
-    # A table of the results on all tasks, and a sentence about those on a task for the beginning of the page.
+    # A table of the results on all tasks, and a sentence about a task for the top of the page.
     summary: Callable[[Sequence[TaskResults]], Table] | None = None
     headline: Callable[[TaskResults], str] | None = None

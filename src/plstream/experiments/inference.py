@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# With fewer pairs nothing is tested.
+# With fewer pairs, no test is made.
 FEWEST = 5
-# Of the normal distribution, for intervals of 95 %.
+# Quantile of the normal distribution for 95 % intervals.
 _QUANTILE = 1.959964
 
 
 class Interval(NamedTuple):
-    """A mean, and half the width of its confidence interval, NaN if there is only one value."""
+    """A mean, and half the width of its confidence interval, NaN for a single value."""
 
     mean: float
     half_width: float
@@ -40,11 +40,11 @@ def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
 
 
 def paired_t_test(first: Sequence[float], second: Sequence[float], overlap: float = 0.0) -> float:
-    """Return the probability of so large a mean difference if there were none; NaN with fewer than two pairs.
+    """Return the p-value of a mean difference; NaN with fewer than two pairs.
 
-    Splits share training rows, so that their accuracies are not independent, and a plain t-test finds too much. Nadeau
+    Splits share training rows, so their accuracies are not independent, and a plain t-test rejects too often. Nadeau
     and Bengio (2003) multiply the variance of the mean by 1 + n q, where q is the ratio of test rows to training rows,
-    here ``overlap``. With 0 it is the plain test.
+    here ``overlap``. 0 gives the plain test.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def paired_t_test(first: Sequence[float], second: Sequence[float], overlap: floa
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return probabilities of several tests, corrected by Holm's method; NaN stays and is not counted.
+    """Return p-values corrected by Holm's method; NaN stays and is not counted.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 class Difference(NamedTuple):
-    """A difference with its 95 % confidence interval, and its probability if there were none."""
+    """A difference with its 95 % confidence interval and p-value."""
 
     mean: float
     low: float
@@ -96,9 +96,9 @@ class Difference(NamedTuple):
 
 
 def paired_difference(mine: Mapping[int, float], others: Mapping[int, float], overlap: float = 0.0) -> Difference:
-    """Return the mean difference for the keys that both have; all else is NaN if these are too few.
+    """Return the mean difference over common keys; the rest is NaN if there are too few of these.
 
-    The interval and the probability are corrected for training rows that splits share, as in ``paired_t_test``.
+    The interval and the p-value are corrected for training rows shared by splits, as in ``paired_t_test``.
 
     Examples
     --------
@@ -115,9 +115,9 @@ def paired_difference(mine: Mapping[int, float], others: Mapping[int, float], ov
 
 
 def robust_difference(mine: Mapping[int, float], others: Mapping[int, float]) -> Difference:
-    """Return the median of the means of all two differences (Hodges and Lehmann), which single outliers hardly change.
+    """Return the median of all pairwise means of differences (Hodges and Lehmann), which is robust to outliers.
 
-    The interval and the probability are those of Wilcoxon's signed-rank test, by its normal approximation.
+    The interval and the p-value are those of Wilcoxon's signed-rank test, by its normal approximation.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def robust_difference(mine: Mapping[int, float], others: Mapping[int, float]) ->
     center = float(np.median(means)) if n else np.nan
     if n < FEWEST:
         return Difference(center, np.nan, np.nan, np.nan)
-    # Pairs with a mean above zero, and half of those at zero, are as many as the sum of ranks of positive differences.
+    # Pairs with a mean above zero, plus half of those at zero, add up to the sum of ranks of positive differences.
     expected, deviation = n * (n + 1) / 4, (n * (n + 1) * (2 * n + 1) / 24) ** 0.5
     positive = np.count_nonzero(means > 0) + 0.5 * np.count_nonzero(means == 0)
     outside = max(0, int(expected - _QUANTILE * deviation))
@@ -151,7 +151,7 @@ def _both(mine: Mapping[int, float], others: Mapping[int, float]) -> tuple[list[
 
 
 def column_means(cells: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Return the means of lists of accuracies over cells, in per cent, entry by entry; NaN where there are none.
+    """Return the means of lists of accuracies over cells, in per cent, entry by entry; NaN without values.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def share_between(values: Any, labels: Any) -> float:
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """Return the slope of seconds over sizes in logarithms: 1 if time is proportional to size; NaN of fewer than two.
+    """Return the slope of log seconds over log sizes: 1 if time is proportional to size; NaN for fewer than two.
 
     Examples
     --------

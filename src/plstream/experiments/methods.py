@@ -27,7 +27,8 @@ class Method:
     # In files, and in tables.
     name: str
     title: str
-    # Takes the number of components, options that are always the same, and options that are settings, by their names.
+    # Takes the number of components, options that are always the same, and options that are settings, by their names. A
+    # setting with several values is one of which the first is taken, unless another is chosen on validation rows.
     estimator: type[Any]
     options: Mapping[str, Any] = field(default_factory=dict)
     from_settings: Mapping[str, str] = field(default_factory=dict)
@@ -51,8 +52,17 @@ class Method:
 
     def new(self, n_components: int, seed: int, settings: Settings) -> Any:
         """Return an estimator that is not fitted."""
-        options = {**self.options, **{option: getattr(settings, name) for option, name in self.from_settings.items()}}
-        return self.estimator(n_components, **options, **({"random_state": seed} if self.seeded else {}))
+        values = {option: getattr(settings, name) for option, name in self.from_settings.items()}
+        first = {option: value[0] if isinstance(value, tuple) else value for option, value in values.items()}
+        return self.estimator(n_components, **self.options, **first, **({"random_state": seed} if self.seeded else {}))
+
+    def alternatives(self, settings: Settings) -> dict[Any, Settings]:
+        """Return settings, each with one of the values that are tried, by that value; or those given, if none are."""
+        for name in self.from_settings.values():
+            if isinstance(values := getattr(settings, name), tuple) and len(values) > 1:
+                singles: dict[Any, dict[str, Any]] = {value: {name: (value,)} for value in values}
+                return {value: replace(settings, **single) for value, single in singles.items()}
+        return {None: settings}
 
     def max_components(self, n_classes: int, n_features: int, wanted: int) -> int:
         """Return the largest number of components there can be, at most as many as are wanted."""
@@ -106,7 +116,15 @@ _MODEL_PER_CLASS: dict[str, Any] = {"directions": "x_rotations_", "model_per_cla
 _METHODS = (
     # Components are in the order of their variances: with one more, another may come before them.
     Method("ccipca", "CCIPCA", CCIPCA, target="none", directions="components_", weights="components_", nested=False),
-    Method("sgdpls", "SGDPLS", SGDPLS, seeded=True, nested=False, bounded=True),
+    Method(
+        "sgdpls",
+        "SGDPLS",
+        SGDPLS,
+        from_settings={"eta0": "sgdpls_rates"},
+        seeded=True,
+        nested=False,
+        bounded=True,
+    ),
     Method("ipls", "IPLS", IPLS, from_settings={"n_pca_components": "ipls_directions"}, model_per_class=True),
     Method("olpls", "OLPLS", OLPLS, **_MODEL_PER_CLASS),
     # It reads the rows 100 times.
@@ -115,7 +133,7 @@ _METHODS = (
         "SGDPLS (released code)",
         SGDPLS,
         {"variant": "released"},
-        from_settings={"n_epochs": "steps"},
+        from_settings={"n_epochs": "steps", "eta0": "sgdpls_released_rates"},
         seeded=True,
         nested=False,
         incremental=False,
@@ -163,7 +181,7 @@ _METHODS = (
     # Only timed: the paper has 100 steps or more with every row.
     Method(
         "sgdpls-steps",
-        "SGDPLS, T steps a row",
+        "SGDPLS, T steps",
         SGDPLS,
         from_settings={"n_steps": "steps"},
         seeded=True,

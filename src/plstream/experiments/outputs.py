@@ -130,7 +130,7 @@ def write_outputs(results: Result, folder: str | os.PathLike[str]) -> Outputs:
     """
     tables = tables_of(results)
     texts = {
-        "tables.md": "\n".join(["# The experiments of the CIPLS paper, run again", "", *_about(results), ""])
+        "tables.md": "\n".join(["# The experiments of the CIPLS paper, reproduced", "", *_about(results), ""])
         + "\n"
         + "\n".join(table.as_markdown() for table in tables),
         "tables.tex": "\n".join(table.as_latex() for table in tables),
@@ -203,7 +203,7 @@ def page_of(results: Result, pictures: Iterable[Picture] = (), missing: str = ""
     """
     findings, pictures = findings_of(results), list(pictures)
     page = Page(
-        "The experiments of the CIPLS paper, run again",
+        "The experiments of the CIPLS paper, reproduced",
         _lead(results, findings),
         f"Made by plstream {results['plstream']}.",
     )
@@ -251,10 +251,10 @@ def _lead(results: Result, findings: Sequence[Finding]) -> list[str]:
     """Return three sentences for whoever has never heard of CIPLS."""
     titles = [task["title"] for task in results["tasks"].values()]
     about = (
-        "Partial least squares (PLS) turns rows of many numbers into a few scores that tell classes apart; CIPLS, "
+        "Partial least squares (PLS) turns rows of many numbers into a few scores that separate classes; CIPLS, "
         "proposed in a paper of 2021, learns such scores from one row at a time."
     )
-    again = f"Here the experiments of that paper are run again, on {' and '.join(titles) or 'no data'}"
+    again = f"Here the experiments of that paper are reproduced on {' and '.join(titles) or 'no data'}"
     accuracy = next((found for found in results_of(results, _chosen("accuracy")[0]) if found.cells), None)
     if accuracy is not None:
         again += f"; the figure shows how many test rows of {accuracy.task['title']} each method gets right"
@@ -312,7 +312,7 @@ def _claims(section: Section, results: Result, findings: Sequence[Finding]) -> N
         "The paper has one CIPLS, and does not say whether by Algorithm 1 or by the released code. A claim is judged "
         "by these two, as they are: it holds if it does for both, in part if for one. The normalized variant of this "
         "package, which the paper does not have, decides nothing. Rivals are those of the released code where they "
-        "were run. Differences of accuracies are told apart by paired t-tests that are corrected for the training rows "
+        "were run. Differences of accuracies are judged by paired t-tests that are corrected for the training rows "
         "that splits share (Nadeau and Bengio), and those of times by Wilcoxon's signed-rank test, at 5 %."
     )
     for claim in dict.fromkeys(finding.claim for finding in findings):
@@ -356,7 +356,7 @@ def _made(section: Section, results: Result) -> None:
     if commands:
         section.text("By the command:" if len(commands) == 1 else "By the commands, one after the other:")
         section.code("\n".join(commands))
-    section.text("Numbers, tables and figures are in files beside this page; all are made from results.json.")
+    section.text("Numbers, tables and figures are in files next to this page; all are made from results.json.")
     section.facts({"plstream": results["plstream"], "seed": results["seed"], **results["environment"]})
     rows = [
         [name, ", ".join(map(str, v)) if isinstance(v, list) else str(v)] for name, v in results["settings"].items()

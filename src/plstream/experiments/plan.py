@@ -77,10 +77,11 @@ class CostModel:
         return (self.n if n is None else n) * row + solve
 
     def choose(self, method: str) -> float:
-        """Return seconds to fit and test every number of components."""
+        """Return seconds to fit and test every number of components, and then other values of what else is chosen."""
         most, n = self._max_components(method), min(self.n, self.settings.choice_rows)
-        fits = 1 if METHODS[method].nested else most
-        return fits * self.fit(method, n) + most * self.classify(method, quick=True, n=n)
+        others = len(METHODS[method].alternatives(self.settings)) - 1
+        fits = others + (1 if METHODS[method].nested else most)
+        return fits * self.fit(method, n) + (others + most) * self.classify(method, quick=True, n=n)
 
     def classify(self, method: str, *, quick: bool = False, n: float | None = None) -> float:
         """Return seconds for one classifier of scores: of half the components, as many as there are on average."""
@@ -102,8 +103,12 @@ class CostModel:
         if is_large(task, self.settings):
             # A block at a time: rows, scores and what classifiers make of them; and the scatter of discriminants.
             return model + (2 << 30) + 3 * 8 * (models * c) ** 2
-        scores = 8 * len(task.X) * models * c * 3
-        return model + scores + (0 if METHODS[method].incremental else 2 * self.bytes_of_rows)
+        return model + 3 * self.bytes_of_scores(method) + (0 if METHODS[method].incremental else 2 * self.bytes_of_rows)
+
+    def bytes_of_scores(self, method: str) -> int:
+        """Return how many bytes the scores of all rows take."""
+        models = METHODS[method].n_models(self.task.n_classes)
+        return 8 * len(self.task.X) * models * self._max_components(method)
 
     @property
     def bytes_of_rows(self) -> int:

@@ -1,17 +1,18 @@
-"""The paper's protocol: the number of components is chosen on a tenth of the training rows, and tested once."""
+"""The paper's protocol: components, and what else a method has, are chosen on a tenth of the training rows."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.errors import counted
 from .._core.types import Array, FloatArray
 from ..data import open_source
-from ..online._base import NotFiniteError
+from ..online._state import NotFiniteError
 from .blockwise import accuracy_in_blocks
 from .classifiers import accuracy, classifier_kind
 from .methods import METHODS, Projection, RowsInBlocks, in_blocks
@@ -88,7 +89,8 @@ class Trial:
                 if error.component < 2:
                     raise
                 n_components = error.component - 1
-                limited = f"{n_components} component(s) at most, for number {error.component} is no longer finite"
+                most = counted(n_components, "component")
+                limited = f"at most {most}, because number {error.component} is no longer finite"
             else:
                 return projection
 
@@ -98,7 +100,7 @@ class Trial:
         if not (method.incremental or self.is_large):
             projection.learn(task.X[rows], task.y[rows])
             return
-        name = f"fit-{projection.n_components}-{_name(rows)}"
+        name = f"fit-{projection.n_components}-{self.name_of(rows)}"
         found = scratch.load_model(name)
         if method.incremental or method.passes:
             projection.model = projection.model if found is None else found
@@ -127,8 +129,12 @@ class Trial:
         row_bytes = one.nbytes
         if not self.is_large or row_bytes * len(rows) <= IN_MEMORY:
             return np.concatenate([*blocks()])
-        name = f"{one.shape[2]}-{_name(rows)}-{getattr(projection.model, 'n_samples_seen_', 0)}"
+        name = f"{one.shape[2]}-{self.name_of(rows)}-{getattr(projection.model, 'n_samples_seen_', 0)}"
         return self.scratch.stored(name, (len(rows), *one.shape[1:]), blocks)
+
+    def name_of(self, rows: Rows) -> str:
+        """Return a name for what is computed of some rows with the settings of this trial."""
+        return f"{zlib.crc32(repr(self.settings).encode(), zlib.crc32(rows.tobytes())):08x}"
 
     def accuracy(self, rows: Rows, S: Array, test_rows: Rows, S_test: Array, *, quick: bool = False) -> float:
         """Return the accuracy on the second rows of a classifier of the scores of the first."""
@@ -138,10 +144,6 @@ class Trial:
             return accuracy(S, y[rows], S_test, y[test_rows], settings=settings, seed=seed, kind=kind)
         train, test = (S, y[rows]), (S_test, y[test_rows])
         return accuracy_in_blocks(train, test, settings=settings, seed=seed, scratch=self.scratch, kind=kind)
-
-
-def _name(rows: Rows) -> str:
-    return f"{zlib.crc32(rows.tobytes()):08x}"
 
 
 def _passes(rows: Rows, task: Task, n_passes: int, start: int) -> Iterator[Rows]:
@@ -172,27 +174,60 @@ def hold_out(y: Any, rows: Rows, share: float, seed: int, split: int) -> tuple[R
     return rows[~is_held], rows[is_held]
 
 
-def choose_components(trial: Trial, least: int = 1) -> tuple[int, list[float | None]]:
-    """Return the number of components with the best accuracy on validation rows, the smallest of equals, and all.
+class Choice(NamedTuple):
+    """What did best on validation rows."""
 
-    Accuracies are those for 1, 2, ... components, None where there is none.
+    trial: Trial
+    """With settings that have the chosen value alone."""
+    n_components: int
+    validation: list[float | None]
+    """Accuracies for 1, 2, ... components, None where there is none."""
+
+    tuned: dict[str, float]
+    """What else was chosen, for a cell: the value, if there is one."""
+
+
+def choose(trial: Trial, least: int = 1) -> Choice:
+    """Choose the number of components by the accuracy on validation rows, the smallest of equals, and then the rest.
+
+    What else a method has is chosen with that number of components, the first of equals. To try all values with every
+    number of components would take several times as long.
     """
     rows = trial.train[: trial.settings.choice_rows]
     left, held = hold_out(trial.task.y, rows, trial.settings.validation, trial.seed, trial.split)
-    validation = accuracies(trial, left, held, least)
-    known = [value for value in validation if value is not None]
-    if not known:
-        raise NotPossibleError(f"it has fewer than {least} components")
-    return validation.index(max(known)) + 1, validation
+    choice, best, why = None, -1.0, None
+    for value, settings in METHODS[trial.method].alternatives(trial.settings).items():
+        one, tuned = replace(trial, settings=settings), {} if value is None else {"tuned": value}
+        try:
+            if choice is None:
+                validation = accuracies(one, left, held, least)
+                known = [value for value in validation if value is not None]
+                if not known:
+                    raise NotPossibleError(f"it has fewer than {least} components")
+                best = max(known)
+                choice = Choice(one, validation.index(best) + 1, validation, tuned)
+            else:
+                c = choice.n_components
+                reached = accuracies(one, left, held, c, c)[c - 1]
+                if reached is not None and reached > best:
+                    best, choice = reached, choice._replace(trial=one, tuned=tuned)
+        except NotFiniteError as error:
+            # With too large a step, say: another one may do.
+            why = error
+    if choice is None:
+        assert why is not None
+        raise why
+    return choice
 
 
-def accuracies(trial: Trial, rows: Rows, others: Rows, least: int = 1) -> list[float | None]:
+def accuracies(trial: Trial, rows: Rows, others: Rows, least: int = 1, most: int | None = None) -> list[float | None]:
     """Return the accuracies on other rows for 1, 2, ... components, None where there is none.
 
     Nested methods learn once. Numbers of components that a method cannot have are left out.
     """
     found: list[float | None] = [None] * trial.settings.components
-    most, nested, name = trial.max_components(), METHODS[trial.method].nested, f"choice-{_name(rows)}"
+    most, nested = trial.max_components(most), METHODS[trial.method].nested
+    name = f"choice-{trial.name_of(rows)}"
     known = trial.scratch.load_arrays(name)
     reached = [] if known is None else known["accuracies"].tolist()
     found[least - 1 : least - 1 + len(reached)] = reached
@@ -217,4 +252,4 @@ def limit(trial: Trial, found: list[float | None]) -> dict[str, str]:
     reached = sum(value is not None for value in found)
     if reached == trial.max_components():
         return {}
-    return {"limited": f"at most {reached} component(s): with more, numbers are no longer finite"}
+    return {"limited": f"at most {counted(reached, 'component')}: with more, numbers are no longer finite"}

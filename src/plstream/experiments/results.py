@@ -7,7 +7,8 @@
        "experiments": {name: {"settings": {...}, "cells": [{"method", "split", ...}], "skipped": {method: why}}}}}}
 
 Cells have what their experiment's file in ``paper/`` says; those of times have "run" instead of "split", and there is
-"growth" beside them. Accuracies are fractions, None (null) where a method has no such component.
+"growth" beside them. What a method has beside components is "tuned", if it was chosen. Accuracies are fractions, None
+(null) where a method has no such component.
 """
 
 from __future__ import annotations

@@ -29,8 +29,12 @@ class Settings:
     patience: int = 5
     # Of the linear discriminants that stand for the perceptron where there are dozens to train.
     shrinkage: float = 0.001
-    # Principal components that IPLS keeps, L.
-    ipls_directions: int = 20
+    # What else is chosen, after the number of components; experiments that choose nothing take the first. Principal
+    # components that IPLS keeps, L, and steps of SGDPLS, as its paper means it and as released. The default is between
+    # the others, which the paper does not state.
+    ipls_directions: tuple[int, ...] = (20, 10, 40)
+    sgdpls_rates: tuple[float, ...] = (0.3, 0.1, 1.0)
+    sgdpls_released_rates: tuple[float, ...] = (0.001, 0.0001, 0.01)
     # Blocks of the stream.
     blocks: int = 20
     # Shares of features that are kept.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..online import IPLS
 from .inference import Difference, holm, interval, paired_difference
 from .methods import METHODS, TITLES
 from .results import Cell, TaskResults
@@ -112,8 +113,12 @@ def table_of(
         table.notes.append(f"Only {settings['note']}.")
     limits = {cell["method"]: cell["limited"] for cell in found.cells if "limited" in cell}
     table.notes += [f"{TITLES[method]}: {why}." for reasons in (skipped, limits) for method, why in reasons.items()]
+    for method, cells in by_method.items():
+        if tuned := sorted({cell["tuned"] for cell in cells if "tuned" in cell}):
+            what = "L" if METHODS[method].estimator is IPLS else "the step"
+            table.notes.append(f"{TITLES[method]}: {what} by validation, {', '.join(f'{value:g}' for value in tuned)}.")
     if missing:
-        table.notes.append(f"Not asked for: {', '.join(missing)}.")
+        table.notes.append(f"Not requested: {', '.join(missing)}.")
     table.notes += notes
     return table
 

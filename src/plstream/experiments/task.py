@@ -125,7 +125,7 @@ class Task:
             )
         if y.shape != (len(X),) or y.dtype != np.int64:
             raise DataError(
-                f"{self.name}: labels must be {len(X):,} int64, one a row, not {y.dtype} of shape {y.shape}."
+                f"{self.name}: labels must be {len(X):,} int64, one per row, not {y.dtype} of shape {y.shape}."
             )
         if self.kind == "verification" and not np.isin(y, (0, 1)).all():
             raise DataError(f"{self.name}: labels of pairs must be 1 (same) or 0 (different).")
@@ -141,7 +141,7 @@ class Task:
         used = np.zeros(len(self.X), bool)
         for part, rows in (("training", train), ("test", test)):
             if rows.ndim != 1 or rows.dtype != np.intp or not len(rows):
-                raise DataError(f"{what}: {part} rows must be a list of whole numbers, at least one.")
+                raise DataError(f"{what}: {part} rows must be a non-empty list of integers.")
             if rows.min() < 0 or rows.max() >= len(used):
                 raise DataError(f"{what} has {part} rows that do not exist: there are rows 0 to {len(used) - 1:,}.")
             if used[rows].any():

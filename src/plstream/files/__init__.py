@@ -1,4 +1,4 @@
-"""Models in files, and as ONNX graphs; fits that go on after they were killed; files written whole or not at all."""
+"""Model files, ONNX graphs, resumable fits, and atomic writes."""
 
 from .checkpoints import CheckpointError
 from .container import ModelFileError

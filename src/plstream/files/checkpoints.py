@@ -11,13 +11,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._core.remote import AnyPath, RemotePath, path_of
 from .._core.schema import Count, Object, OrNone, Text, Value, stored
-from .._core.urls import local_path
 from .._core.warnings import warn_user
 from ..solvers import Journal
 from .container import LaterFormatError, ModelFileError
@@ -87,7 +86,7 @@ class Checkpoint:
     model: Any = None
     journal: Journal | None = None
 
-    def require_same(self, other: Checkpoint, folder: Path) -> None:
+    def require_same(self, other: Checkpoint, folder: AnyPath) -> None:
         """Raise CheckpointError that says what is not as it was in another checkpoint."""
         changed = [*_changes(self.begun, other.begun)]
         if self.source != other.source:
@@ -100,7 +99,7 @@ class Checkpoint:
             changed.append("whether the data is read once or several times")
         if changed:
             raise CheckpointError(
-                f"The checkpoint in {str(folder)!r} is of another fit, for what has changed is {'; '.join(changed)}: "
+                f"The checkpoint in {str(folder)!r} belongs to another fit, with a change of {'; '.join(changed)}: "
                 "choose another folder, or delete this one to start over."
             )
 
@@ -166,10 +165,10 @@ class CheckpointFolder:
 
     def __init__(self, folder: str | os.PathLike[str], every_rows: int | None, every_seconds: float | None) -> None:
         if every_rows is not None and (type(every_rows) is not int or every_rows < 1):
-            raise ValueError(f"every_rows={every_rows!r} must be a whole number of 1 or more, or None.")
+            raise ValueError(f"every_rows={every_rows!r} must be an integer of at least 1, or None.")
         if every_seconds is not None and not (isinstance(every_seconds, int | float) and every_seconds >= 0):
             raise ValueError(f"every_seconds={every_seconds!r} must be a number of 0 or more, or None.")
-        self.folder = local_path(folder)
+        self.folder = path_of(folder)
         self.every_rows = every_rows
         self.every_seconds = every_seconds
         self._n_rows = 0
@@ -210,7 +209,7 @@ class CheckpointFolder:
 
     def _damaged(self) -> CheckpointError:
         return CheckpointError(
-            f"No checkpoint in {str(self.folder)!r} can be read, for they are damaged: "
+            f"No checkpoint in {str(self.folder)!r} can be read, because they are damaged: "
             "choose another folder, or delete this one to start over."
         )
 
@@ -238,7 +237,7 @@ class CheckpointFolder:
             self._rest()
             if not self._failed:
                 reason = (str(error) or "there is not enough memory").rstrip(".")
-                warn_user(f"No checkpoint could be written, and the fit goes on without: {reason}.")
+                warn_user(f"No checkpoint could be written, and the fit continues without it: {reason}.")
             self._failed = True
 
     def write(self, checkpoint: Checkpoint) -> None:
@@ -262,14 +261,20 @@ class CheckpointFolder:
     def _rest(self) -> None:
         self._n_rows, self._written_at = 0, time.monotonic()
 
-    def _paths(self) -> list[Path]:
+    def _paths(self) -> list[Any]:
         """Return the checkpoints, the newest last."""
         return sorted((path for path in self.folder.glob(_PATTERN) if _number(path) >= 0), key=_number)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes out of the folder; the lock ends with the process and those that it has forked."""
+        """Keep other processes out of the folder; the lock ends with the process and those that it has forked.
+
+        A store has no locks: see to it that no other process writes there.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
+        if isinstance(self.folder, RemotePath):
+            yield
+            return
         path = self.folder / "lock"
         lock = locked_file(path)
         if lock is None:
@@ -287,7 +292,7 @@ class CheckpointFolder:
                     path.unlink(missing_ok=True)
 
 
-def _number(path: Path) -> int:
+def _number(path: AnyPath) -> int:
     """Return the number in the name of a checkpoint, or -1."""
     digits = path.name.removeprefix("checkpoint-").removesuffix(".plstream")
     return int(digits) if digits.isascii() and digits.isdecimal() else -1

@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import sha256
-from io import BufferedReader
 from math import prod
-from typing import Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
@@ -62,14 +61,17 @@ def require_known_format(document: Any, newest: int, where: str) -> None:
 
 
 def write_container(
-    path: str | os.PathLike[str],
+    place: str | os.PathLike[str] | BinaryIO,
     document: dict[str, Any],
     arrays: dict[str, Array],
     *,
     overwrite: bool,
     prefix: str,
 ) -> None:
-    """Write a JSON document and contiguous arrays, or nothing at all. The same ones make the same bytes."""
+    """Write a JSON document and contiguous arrays, or nothing at all. The same ones make the same bytes.
+
+    To a file that is open they are written as they are, from where it is.
+    """
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     # The package safetensors writes metadata in an order of its own, another one each time.
     header: dict[str, Any] = {"__metadata__": {"plstream": text, "sha256": sha256(text.encode()).hexdigest()}}
@@ -84,7 +86,12 @@ def write_container(
     content += b" " * (-len(content) % 8)
     if len(content) > LONGEST_HEADER:
         raise ValueError("The model has more names and labels than a model file can hold: use shorter ones.")
-    with replacing(path, overwrite=overwrite, prefix=prefix) as file:
+    opened: AbstractContextManager[BinaryIO]
+    if isinstance(place, str | os.PathLike):
+        opened = replacing(place, overwrite=overwrite, prefix=prefix)
+    else:
+        opened = nullcontext(place)
+    with opened as file:
         file.write(struct.pack("<Q", len(content)) + content)
         for name in names:
             file.write(arrays[name].data)
@@ -115,12 +122,12 @@ class Container:
         Types and shapes of the arrays, all of which the file has.
     """
 
-    def __init__(self, file: BufferedReader, newest: int, where: str) -> None:
+    def __init__(self, file: IO[bytes], newest: int, where: str) -> None:
         self._file = file
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise NotAModelError
-        header = self._read_header(status.st_size)
+        self._begin = file.tell()
+        n_bytes = file.seek(0, os.SEEK_END) - self._begin
+        file.seek(self._begin)
+        header = self._read_header(n_bytes)
         metadata = header.pop("__metadata__", None)
         if not isinstance(metadata, dict) or "plstream" not in metadata:
             raise NotAModelError
@@ -131,7 +138,7 @@ class Container:
         # Before any complaint about what only a later version knows.
         require_known_format(self.document, newest, where)
         require_keys(metadata, {"plstream", "sha256"}, "the header")
-        self._places = _places(header, status.st_size - self._start)
+        self._places = _places(header, n_bytes - self._start)
         self.shapes = {name: (type_name, shape) for name, (type_name, shape, _) in self._places.items()}
 
     def read(self, arrays: list[StoredArray], expected_hash: Any) -> None:
@@ -140,10 +147,10 @@ class Container:
         for entry in arrays:
             type_name, shape, offset = self._places[entry.where]
             contents = _empty(type_name, shape)
-            self._file.seek(self._start + offset)
+            self._file.seek(self._begin + self._start + offset)
             for part in _parts(contents):
                 part_bytes = part.view(np.uint8)
-                if self._file.readinto(part_bytes.data) != part_bytes.nbytes:
+                if not _is_filled(self._file, part_bytes.data):
                     raise MismatchError("the file became shorter while it was read")
                 digest.update(part_bytes.data)
                 entry.check_part(part)
@@ -164,6 +171,17 @@ class Container:
         if not isinstance(header, dict):
             raise NotAModelError
         return header
+
+
+def _is_filled(file: Any, part: memoryview) -> bool:
+    """Read so many bytes; return whether there were as many. Files that are open may give less at a time."""
+    done = 0
+    while done < len(part):
+        n_bytes = file.readinto(part[done:])
+        if not n_bytes:
+            return False
+        done += n_bytes
+    return True
 
 
 def _strict_json(text: str) -> Any:

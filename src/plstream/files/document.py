@@ -1,7 +1,7 @@
-"""Objects as a JSON document with arrays beside it, and back, by what their classes declare (``_core/schema.py``).
+"""Objects as a JSON document with arrays, and back, as declared by their classes (``_core/schema.py``).
 
-Reading has three steps. ``Reading.check`` looks at every field, type and shape that the document names. Then the arrays
-are read, and ``Reading.check_rules`` looks at what must agree between fields. Only then does ``build`` make objects.
+Reading has three steps. ``Reading.check`` validates every field, type and shape in the document. Then the arrays
+are read, and ``Reading.check_rules`` validates relations between fields. Only then does ``build`` create objects.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 
+from .._core.errors import counted
 from .._core.schema import (
     Choice,
     Each,
@@ -45,15 +46,15 @@ _OUTPUT = OrNone(Choice("default", "pandas", "polars"))
 
 
 class MismatchError(ValueError):
-    """Something in a document that is not as it must be. The text says where and what."""
+    """Invalid content of a document. The message says where and what."""
 
 
 @dataclass
 class StoredArray:
-    """An array of the file, which is read after all has been checked."""
+    """An array of the file, which is read after everything has been checked."""
 
     where: str
-    """Which is its name in the file, too."""
+    """Its location in the document, which is also its name in the file."""
     kind: Numbers
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -68,14 +69,14 @@ class StoredArray:
         return self.contents.T if self.order == "F" else self.contents
 
     def check_part(self, part: Array) -> None:
-        """Raise MismatchError if some numbers of the array are out of range."""
+        """Raise MismatchError if numbers of the array are out of range."""
         if not self.kind.accepts(part):
             raise MismatchError(f"{self.where} has numbers that it cannot have")
 
 
 @dataclass
 class Record:
-    """An object that has been checked and not been made yet. Its fields look like the attributes of the object."""
+    """An object that has been checked but not created. Its fields look like the attributes of the object."""
 
     cls: Any
     where: str
@@ -94,7 +95,7 @@ class Record:
 
     @property
     def n_numbers(self) -> int:
-        """Numbers in all arrays of the object, and of objects inside."""
+        """Number of values in all arrays of the object, including nested objects."""
         return _n_numbers(self.fields) + _n_numbers(self.parameters)
 
 
@@ -110,7 +111,7 @@ def _n_numbers(part: Any) -> int:
 
 
 def require_keys(node: Any, keys: Any, where: str) -> None:
-    """Raise MismatchError unless a dictionary has just these keys."""
+    """Raise MismatchError unless a dictionary has exactly these keys."""
     if not isinstance(node, dict):
         raise MismatchError(f"{where} is not an object with fields")
     for name in sorted({*node} - {*keys}):
@@ -120,7 +121,7 @@ def require_keys(node: Any, keys: Any, where: str) -> None:
 
 
 def encode(kind: Kind, value: Any, where: str, arrays: dict[str, Array]) -> Any:
-    """Return what stands for a value in JSON, and add its arrays; raise MismatchError if nothing does."""
+    """Return the JSON representation of a value, and add its arrays; raise MismatchError if there is none."""
     match kind:
         case OrElse() | OrMissing():
             return value if _is_other(kind, value) else encode(kind.kind, value, where, arrays)
@@ -140,12 +141,12 @@ def encode(kind: Kind, value: Any, where: str, arrays: dict[str, Array]) -> Any:
 
 
 def _is_other(kind: OrElse | OrMissing, value: Any) -> bool:
-    """Return whether a value, or what stands for it in JSON, is the one that needs no encoding."""
+    """Return whether a value, or its JSON representation, is the default, which needs no encoding."""
     return isinstance(kind, OrElse) and type(value) is type(kind.other) and value == kind.other
 
 
 def _encode_array(value: Any, where: str, arrays: dict[str, Array]) -> Any:
-    """Return the array's type, shape and order in memory, on which the last bit of a product can depend."""
+    """Return the array's type, shape and memory order, which can affect the last bit of a product."""
     if not isinstance(value, np.ndarray) or value.dtype not in TYPE_NAMES:
         raise MismatchError(f"{where} is not an array of numbers")
     order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
@@ -226,7 +227,7 @@ class Reading:
         self._shapes = dict(shapes)
 
     def check(self, kind: Kind, node: Any, where: str, sizes: _Sizes | None = None) -> Any:
-        """Return what a part of the document stands for; raise MismatchError if that is not of the kind."""
+        """Return the value of a part of the document; raise MismatchError if it is not of the kind."""
         sizes = sizes or _Sizes()
         match kind:
             case OrElse() | OrMissing():
@@ -264,7 +265,7 @@ class Reading:
         if type_name not in types or order not in ("C", "F") or (order == "F" and not kind.any_order):
             raise MismatchError(f"{where} is not an array of type {' or '.join(types)}")
         if not isinstance(shape, list) or len(shape) != len(kind.shape) or not all(type(n) is int for n in shape):
-            raise MismatchError(f"{where} does not have {len(kind.shape)} dimension(s)")
+            raise MismatchError(f"{where} does not have {counted(len(kind.shape), 'dimension')}")
         if name != where or self._shapes.pop(where, None) != (type_name, tuple(shape[:: -1 if order == "F" else 1])):
             raise MismatchError(f"{where} has no tensor of its type and shape")
         for size, expected in zip(shape, kind.shape, strict=True):
@@ -306,14 +307,14 @@ class Reading:
 
 
 class _Sizes:
-    """What the symbols in shapes stand for, in one object."""
+    """The sizes of the symbols in shapes, for one object."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
         self._open: list[tuple[str, int, str]] = []
 
     def require(self, expression: str, size: int, where: str) -> None:
-        """Let a symbol stand for a size; raise MismatchError if it stands for another one."""
+        """Bind a symbol to a size; raise MismatchError if it is bound to another one."""
         symbol = expression.removesuffix("?")
         if not symbol.isidentifier():
             self._open.append((symbol, size, where))
@@ -326,7 +327,7 @@ class _Sizes:
             )
 
     def settle(self) -> None:
-        """Check sums and products, now that all symbols are known."""
+        """Check sums and products, now that all symbols are bound."""
         for expression, size, where in self._open:
             operator, combine = ("*", prod) if "*" in expression else ("+", sum)
             terms = [int(t) if t.isdecimal() else self.known.get(t, -1) for t in expression.split(operator)]
@@ -348,7 +349,7 @@ def _check_value(kind: Kind, node: Any, where: str, sizes: _Sizes) -> Any:
 
 
 def _check_requests(cls: Any, requests: Any, where: str) -> dict[str, dict[str, Any]]:
-    """Return what metadata the methods of an estimator ask for, if a file says so."""
+    """Return the metadata requests of an estimator, if the file has any."""
     if requests is None:
         return {}
     try:
@@ -366,7 +367,7 @@ def _set_requests(model: Any, requests: dict[str, dict[str, Any]]) -> None:
 
 
 def build(tree: Any) -> Any:
-    """Return what a part of a document stands for, after all checks."""
+    """Return the object of a part of a document, after all checks."""
     match tree:
         case StoredArray():
             return tree.array

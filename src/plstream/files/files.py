@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from .._core.urls import local_path
+from .._core.remote import RemotePath, path_of
 from .._core.warnings import warn_user
 
 if sys.platform != "win32":
@@ -41,7 +42,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
     Parameters
     ----------
     path : str or path-like
-        Where the file is to be. A link is followed.
+        Where the file is to be. A link is followed. An object in a store is written at the end, as a whole.
     overwrite : bool, default=True
         Whether a file that is there already is replaced. If not, FileExistsError is raised, also if it came to be there
         in the meantime.
@@ -66,7 +67,12 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
     ...     path.read_bytes(), early
     (b'1,2', False)
     """
-    target = Path(os.path.realpath(local_path(path)))
+    place = path_of(path)
+    if isinstance(place, RemotePath):
+        with _putting(place, overwrite=overwrite, prefix=prefix) as file:
+            yield file
+        return
+    target = Path(os.path.realpath(place))
     if not overwrite and target.exists():
         raise _exists(path)
     if target.exists() and not target.is_file():
@@ -91,6 +97,22 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         _unfinished.discard(temporary)
+
+
+@contextmanager
+def _putting(place: RemotePath, *, overwrite: bool, prefix: str) -> Iterator[BinaryIO]:
+    """Write a file of this machine, and then all of it to a store."""
+    if not overwrite and place.exists():
+        raise _exists(place)
+    with TemporaryDirectory(prefix=prefix) as folder:
+        temporary = Path(folder, "file")
+        _unfinished.add(temporary)
+        try:
+            with temporary.open("xb") as file:
+                yield file
+            place.put(temporary, overwrite=overwrite)
+        finally:
+            _unfinished.discard(temporary)
 
 
 def remove_unfinished() -> None:

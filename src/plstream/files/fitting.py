@@ -1,4 +1,4 @@
-"""``fit_source``: fits that go on where they were interrupted."""
+"""``fit_source``: resumable fits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .._core.types import Array
 from .._core.validation import changed_at_once
 from ..data import DataError, Source
 from ..estimators._base import PLSBase
-from ..estimators.training import Settings
+from ..estimators.settings import Settings
 from ..selection import VIPSelector
 from ..solvers import Journal, JournalError
 from .checkpoints import Checkpoint, CheckpointError, CheckpointFolder
@@ -28,12 +28,12 @@ from .modelfile import require_ours
 
 Model = TypeVar("Model")
 
-# What ``set_output`` has set, which may differ from one call to the next.
+# Set by ``set_output``, which may differ between calls.
 _OUTPUT = "_sklearn_output_config"
 
 
 class Stopped(Exception):  # noqa: N818
-    """A fit was stopped as asked, after a last checkpoint if it has a folder for such. The model is as it was."""
+    """A fit was stopped on request, after a last checkpoint if it has a folder. The model is unchanged."""
 
 
 def fit_source(
@@ -50,15 +50,16 @@ def fit_source(
     on_stopped: Callable[[Any], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Model:
-    """Fit a model to a source, with checkpoints: if the process is killed, the same call goes on where it was.
+    """Fit a model to a source, with checkpoints: if the process is killed, the same call resumes the fit.
 
-    The result is that of ``model.fit(source)`` to the last bit, with and without checkpoints, and however often the fit
-    was killed. If it fails or is stopped, the model is as it was.
+    The result is bit-identical to ``model.fit(source)``, with and without checkpoints, and however often the fit
+    was killed; for models with cross-validation, to that of ``model.partial_fit(source)``: see Notes. If it fails or is
+    stopped, the model is unchanged.
 
     Parameters
     ----------
     model : estimator
-        Any estimator of this library that learns from sources. What it has learnt before is forgotten.
+        Any estimator of this library that learns from sources. Earlier training is discarded.
     source : Source
         The rows, see :func:`plstream.open_source`.
     checkpoint : str or path-like, default=None
@@ -70,21 +71,21 @@ def fit_source(
         Seconds after which the next one is written, whichever comes first. More if the model is so large that writing
         would take more than a tenth of the time. None for rows alone.
     one_pass : bool, default=False
-        Whether IncrementalPLS or IncrementalPLSClassifier with ``solver="auto"`` is to read the data once, as by
+        Whether IncrementalPLS or IncrementalPLSClassifier with ``solver="auto"`` reads the data once, as in
         ``partial_fit``.
     classes : array-like of shape (n_classes,), default=None
-        All labels that will ever come, for models that learn labels. By default those of the source, or of its first
+        All labels that will occur, for models that learn labels. By default those of the source, or of its first
         block if it can be read only once.
     on_block : callable, default=None
-        Called with the model, X and y before a model that reads the data once learns from a block of rows, to test it
-        on these. The model is not fitted yet when the first one comes.
+        Called with the model, X and y before a model that reads the data once learns a block of rows, for example to
+        test it on them. The model is not fitted yet for the first block.
     on_fitted : callable, default=None
-        Called with the fitted model, a copy of ``model`` that is to replace it, before its checkpoints are removed: to
-        save it, so that there is no moment at which all is lost.
+        Called with the fitted model, a copy that will replace ``model``, before its checkpoints are removed: save it
+        here, so that there is always a file to resume from.
     on_stopped : callable, default=None
-        Called with the model so far when it is stopped, if it learns in one read.
+        Called with the current model when it is stopped, if it learns in one read.
     stop : callable, default=None
-        Asked after each block, and while a pipe is silent, whether to stop: if so, a last checkpoint is written, and
+        Called after each block, and while a pipe is silent. If it returns true, a last checkpoint is written, and
         ``Stopped`` is raised.
 
     Returns
@@ -95,21 +96,24 @@ def fit_source(
     Raises
     ------
     CheckpointError
-        If the checkpoint is one of other data or parameters, or the folder is in use by another process.
+        If the checkpoint belongs to other data or parameters, or the folder is in use by another process.
     Stopped
-        If ``stop`` said so.
+        If ``stop`` returned true.
 
     Notes
     -----
-    Models that learn in one read are in the checkpoint as :func:`save` writes them, with the number of rows. An exact
-    fit of IncrementalPLS reads the data several times: its checkpoint holds what each read has come to, and the sums of
-    the read under way. Data of up to 32 MiB is simply read again. What is slow to read is copied once more to a
-    temporary file. What can be read only once, a pipe, may come again from its first row, and then rows that were
-    learnt are skipped, or else go on with other rows, which are all learnt: the first rows tell which of the two it is.
-    Blocks of a pipe end when it is silent for a second, so results are the same to rounding there.
+    The checkpoint of a model that learns in one read contains the model as written by :func:`save`, and the number of
+    rows. An exact fit of IncrementalPLS reads the data several times: its checkpoint contains the result of each read,
+    and the sums of the current one. Data of up to 32 MiB is simply read again. Data that is slow to read is copied
+    again to a temporary file. A pipe, which can be read only once, may start again from its first row, and rows that
+    were learnt are skipped, or continue with new rows, which are all learnt: the first rows decide which. Blocks of a
+    pipe end when it is silent for a second, so results there are equal up to rounding.
 
-    If a checkpoint cannot be written, as when the disk is full, there is a warning and the fit goes on; the checkpoint
-    before is still there. Only if the last one before ``Stopped`` cannot be written, OSError is raised.
+    Models with cross-validation learn in one read, from one state per fold, because only states can be kept in
+    checkpoints. Of a source that can be read again, their ``fit`` computes exact errors for any number of features.
+
+    If a checkpoint cannot be written, for example because the disk is full, a warning is raised and the fit continues;
+    the previous checkpoint is kept. Only if the last one before ``Stopped`` cannot be written, OSError is raised.
 
     Examples
     --------
@@ -127,7 +131,7 @@ def fit_source(
     ...     except Stopped as stopped:
     ...         print(stopped)
     ...     model = fit_source(CIPLS(), source, checkpoint=folder)
-    The fit was stopped: the same call goes on from its last checkpoint.
+    The fit was stopped: repeat the call to resume from its last checkpoint.
     >>> bool(np.array_equal(model.x_weights_, CIPLS().fit(source).x_weights_))
     True
     """
@@ -141,6 +145,7 @@ def fit_source(
     folder = None if checkpoint is None else CheckpointFolder(checkpoint, every_rows, every_seconds)
     with changed_at_once(model) as (twin,), nullcontext() if folder is None else folder.locked():
         learner = _learner_of(twin)
+        source.allow_missing = getattr(learner, "missing", "error") != "error"
         if learner is None:
             cast("Any", twin).fit(source)
         else:
@@ -157,7 +162,7 @@ def fit_source(
 
 
 def _learner_of(model: Any) -> Any:
-    """Return what learns from the rows: the model, or a new one for a selector, or None if that has a fitted one."""
+    """Return the estimator to train: the model, a new one for a selector, or None if that has a fitted one."""
     model._validate_params()
     if isinstance(model, VIPSelector):
         if model.prefit or isinstance(model.estimator, FrozenEstimator):
@@ -172,7 +177,7 @@ def _learner_of(model: Any) -> Any:
 
 
 class _Fit:
-    """A fit that is under way."""
+    """A fit in progress."""
 
     def __init__(
         self,
@@ -193,7 +198,7 @@ class _Fit:
         self.targets: dict[str, Any] = {} if classes is None else {"classes": classes}
         in_one_read = not isinstance(model, PLSBase) or one_pass or Settings.of(model).in_one_read
         self.reached = Checkpoint(clone(model), journal=None if in_one_read else Journal())
-        """How far it has come."""
+        """The progress of the fit."""
 
     def run(self) -> None:
         """Fit the model, from the last checkpoint on if there is one."""
@@ -219,7 +224,7 @@ class _Fit:
         found = folder.resume(fresh, self.source.n_rows)
         if found.beginning == fresh.beginning:
             return found
-        # A pipe that does not begin again, but goes on: all that comes is new.
+        # A pipe that does not start again, but continues: all rows are new.
         return replace(found, beginning=fresh.beginning, n_rows_before=found.n_rows)
 
     def _learn(self) -> None:
@@ -261,22 +266,22 @@ class _Fit:
             assert self.folder is not None
             raise CheckpointError(
                 f"The checkpoint in {str(self.folder.folder)!r} was made by a processor or libraries that round "
-                "otherwise: go on with those, or delete the folder to start over."
+                "differently: continue with those, or delete the folder to start over."
             ) from None
 
     def _write_if_due(self, n_rows: int) -> None:
-        """Write a checkpoint if it is time, after so many rows more."""
+        """Write a checkpoint if it is due, after more rows."""
         if self.folder is not None and self.folder.is_due(n_rows):
             self.folder.try_to_write(self.reached)
 
     def write_last(self) -> None:
-        """Write how far it has come, unless that is written already."""
+        """Write the progress, unless it is written already."""
         if self.folder is not None and self.folder.is_behind:
             self.folder.write(self.reached)
 
 
 def _forget(model: Any) -> None:
-    """Let a model be as if it had never been fitted, and keep what is not its own."""
+    """Reset a model to unfitted, keeping attributes that are not its own."""
     for name in {*vars(model)} - {*vars(clone(model))}:
         if _is_ours(name):
             delattr(model, name)
@@ -295,14 +300,14 @@ def _require_nothing_else(model: Any) -> None:
 
 @contextmanager
 def _stopping(stop: Callable[[], bool] | None, fit: _Fit, on_stopped: Callable[[Any], None] | None) -> Iterator[None]:
-    """Ask after each block of the work inside whether to stop, and if so write a last checkpoint."""
+    """Check after each block of the work inside whether to stop, and if so write a last checkpoint."""
     if stop is None:
         yield
         return
 
     def ask(_step: Step) -> None:
         if stop():
-            then = "." if fit.folder is None else ": the same call goes on from its last checkpoint."
+            then = "." if fit.folder is None else ": repeat the call to resume from its last checkpoint."
             raise Stopped(f"The fit was stopped{then}")
 
     try:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from typing import IO, Any, BinaryIO
 
 import plstream
 
 from .. import monitoring
+from .._core.remote import path_of
 from .._core.schema import Object, declared
 from .._core.types import Array
-from .._core.urls import local_path
+from .._core.urls import shown
 from ..estimators import StreamingPipeline
 from .container import Container, ModelFileError, NotAModelError, hash_of, type_and_shape, write_container
 from .document import MismatchError, Reading, build, encode, require_keys
@@ -23,17 +27,18 @@ MODEL = Object(*MODELS)
 SAVED = Object(*MODELS, StreamingPipeline, *declared(monitoring))
 
 
-def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
-    """Write a model to a file, all of it: :func:`load` returns one that goes on as if nothing had happened.
+def save(model: Any, path: str | os.PathLike[str] | BinaryIO, *, overwrite: bool = True) -> None:
+    """Write a complete model to a file: the one that :func:`load` returns can continue training.
 
-    The file takes its place only when it is complete. Until then, and if anything fails, what was there is as it was.
+    The file is replaced only when the new one is complete. If anything fails, the earlier file is left unchanged.
 
     Parameters
     ----------
     model : estimator, Monitor or DriftTracker
         Any estimator of this library, fitted or not, or what watches one, with the model.
-    path : str or path-like
-        Where to write it. By convention names end in ``.plstream``.
+    path : str, path-like or binary file
+        Where to write it. By convention names end in ``.plstream``. A URL such as ``s3://bucket/model.plstream`` names
+        an object in a store. To a file that is open for writing, the model is written as it is, from where it is.
     overwrite : bool, default=True
         Whether to replace a file that is there already. If not, FileExistsError is raised.
 
@@ -67,7 +72,7 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = True) ->
     write_object(path, "model", SAVED, model, overwrite=overwrite)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str] | bytes | BinaryIO) -> Any:
     """Read a model from a file that :func:`save` has written.
 
     Nothing in the file is ever run. All of it is checked before anything is made of it: hashes, classes, fields, types,
@@ -75,8 +80,9 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Parameters
     ----------
-    path : str or path-like
-        The file.
+    path : str, path-like, bytes or binary file
+        The file, or what is in it. A file that is open is read from where it is to its end. A URL names an object in a
+        store.
 
     Returns
     -------
@@ -101,6 +107,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     save(IncrementalPLS(3), Path(folder, "model.plstream"))
     ...     load(Path(folder, "model.plstream"))
     IncrementalPLS(n_components=3)
+
+    To and from bytes, as for a database or a message:
+
+    >>> from io import BytesIO
+    >>> file = BytesIO()
+    >>> save(IncrementalPLS(3), file)
+    >>> load(file.getvalue())
+    IncrementalPLS(n_components=3)
     """
     return read_object(path, "model", SAVED)
 
@@ -113,26 +127,56 @@ def require_ours(model: Any, what: str, kind: Object = MODEL) -> None:
 
 
 def write_object(
-    path: str | os.PathLike[str], key: str, kind: Object, value: Any, *, overwrite: bool, prefix: str = PREFIX
+    path: str | os.PathLike[str] | BinaryIO,
+    key: str,
+    kind: Object,
+    value: Any,
+    *,
+    overwrite: bool,
+    prefix: str = PREFIX,
 ) -> None:
     """Write an object, a model or a checkpoint, as ``key`` of the document of a file."""
+    if not isinstance(path, str | os.PathLike) and (not hasattr(path, "write") or hasattr(path, "encoding")):
+        raise TypeError(f"A model is written to a path or a binary file, not to a {type(path).__name__}.")
     try:
         document, arrays = document_of(key, kind, value)
         write_container(path, document, arrays, overwrite=overwrite, prefix=prefix)
     except MemoryError:
         raise MemoryError(
-            f"There is not enough memory to write {str(path)!r}, and nothing was written: free some and try again."
+            f"There is not enough memory to write {_where(path)}, and nothing was written: free some and try again."
         ) from None
 
 
-def read_object(path: str | os.PathLike[str], key: str, kind: Object) -> Any:
+def _where(path: str | os.PathLike[str] | bytes | BinaryIO) -> str:
+    """Return what to call a file in a message."""
+    if isinstance(path, bytes | bytearray | memoryview):
+        return "The bytes"
+    return repr(shown(path)) if isinstance(path, str | os.PathLike) else "The file"
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str] | bytes | BinaryIO, where: str) -> Iterator[IO[bytes]]:
+    """Open a file to be read at any place."""
+    if isinstance(path, bytes | bytearray | memoryview):
+        yield BytesIO(path)
+    elif isinstance(path, str | os.PathLike):
+        place = path_of(path)
+        if place.exists() and not place.is_file() and not place.is_dir():
+            # To open a pipe is to wait for someone who writes to it.
+            raise ModelFileError(f"{where} is not a model file: pass one that plstream.save has written.")
+        with place.open("rb") as file:
+            yield file
+    elif not hasattr(path, "read") or hasattr(path, "encoding"):
+        raise TypeError(f"A model is read from a path, bytes or a binary file, not from a {type(path).__name__}.")
+    else:
+        is_random = hasattr(path, "readinto") and hasattr(path, "seekable") and path.seekable()
+        yield path if is_random else BytesIO(path.read())
+
+
+def read_object(path: str | os.PathLike[str] | bytes | BinaryIO, key: str, kind: Object) -> Any:
     """Read what ``write_object`` has written; raise ModelFileError if it is anything else."""
-    path = local_path(path)
-    where = repr(str(path))
-    if path.exists() and not path.is_file() and not path.is_dir():
-        # To open a pipe is to wait for someone who writes to it.
-        raise ModelFileError(f"{where} is not a model file: pass one that plstream.save has written.")
-    with path.open("rb") as file:
+    where = _where(path)
+    with _opened(path, where) as file:
         try:
             container = Container(file, FORMAT, where)
             if key == "model" and isinstance(container.document, dict) and "checkpoint" in container.document:
@@ -170,7 +214,7 @@ def document_of(key: str, kind: Object, value: Any) -> tuple[dict[str, Any], dic
             entry.check_part(entry.contents)
         reading.check_rules()
     except MismatchError as error:
-        raise ValueError(f"The model cannot be saved, for {error}, which a model file cannot hold.") from None
+        raise ValueError(f"The model cannot be saved: {error}, which a model file cannot hold.") from None
     document["tensors"] = hash_of(arrays[entry.where] for entry in reading.arrays)
     return document, arrays
 

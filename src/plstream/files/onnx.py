@@ -1,4 +1,4 @@
-"""Models as ONNX graphs, to run where there is no Python: scores, predictions and labels of linear models."""
+"""ONNX graphs of models, to run without Python: scores, predictions and labels of linear models."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ..online._base import OnlineMethod
 from .files import replacing
 from .onnx_steps import add_step
 
-# Supported by all runtimes of the last years.
+# Supported by all runtimes of recent years.
 _OPSET = 17
 _IR_VERSION = 8
-# The largest message that the format of ONNX files can hold.
+# The size limit of an ONNX file.
 _LARGEST_BYTES = (1 << 31) - 1
 
 
@@ -35,32 +35,32 @@ def export_onnx(
     dtype: Any = np.float32,
     overwrite: bool = True,
 ) -> None:
-    """Write what a fitted model computes as an ONNX graph.
+    """Export a fitted model as an ONNX graph.
 
-    The graph has an input ``X`` of any number of rows. Its output ``scores`` is what ``transform`` returns, and
-    ``prediction`` what ``predict`` returns: values, or labels of their own type. With the latter, a model that has
-    ``predict_proba`` gives ``probabilities``. Rows are centred before they are multiplied, as here.
+    The graph has an input ``X`` with any number of rows. Its output ``scores`` equals the result of ``transform``, and
+    ``prediction`` that of ``predict``: values, or labels of their own type. Models with ``predict_proba``
+    also return ``probabilities``. Rows are centred before they are multiplied, as in this library.
 
     Parameters
     ----------
     model : estimator
         Any fitted estimator of this library. The graph of a :class:`plstream.StreamingPipeline` has all steps, which
-        work in float64: it takes rows as the first of them does.
+        compute in float64: it takes rows as its first step does.
     path : str or path-like
-        Where to write it; a file is replaced only when the new one is complete.
+        Path of the output; an existing file is replaced only when the new one is complete.
     method : {"transform", "predict"}, default=None
-        What the graph computes. By default all that the model can do.
+        What the graph computes. By default everything that the model can do.
     dtype : {float32, float64}, default=float32
-        The type of the input and of scores; predicted values are of type float64, as they are here. In float32, the
+        The type of the input and of scores; predicted values are float64. In float32, the
         mean is subtracted in two parts, so that columns far from zero lose no more digits than the data has.
     overwrite : bool, default=True
-        Whether to replace a file that is there already. If not, FileExistsError is raised.
+        Whether to replace an existing file. Otherwise FileExistsError is raised.
 
     Notes
     -----
-    It needs the package onnx, which comes with ``pip install 'plstream[onnx]'``. The version of the library, the
-    class and the names of the features are in the metadata of the file. A model in a file of its own (:func:`save`) can
-    go on learning; this one cannot.
+    It requires the package onnx, which is installed by ``pip install 'plstream[onnx]'``. The version of the library,
+    the class and the names of the features are in the metadata of the file. Unlike a model file (:func:`save`), the
+    graph cannot be trained further.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _add_predict(graph: _Graph, model: Any) -> None:
 def _add_decision(
     graph: _Graph, model: ClassifierMethods | IncrementalLDA, projection: Float64Array, name: str, decision: Decision
 ) -> None:
-    """Add labels and probabilities, by the decision for scores that a projection of the given name makes."""
+    """Add labels and probabilities, computed from the projection of the given name."""
     scores = graph.product(model._solution().x_mean, projection, name)
     values = graph.node("MatMul", graph.as_double(scores), graph.exact("decision", decision.matrix))
     values = graph.node("Add", values, graph.exact("decision_offset", decision.offset))
@@ -170,7 +170,7 @@ def _as_utf8(label: Any) -> bytes:
 
 
 class _Graph:
-    """A graph in the making. Constants of type float64 take the type of the graph."""
+    """A graph under construction. Constants of type float64 are converted to the type of the graph."""
 
     def __init__(self, onnx: Any, number_type: np.dtype[Any]) -> None:
         self.onnx = onnx
@@ -182,7 +182,7 @@ class _Graph:
         self._centred = ""
 
     def treat(self, steps: list[tuple[str, Any]]) -> None:
-        """Add the steps of a pipeline: what follows works on rows as they return them."""
+        """Add the steps of a pipeline, which transform the rows."""
         rows = self.as_double(self.rows)
         for name, step in steps:
             rows = add_step(self, name, step, rows)
@@ -195,7 +195,7 @@ class _Graph:
         return self.exact(name, self._in_range(name, array) if array.dtype == np.float64 else array)
 
     def exact(self, name: str, array: Array) -> str:
-        """Add an array of the type that it has, and return its name."""
+        """Add an array without conversion, and return its name."""
         self._constants[name] = self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name)
         return name
 
@@ -206,7 +206,7 @@ class _Graph:
         return name
 
     def as_double(self, result: str) -> str:
-        """Add a conversion to float64, if there is anything to convert."""
+        """Add a conversion to float64, if needed."""
         if self.number_type == np.float64:
             return result
         return self.node("Cast", result, to=self.onnx.TensorProto.DOUBLE)
@@ -218,7 +218,7 @@ class _Graph:
         return self.node("MatMul", self._centred, self.constant(name, matrix))
 
     def labels(self, classes: Array, index: str) -> None:
-        """Add the labels of classes given by number as output."""
+        """Add the labels of classes, given by index, as output."""
         if classes.dtype.kind in "USO":
             entries = [_as_utf8(entry) for entry in classes.tolist()]
             kind = self.onnx.TensorProto.STRING
@@ -232,7 +232,7 @@ class _Graph:
         self.output("prediction", self.node("Gather", "classes", index), wide.dtype, [None])
 
     def output(self, name: str, result: str, dtype: np.dtype[Any], shape: list[int | None]) -> None:
-        """Give a result out under a name."""
+        """Add an output with the given name."""
         self._add_output(name, result, self.onnx.helper.np_dtype_to_tensor_dtype(dtype), shape)
 
     def finished(self, model: Any) -> bytes:
@@ -268,17 +268,17 @@ class _Graph:
     def _minus_mean(self, mean: Float64Array) -> str:
         centred = self.node("Sub", self.rows, self.constant("mean", mean))
         rest = mean - mean.astype(self.number_type)
-        # The difference of a row to the rounded mean is exact where they are close, and so what was rounded off counts.
+        # The difference of a row from the rounded mean is exact where they are close, so the rounding error matters.
         return self.node("Sub", centred, self.constant("mean_rest", rest)) if rest.any() else centred
 
     def _in_range(self, name: str, array: Float64Array) -> Array:
-        """Return numbers in the type of the graph; raise ValueError if it has no such numbers."""
+        """Return numbers in the type of the graph; raise ValueError if they do not fit."""
         with np.errstate(over="ignore", under="ignore"):
             numbers = array.astype(self.number_type)
         finite = np.isfinite(array)
         largest = np.abs(array[finite]).max(initial=0.0)
         kept = np.abs(numbers[finite]).max(initial=0.0)
-        # A shift may well vanish beside the data, but a factor that does leaves nothing.
+        # A shift may vanish relative to the data, but a factor must not.
         vanished = name not in {"mean_rest", "zero"} and largest > 0 and kept < np.finfo(self.number_type).tiny
         if not np.isfinite(numbers[finite]).all() or vanished:
             raise ValueError(

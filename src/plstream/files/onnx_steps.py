@@ -1,4 +1,4 @@
-"""Steps of pipelines in ONNX graphs, which treat rows before the model, in float64."""
+"""Pipeline steps in ONNX graphs, which transform rows before the model, in float64."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from .._core.types import Array
 
-# Of chemotools: rows x become x A + b. Both are known from what the step returns for unit vectors and for zero.
+# Affine steps of chemotools: rows x become x A + b. Both follow from the results for unit vectors and for zero.
 _AFFINE = frozenset(
     {
         "ConstantBaselineCorrection",
@@ -27,19 +27,19 @@ _AFFINE = frozenset(
 
 
 class Graph(Protocol):
-    """A graph in the making, see ``onnx.py``."""
+    """A graph under construction, see ``onnx.py``."""
 
     def node(self, operation: str, *inputs: str, **attributes: Any) -> str:
         """Add an operation, and return the name of its result."""
 
     def exact(self, name: str, array: Array) -> str:
-        """Add an array of the type that it has, and return its name."""
+        """Add an array without conversion, and return its name."""
 
 
 def add_step(graph: Graph, name: str, step: Any, rows: str) -> str:
     """Add a fitted step, given the name of rows in float64, and return the name of its result.
 
-    Raises ValueError if there is no graph for a step of its class.
+    Raises ValueError if the class of the step is not supported.
     """
     while isinstance(step, FrozenEstimator):
         step = step.estimator
@@ -95,7 +95,7 @@ def _normal_variate(graph: Graph, _name: str, _step: Any, rows: str) -> str:
 
 
 def _scatter_correction(graph: Graph, name: str, step: Any, rows: str) -> str:
-    """Add (x - c) / s, with c and s by which each row is regressed on the reference."""
+    """Add (x - c) / s, where c and s are the regression of each row on the reference."""
     slope, intercept = (
         graph.node("MatMul", rows, graph.exact(f"{name}_{part}", (step.weights_ * row)[:, None]))
         for part, row in zip(("slope", "intercept"), step.pinv_A_, strict=True)
@@ -108,7 +108,7 @@ def _subtract_reference(graph: Graph, name: str, step: Any, rows: str) -> str:
 
 
 def _normalizer(graph: Graph, name: str, step: Any, rows: str) -> str:
-    """Add x / |x|; rows of zeros stay as they are."""
+    """Add x / |x|; rows of zeros are unchanged."""
     size = graph.node("Abs", rows)
     if step.norm == "l2":
         axes = graph.exact(f"{name}_axes", np.array([1]))

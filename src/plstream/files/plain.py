@@ -1,9 +1,9 @@
-"""Plain values in strict JSON and back, to the last bit: numbers, strings, tuples, labels, random states.
+"""Plain values in strict JSON and back, bit-exact: numbers, strings, tuples, labels, random states.
 
-What JSON has is written as it is. All else is an object with one key that says what it is: ``{"float": "inf"}``,
-``{"tuple": [1, 2]}``, ``{"dict": [["no", 1], ["yes", 2]]}``, ``{"array": "<U3", "values": ["no", "yes"]}``. Scalars of
-NumPy are written as the numbers that they are: of its small integers sums wrap, and for each type loops are compiled
-anew.
+JSON values are written unchanged. Everything else is an object with one key that names its type: ``{"float": "inf"}``,
+``{"tuple": [1, 2]}``, ``{"dict": [["no", 1], ["yes", 2]]}``, ``{"array": "<U3", "values": ["no", "yes"]}``. NumPy
+scalars are written as plain numbers: sums of small integer types wrap, and loops would be compiled for each
+type.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ import numpy as np
 
 from .._core.types import Array
 
-# Characters that the labels of an array may take up together, or its numbers.
+# Limit of the characters of all labels of an array, or of its numbers.
 _LARGEST_ARRAY = 1 << 24
 _DEEPEST = 4
-# What an array of text may take, and for each of its letters if that is more.
+# Memory that an array of text may take, and per letter if that is more.
 _LEAST_BOUND = 1 << 20
 _MOST_BYTES_A_LETTER = 256
 _SCALARS = {"bool", "float16", "float32", "float64"} | {f"{sign}int{8 << i}" for sign in ("", "u") for i in range(4)}
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _ARRAY_TYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f[248]|[US]\d{1,7})", re.ASCII)
-# The state of the generator behind RandomState: so many numbers of 32 bits, and a position among them.
+# State of the generator of RandomState: this many numbers of 32 bits, and a position.
 _TWISTER_LENGTH = 624
 
 
 class UnfitError(ValueError):
-    """A value that a model file cannot hold. The text completes "which ..."."""
+    """A value that a model file cannot hold. The message completes "which ..."."""
 
 
 def to_json(value: Any) -> Any:
-    """Return what stands for a value; raise UnfitError if nothing does."""
+    """Return the JSON representation of a value; raise UnfitError if there is none."""
     return _array_to_json(value) if isinstance(value, np.ndarray) else _to_json(value, _DEEPEST)
 
 
 def from_json(node: Any) -> Any:
-    """Return the value that a part of a file stands for; raise UnfitError if it is none."""
+    """Return the value of a part of a file; raise UnfitError if it is invalid."""
     is_array = isinstance(node, dict) and node.keys() == {"array", "values"}
     return _array_from_json(node) if is_array else _from_json(node, _DEEPEST)
 
 
 def _to_json(value: Any, levels: int) -> Any:
-    """Return what stands for a value that is no array, with so many levels of tuples, lists and dictionaries."""
+    """Return the representation of a value that is not an array, up to a depth of tuples, lists and dictionaries."""
     if type(value) in {tuple, list, dict} and levels:
         return {type(value).__name__: _entries_to_json(value, levels - 1)}
     if type(value) is np.random.RandomState:
@@ -66,13 +66,13 @@ def _to_json(value: Any, levels: int) -> Any:
 def _entries_to_json(value: Any, levels: int) -> Any:
     if isinstance(value, dict):
         pairs = [[_to_json(entry, 0) for entry in pair] for pair in value.items()]
-        # Dictionaries that are equal are written alike.
+        # Equal dictionaries are written identically.
         return sorted(pairs, key=lambda pair: json.dumps(pair[0]))
     return [_to_json(entry, levels) for entry in value]
 
 
 def _from_json(node: Any, levels: int) -> Any:
-    """Return the value, which is no array, with so many levels of tuples, lists and dictionaries."""
+    """Return the value, which is not an array, up to a depth of tuples, lists and dictionaries."""
     if _is_json(node):
         return node
     keys = frozenset(node) if isinstance(node, dict) else frozenset()
@@ -96,7 +96,7 @@ def _entries_from_json(node: dict[str, Any], levels: int) -> Any:
 
 
 def _is_json(value: Any) -> bool:
-    """Return whether a value is one that JSON has."""
+    """Return whether a value has a JSON type."""
     if type(value) is int:
         return -(2**63) <= value < 2**64
     return (
@@ -147,7 +147,7 @@ def _type_name(name: Any) -> str:
 
 
 def _entries(type_name: str, values: list[Any]) -> Array:
-    """Return numbers or text as an array of a type that is known; raise UnfitError unless they are of that type."""
+    """Return numbers or text as an array of a known type; raise UnfitError unless they are of that type."""
     try:
         dtype = np.dtype(type_name)
     except (TypeError, ValueError):
@@ -170,7 +170,7 @@ def _entries(type_name: str, values: list[Any]) -> Array:
     except ValueError:
         raise UnfitError(f"has entries that are not of type {type_name}") from None
     kept = array.tolist()
-    # What was cut off, or rounded, was not written by to_json.
+    # Truncated or rounded values were not written by to_json.
     if any(a != b and a == a for a, b in zip(entries, kept, strict=True)):  # noqa: PLR0124
         raise UnfitError(f"has entries that do not fit type {type_name}")
     return array

@@ -29,6 +29,7 @@ from .._core.schema import (
     OrElse,
     OrMissing,
     OrNone,
+    Rule,
     Text,
     Tuple,
     Value,
@@ -45,6 +46,20 @@ class _Scalar(Number):
     def restored(self, value: Any) -> Any:
         """Return the scalar."""
         return np.asarray(value)[()]
+
+
+class _RowCounts(_Scalar):
+    """A number of rows, or one for each feature: rows with missing values do not count for all."""
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is of this kind."""
+        if not isinstance(value, np.ndarray):
+            return super().accepts(value)
+        return value.ndim == 1 and value.dtype.kind in "iuf" and bool((value >= 0).all())
+
+
+def _is_for_every_feature(its: Any) -> bool:
+    return np.ndim(its.n_samples_seen_) == 0 or len(its.n_samples_seen_) == its.sizes["m"]
 
 
 # Steps have few arrays or none, which would say how much it may cost to use them.
@@ -65,13 +80,19 @@ class _Step(NamedTuple):
     module: str
     fields: Mapping[str, Kind] = {}
     """Attributes besides names and number of features, and parameters that are used in ``transform``."""
+    rules: Mapping[str, Rule] = {}
+    """What must hold of them."""
 
 
 # By their names in files.
 _STEPS = {
     "sklearn.StandardScaler": _Step(
         "sklearn.preprocessing",
-        {"mean_": OrNone(_VECTOR), "var_": OrNone(_VECTOR), "scale_": OrNone(_VECTOR), "n_samples_seen_": _Scalar(0)},
+        {
+            **dict.fromkeys(("mean_", "var_", "scale_"), OrNone(_VECTOR)),
+            "n_samples_seen_": _RowCounts(0),
+        },
+        {"rows are counted for all features, or for each": _is_for_every_feature},
     ),
     "sklearn.MinMaxScaler": _Step(
         "sklearn.preprocessing",
@@ -166,7 +187,7 @@ class StepObject(Object):
         cls: type = getattr(import_module(step.module), class_name)
         if schema_of(cls) is None:
             features = {**FEATURES, "n_features_in_": Count(1, _MOST_FEATURES, size="m")}
-            stored({**features, **step.fields})(cls)
+            stored({**features, **step.fields}, step.rules)(cls)
         return cls
 
     @property
@@ -183,7 +204,8 @@ _STEP = StepObject(*MODELS, FrozenEstimator)
 stored(
     {
         "steps": Each(Tuple(Text(), OrNone(OrElse(_STEP, "passthrough"))), list),
-        "memory": OrNone(Text()),
+        # joblib unpickles what it finds in the folder of a cache, so a file names none.
+        "memory": Choice(None),
         "_n_learnt": Count(),
     }
 )(StreamingPipeline)

@@ -11,13 +11,13 @@ from scipy import special
 
 from .._core.schema import Boolean, Count, Number, Numbers, stored
 
-# Values before the first judgement.
+# Values needed before the first decision.
 WARM_UP = 10
-# A value this far off is not taken as an example of what is usual.
+# A value this far off is not added to the usual values.
 _UNUSUAL = 3.0
-# Deviations that each value may be above the mean before it counts as a step towards an alarm.
+# Standard deviations above the mean that do not yet count towards an alarm.
 _SLACK = 0.5
-# Deviations beyond these are not distinguished: far out, probabilities underflow.
+# Larger deviations are not distinguished: far out, probabilities underflow.
 _LARGEST = 30.0
 _LARGEST_CORRELATION = 0.95
 
@@ -39,29 +39,29 @@ _LARGEST_CORRELATION = 0.95
 )
 @dataclass
 class Cusum:
-    """A cumulative sum (CUSUM) of how far values are above usual ones, in deviations of the normal distribution.
+    """A cumulative sum (CUSUM) of how far values exceed the usual ones, in standard deviations.
 
     Parameters
     ----------
     size : int
-        Values that usual ones are known from.
+        Number of values that define what is usual.
     fixed : bool, default=False
-        Whether these are the first ones, else the last ones. A fixed sum takes nothing in as usual while it is high,
-        and after an alarm raises no other one before values have been usual for so long that it is back at zero.
+        Whether these are the first values, otherwise the last ones. A fixed sum adds no usual values while it is high,
+        and raises no further alarm until values have been usual for long enough that it is back at zero.
     least : float, default=1e-4
-        The least variance that a value of weight one is taken to have: values that are all the same say nothing about
-        how much they vary. The default is for logarithms, of which a per cent is little.
+        The minimum variance of a value of weight one: values that are all equal do not reveal their
+        variance. The default is for logarithms, where one per cent is little.
 
     Attributes
     ----------
     usual : deque of (float, float)
-        Values, and weights.
+        Values and weights.
     total : float
         The sum.
     n_rising : int
-        Values since it was last zero.
+        Number of values since it was last zero.
     raised : bool
-        Whether it is fixed, and not back since an alarm.
+        Whether it is fixed, and not back at zero since an alarm.
 
     Examples
     --------
@@ -86,12 +86,12 @@ class Cusum:
         vars(self).update(state, usual=deque(map(tuple, state["usual"].tolist())))
 
     def copy(self) -> Cusum:
-        """Return a sum of its own with the same content."""
+        """Return an independent copy."""
         return replace(self, usual=self.usual.copy())
 
     @property
     def is_ready(self) -> bool:
-        """Whether enough values have come to judge others by."""
+        """Whether there are enough values to judge others."""
         return len(self.usual) >= WARM_UP
 
     @property
@@ -101,15 +101,15 @@ class Cusum:
         return float(weights @ values / weights.sum())
 
     def add(self, value: float, weight: float, threshold: float) -> bool:
-        """Take in a value, whose variance is inverse to its weight, and return whether it raises an alarm.
+        """Add a value, whose variance is inverse to its weight, and return whether it raises an alarm.
 
-        It does if the sum is above the threshold, and also by itself, if it is more than half of that off: what follows
-        may be usual again, to a model that has learnt from it.
+        It does if the sum exceeds the threshold, or if the value alone exceeds half of it: the following values
+        may be usual again for a model that has learnt from it.
         """
         z, step = self._deviations(value, weight) if self.is_ready else (0.0, 0.0)
         is_jump = z > threshold / 2
-        # A jump must not be taken as usual: it would hide the values that follow. Neither must those of a slow rise, by
-        # a fixed sum. What it was before this value decides: of usual values, high ones count as much as low ones.
+        # A jump must not count as usual, because it would hide the following values. Neither must a slow rise, for
+        # a fixed sum. The sum before this value decides, so that high usual values count as much as low ones.
         if z < _UNUSUAL and not (self.fixed and self.total > threshold / 2):
             self._learn(value, weight)
         self.total = max(0.0, self.total + step - _SLACK)
@@ -123,7 +123,7 @@ class Cusum:
         return alarm
 
     def hold(self, threshold: float) -> None:
-        """Raise no alarm before the sum, which is at most the threshold, is back at zero."""
+        """Raise no further alarm until the sum, which is at most the threshold, is back at zero."""
         self.total = min(self.total, threshold)
         self.raised = self.total > 0
 
@@ -135,22 +135,22 @@ class Cusum:
         self.usual.append((float(value), float(weight)))
 
     def _deviations(self, value: float, weight: float) -> tuple[float, float]:
-        """Return how far a value is above the usual ones, by itself, and as one in a sum of such."""
+        """Return how far a value exceeds the usual ones, by itself, and as a term of the sum."""
         values, weights = np.array(self.usual).T
         n, centred = len(values), values - self.mean
         variance = weights @ centred**2 / (n - 1)
         t = float(value - self.mean) / np.sqrt(max(variance, self.least) * (1 / weight + 1 / weights.sum()))
-        # Sums of values that are like the ones before them vary more, by (1 + r) / (1 - r) if that is all there is to
-        # it. Of independent values, r is not zero either: only what is beyond a standard error counts.
+        # Sums of autocorrelated values vary more, by (1 + r) / (1 - r) for a first-order process.
+        # For independent values, the estimate of r is not zero either: only what exceeds a standard error counts.
         r = centred[1:] @ centred[:-1] / max(centred @ centred, np.finfo(float).tiny) - 1 / np.sqrt(n)
         r = float(np.clip(r, 0.0, _LARGEST_CORRELATION))
         return _normal(t, n - 1), _normal(t * np.sqrt((1 - r) / (1 + r)), n - 1)
 
 
 def _normal(t: float, dof: int) -> float:
-    """Return the deviate of the normal distribution that is as probable as one of Student's.
+    """Return the normal deviate with the same tail probability as one of Student's distribution.
 
-    Of few values, the deviation is known so badly that these are far from each other.
+    With few values, the standard deviation is so uncertain that the two differ much.
     """
     z = -float(special.ndtri(special.stdtr(dof, -abs(t))))
     return float(np.copysign(min(z, _LARGEST), t))

@@ -5,126 +5,42 @@ from __future__ import annotations
 from collections import deque
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import linalg
 from sklearn.base import is_classifier
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length
 
-from .._core.schema import (
-    LARGEST_COUNT,
-    Choice,
-    Count,
-    Each,
-    Entries,
-    Kind,
-    Number,
-    Numbers,
-    Object,
-    OrMissing,
-    OrNone,
-    Text,
-    Tuple,
-    stored,
-)
+from .._core.schema import Count, Each, Entries, Number, Numbers, Object, OrMissing, OrNone, Tuple, stored
 from .._core.types import Array, Float64Array
 from .._core.validation import as_numpy, changed_at_once, validate_rows, validate_weight
 from ..data import Source
 from ..estimators import StreamingPipeline
 from ..estimators._base import PLSBase
 from ..estimators._solution import Solution
+from ..rows import Block
+from ..solvers.completion import FactorModel
 from ..states import Moments
+from .batches import WATCHED, Batch, Measured, Snapshot
 from .cusum import WARM_UP, Cusum
 from .limits import divisor_of, residuals_of
 from .monitor import MONITORED, is_monitored
 from .pipelines import feature_names, last_record, last_step
 
-WATCHED = ("error", "outside", "shift")
-# Usual batches that the reference is judged by, in windows. Of fewer, the mean is known so badly that small sums drift.
+# Windows of usual batches for the reference. With fewer, the mean is so uncertain that sums drift.
 _REFERENCE_WINDOWS = 10
 # Rows per component, and for the mean, that a model needs to be a reference.
 _ROWS_PER_COMPONENT = 10
 
 
-_MEASURED: dict[str, Kind] = {
-    "error": Number(nan=True),
-    "outside": Number(nan=True),
-    "shift": Number(nan=True),
-    "shifted_feature": Text(LARGEST_COUNT),
-}
-
-
-@stored(_MEASURED)
-class Measured(NamedTuple):
-    """How far a batch is from what a model knows."""
-
-    error: float
-    """Root mean squared error of predictions, in deviations of y; for a classifier the share of wrong ones."""
-    outside: float
-    """Mean of Q, what of the rows the model does not represent, relative to that of the rows it was made from."""
-    shift: float
-    """Largest difference of a feature's mean from that of the rows it was made from, in deviations of the feature."""
-    shifted_feature: str
-    """The feature."""
-
-
-# Shares of wrong labels are compared by the arcsine of the root, whose variance is known, and all else by logarithms.
+# Error rates are compared by the arcsine of the root, whose variance is known, everything else by logarithms.
 _LEAST_VARIANCE_OF_SHARES = 0.25
 _UNKNOWN = Measured(np.nan, np.nan, np.nan, "")
 
 
-@stored(
-    {
-        "n_rows": Count(),
-        "n_seen": Count(),
-        **_MEASURED,
-        "angle": Number(nan=True),
-        "retained_variance": Number(nan=True),
-        "reference": OrNone(Object(Measured)),
-        "alarms": Each(Choice(*WATCHED)),
-        "reasons": Each(Text(LARGEST_COUNT)),
-    }
-)
-class Batch(NamedTuple):
-    """The record of a batch, measured with the model as it was before it learnt the batch."""
-
-    n_rows: int
-    """Number of rows in the batch."""
-    n_seen: int
-    """Number of rows before it."""
-    error: float
-    """Root mean squared error of predictions, in deviations of y; for a classifier the share of wrong ones."""
-    outside: float
-    """Mean of Q, what of the rows the model does not represent, relative to that of the rows before."""
-    shift: float
-    """Largest difference of a feature's mean from that of all rows before, in deviations of the feature."""
-    shifted_feature: str
-    """The feature."""
-    angle: float
-    """Largest angle, in degrees, between the space of the components and what it was after ten batches."""
-    retained_variance: float
-    """Share of the variance of X that the state of the model holds."""
-    reference: Measured | None
-    """Error, outside, shift and shifted feature as measured with the reference, if there is one."""
-    alarms: tuple[str, ...]
-    """Which of error, outside and shift have risen."""
-    reasons: tuple[str, ...]
-    """For each of them, what has risen, by how much and since when, in words."""
-
-
-@stored({"solution": Object(Solution, m="m"), "moments": Object(Moments, m="m", q="v?"), "n_batches": Count()})
-class Snapshot(NamedTuple):
-    """A model at some time, and the moments of its training samples."""
-
-    solution: Solution
-    moments: Moments
-    n_batches: int
-    """Batches before."""
-
-
 def _is_of_size(model: Any, n_features: int, n_targets: int) -> bool:
-    """Return whether a model in a file is fitted, to so many features and responses."""
+    """Return whether a model in a file is fitted, with matching numbers of features and responses."""
     if not hasattr(model, "_fitted"):
         return False
     return bool(model.sizes["m"] == n_features and getattr(model._fitted.head, "n_targets", 0) == n_targets)
@@ -160,31 +76,31 @@ def _is_of_size(model: Any, n_features: int, n_targets: int) -> bool:
 class DriftTracker:
     """Test-then-train: every batch is first used to test the model, and then to train it.
 
-    Three numbers of each batch are watched: the ``error`` of the predictions, the part of X ``outside`` of the model,
-    and the ``shift`` of means (see ``Batch``). Each is measured twice: with the model as it is, which may follow the
-    stream, and with the *reference*, the model as it was at some time. So a change shows although the model learns it
-    at once, and a slow one although no batch is unlike those just before it.
+    Three statistics of each batch are monitored: the ``error`` of the predictions, the part of X ``outside`` of the
+    model, and the ``shift`` of means (see ``Batch``). Each is measured twice: with the current model, which may follow
+    the stream, and with the *reference*, an earlier model. Changes are thus detected although the model adapts to them
+    at once, and slow changes although no batch differs much from the previous ones.
 
-    An alarm is raised by a cumulative sum (CUSUM): the logarithm of a number is compared with those of earlier batches,
-    for the model the last ``window``, for the reference the first ten times as many since it was taken. What it is
-    above their mean, in deviations and less one half, is added up while it is positive. The sum raises an alarm above
-    ``threshold``, and a single batch does if it is more than half of that off. One change is one alarm: then the
-    comparison with the last batches begins anew, and that with the reference raises no other one before the stream is
-    as it was, or ``set_reference`` is called.
+    An alarm is raised by a cumulative sum (CUSUM): the logarithm of a statistic is compared with those of earlier
+    batches, for the model the last ``window``, for the reference the first ten times as many since it was set. Its
+    excess over their mean, in standard deviations and minus one half, is summed while the sum is positive. The sum
+    raises an alarm above ``threshold``, and a single batch if its excess is more than half of that. Each change raises
+    one alarm: the comparison with the last batches then starts anew, and the comparison with the reference raises no
+    other alarm until the stream is back to normal, or ``set_reference`` is called.
 
     Parameters
     ----------
     model : IncrementalPLS, or a pipeline that ends with one
-        The model, which learns from ``partial_fit`` of the tracker. It may have learnt before. With ``forgetting`` it
-        follows changes.
+        The model, which is trained by ``partial_fit`` of the tracker. It may be trained already. With ``forgetting``,
+        it follows changes.
     window : int, default=30
-        Batches to compare with, ten or more. The reference is the model as it is given, if it has learnt from ten rows
-        for each component, or else the model after so many batches without an alarm.
+        Number of batches to compare with, at least ten. The reference is the given model if it was trained on ten rows
+        per component, otherwise the model after this many batches without an alarm.
     threshold : float, default=10.0
-        Of the cumulative sums. Lower is faster, and raises more false alarms: see ``docs/monitoring.md`` for what can
-        be expected. Heavy tails or rows that depend on each other raise many more: use a higher one for these.
+        Threshold of the cumulative sums. Lower values detect changes earlier and raise more false alarms: see
+        ``docs/monitoring.md``. Use a higher one for heavy tails or dependent rows, which raise many more.
     max_history : int, default=1000
-        Batches that the history holds. Older ones are dropped.
+        Number of batches in the history. Older ones are dropped.
 
     Attributes
     ----------
@@ -193,7 +109,7 @@ class DriftTracker:
     alarms_ : deque of (int, Batch)
         The batches with an alarm, and their numbers, counted from zero.
     changed_ : tuple of str
-        Which of error, outside and shift are not as they were in the reference, since an alarm.
+        Which of error, outside and shift differ from the reference, since an alarm.
     n_batches_ : int
         Batches so far.
 
@@ -203,7 +119,10 @@ class DriftTracker:
 
     Notes
     -----
-    The model is solved for every batch, so that batches should have some hundred rows, at least where there are many
+    With a model that has ``missing="model"``, rows of a batch are completed by the model before statistics are
+    computed, and rows without any response are left out.
+
+    The model is solved for every batch, so batches should have some hundred rows, at least with many
     features.
 
     Examples
@@ -226,7 +145,7 @@ class DriftTracker:
     ...
     Batch 50 (from row 2,500 on): the error rose to 1.66, 16.9 times what is usual for the reference.
 
-    If the change is meant to stay, what follows is compared with the model as it is now:
+    If the change is permanent, compare later batches with the current model:
 
     >>> tracker.set_reference().changed_
     ()
@@ -262,13 +181,13 @@ class DriftTracker:
 
     @property
     def changed_(self) -> tuple[str, ...]:
-        """Which of error, outside and shift are not as they were in the reference, since an alarm."""
+        """Which of error, outside and shift differ from the reference, since an alarm."""
         return tuple(name for name, total in self._reference_sums.items() if total.raised)
 
     def partial_fit(self, X: Any, y: Any, **parameters: Any) -> Self:
         """Test the model on a batch, then train it on the batch.
 
-        A call that fails leaves the tracker and the model as they were.
+        A call that fails changes neither the tracker nor the model.
 
         Parameters
         ----------
@@ -277,7 +196,7 @@ class DriftTracker:
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Their responses.
         **parameters
-            Others of the model's ``partial_fit``.
+            Further parameters of the model's ``partial_fit``.
 
         Returns
         -------
@@ -293,13 +212,18 @@ class DriftTracker:
         return self
 
     def _own_what_changes(self, model: Any) -> None:
-        """Share nothing that a batch changes."""
+        """Copy everything that a batch changes."""
         self.model, self.history_, self.alarms_ = model, self.history_.copy(), self.alarms_.copy()
         for name in ("_sums", "_reference_sums"):
             setattr(self, name, {key: total.copy() for key, total in getattr(self, name).items()})
 
     def _follow(self, X: Any, y: Any, parameters: dict[str, Any]) -> None:
         """Test the model on a batch, and train it."""
+        completes = self._last.missing == "model"
+        if completes and not self._of_labels:
+            X, y, parameters = _labelled(X, y, parameters)
+            if not len(y):
+                return
         if self._moments is None:
             self._moments = self._moments_of_model()
             if self._has_rows(_ROWS_PER_COMPONENT):
@@ -316,6 +240,9 @@ class DriftTracker:
         rows = validate_rows(last, treated, reset=False)
         weight = validate_weight(parameters.get("sample_weight"), rows.shape[0])
         Y = np.empty((rows.shape[0], 0)) if self._of_labels else _columns(y)
+        if completes:
+            block = Block(rows, Y, weight)
+            rows, Y, *_ = last._fitted.factor_model().completed_block(block, from_y=False)
         before = self._moments
         if before is None:
             before = Moments(rows.shape[1], Y.shape[1], forgetting=getattr(last, "forgetting", 1.0))
@@ -325,14 +252,14 @@ class DriftTracker:
 
     @property
     def _last(self) -> Any:
-        """The model itself, of a pipeline its last step."""
+        """The model itself, or the last step of a pipeline."""
         return last_step(self.model)[0]
 
     def set_reference(self) -> Self:
-        """Take the model as it is now as the reference, and the batches that follow as usual.
+        """Use the current model as the reference, and the batches that follow as usual ones.
 
         Call it after an intended change, such as a new lamp, once the model has learnt enough rows since; or whenever
-        the stream is known to be as it should be.
+        the stream is known to be good.
 
         Returns
         -------
@@ -383,25 +310,31 @@ class DriftTracker:
         return f"{text}, and not as there: {', '.join(self.changed_)}. If that is to stay, call set_reference."
 
     def _measured(self, known: Snapshot, X: Any, y: Any) -> Measured:
-        """Return the measurements of a batch with the model as it was at a snapshot."""
+        """Return the measurements of a batch with the model of a snapshot."""
         model, (solution, moments, _) = copy(self._last), known
-        model._fitted = replace(model._fitted, solution=solution)
+        completes = model.missing == "model"
+        completing = FactorModel.of(solution, model._fitted.missing) if completes else None
+        model._fitted = replace(model._fitted, solution=solution, completing=completing)
         prediction = model.predict(X)
-        truth = check_array(as_numpy(y, "y"), ensure_2d=False, dtype=None, input_name="y")
+        checks: dict[str, Any] = {"ensure_2d": False, "dtype": None, "ensure_all_finite": not completes}
+        truth = check_array(as_numpy(y, "y"), input_name="y", **checks)
         check_consistent_length(prediction, truth)
         rows = validate_rows(model, X, reset=False)
+        if completing is not None:
+            rows = completing.completed(rows)
         if self._of_labels:
             error = float(np.mean(prediction != truth))
         else:
-            # Not the divisors of y in the model, which are ones if it does not scale.
+            # Not the scales of y in the model, which are ones if it does not scale.
             deviations = _deviations(moments.y_squares, moments)
             errors = (_columns(truth) - _columns(prediction)) / np.where(deviations > 0, deviations, 1.0)
-            error = float(np.sqrt(np.mean(errors**2)))
+            error = float(np.sqrt(np.nanmean(errors**2) if completes else np.mean(errors**2)))
         q = sum(float(np.einsum("ij,ij->", e, e)) for _, e in residuals_of(solution, rows)) / rows.shape[0]
-        # A constant column has no deviation to measure by: that it varies is seen in what is outside of the model.
+        # A constant column has no standard deviation: if it starts to vary, that is part of what is outside of the
+        # model.
         deviations = _deviations(moments.x_squares, moments)
         total = float(np.sum(np.square(deviations / solution.x_scale))) or 1.0
-        # Not as a share of the total: components that are known badly turn, and so take more or less of X with them.
+        # Not relative to the total: poorly determined components turn, and represent more or less of X.
         left = max(1 - float(np.sum(solution.x_explained_variance_ratio)), 1e-12) * total
         means = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
         shifts = np.abs(means - moments.x_mean) / np.where(deviations > 0, deviations, np.inf)
@@ -493,7 +426,7 @@ class DriftTracker:
         """Take the model as the reference when there have been enough batches without an alarm, and enough rows."""
         if self._is_comparable(solution) and (is_quiet or self._reference_sums["error"].is_ready):
             return
-        # What came after a change says nothing about what was usual before it.
+        # Batches after a change do not show what was usual before it.
         self._reference, self._reference_sums = None, {}
         self._n_quiet = self._n_quiet + 1 if is_quiet else 0
         if self._n_quiet >= self.window and self._has_rows(_ROWS_PER_COMPONENT):
@@ -510,7 +443,7 @@ class DriftTracker:
         return bool(is_classifier(self.model))
 
     def _has_rows(self, n_for_each: int) -> bool:
-        """Return whether the model has learnt so many rows for each component and the mean, and one more."""
+        """Return whether the model was trained on enough rows per component and for the mean, plus one."""
         n_rows = 0 if self._moments is None else self._moments.n_rows
         return n_rows > n_for_each * (1 + self._n_components())
 
@@ -519,7 +452,7 @@ class DriftTracker:
         return int(parameters.get("n_components") or parameters["max_components"])
 
     def _moments_of_model(self) -> Moments | None:
-        """Return the moments of the rows that the model has learnt before, None if there are none."""
+        """Return the moments of the training rows of the model, None if there are none."""
         if not self._last.__sklearn_is_fitted__():
             return None
         state = self._last._fitted.current()
@@ -528,6 +461,20 @@ class DriftTracker:
         for name in vars(moments).keys() - of_y:
             setattr(moments, name, copy(getattr(state, name)))
         return moments
+
+
+def _labelled(X: Any, y: Any, parameters: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """Return a batch without its rows of which no response is known."""
+    target = np.asarray(y)
+    if target.dtype.kind != "f":
+        return X, y, parameters
+    known = np.flatnonzero(np.logical_not(np.isnan(target.reshape(len(target), -1)).all(axis=1)))
+    if len(known) == len(target):
+        return X, y, parameters
+    weight = parameters.get("sample_weight")
+    if weight is not None:
+        parameters = parameters | {"sample_weight": np.asarray(weight)[known]}
+    return _safe_indexing(X, known), target[known], parameters
 
 
 def _columns(y: Any) -> Float64Array:

@@ -1,4 +1,4 @@
-r"""PredictionInterval: between which limits the value of a new row is, with a given probability."""
+r"""PredictionInterval: limits that contain the value of a new row with a given probability."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Interval(NamedTuple):
 
 
 class PredictionInterval:
-    r"""Prediction intervals of a fitted PLS regression, from what the model knows of its errors.
+    r"""Prediction intervals of a fitted PLS regression, from its cross-validated or training errors.
 
     For a new row with scores t, of a model with n training rows, c components and scores of the training rows T,
 
@@ -33,17 +33,19 @@ class PredictionInterval:
     with the leverage h, which grows with T2, and the quantile of Student's distribution with :math:`\nu` degrees of
     freedom. There are two sources of the standard error s:
 
-    - a model that has chosen its components by cross-validation knows the errors of rows held out: s is their root mean
-      square, :math:`\bar h = (c + 1)/n` is the leverage that such rows have on average, and :math:`\nu = n - c - 1`;
-    - any other model knows only the errors of its training rows, which are too small by the degrees of freedom that the
-      fit has taken. How many PLS takes is not known exactly, but they are those of least squares at most: m, for as
-      many features. So :math:`s^2 = \mathrm{RSS} / (n - m - 1)`, :math:`\bar h = 0` and :math:`\nu = n - m - 1`, which
-      is on the safe side. Without more rows than features there is no such bound, and none is invented.
+    - a model that was chosen by cross-validation knows the errors of held-out rows: s is their root mean
+      square, :math:`\bar h = (c + 1)/n` is the average leverage of such rows, and :math:`
+      u = n - c - 1`;
+    - any other model knows only the errors of its training rows, which are too small by the degrees of freedom of
+      the fit. Those of PLS are not known exactly, but are at most those of least squares, m for m
+      features. So :math:`s^2 = \mathrm{RSS} / (n - m - 1)`, :math:`\bar h = 0` and :math:`
+      u = n - m - 1`, which
+      is conservative. With no more rows than features there is no such bound, and the model is refused.
 
     Parameters
     ----------
     model : IncrementalPLS, IncrementalPLSCV, or a pipeline that ends with one
-        A fitted model. It is taken as it is now.
+        A fitted model. Later training does not change the interval.
     level : float, default=0.95
         Probability that the value of a new row is between the limits.
 
@@ -54,19 +56,19 @@ class PredictionInterval:
     degrees_of_freedom_ : float
         :math:`\nu`.
     is_validated_ : bool
-        Whether s is from rows held out.
+        Whether s is computed from held-out rows.
 
     Raises
     ------
     ValueError
-        If the model does not know its errors.
+        If the errors of the model are not known.
 
     Notes
     -----
-    The intervals hold for rows of the same kind as the training rows: errors are normal, of the same variance for all
-    rows and independent of each other, and the relation has not changed. T2 and Q say whether a row is of that kind
-    (:class:`Monitor`); of one that is not, an interval says nothing. Cross-validated errors are those of the number of
-    components with the least of them, and so optimistic by a little. Rows that depend on each other, such as repeated
+    The intervals hold for rows from the same distribution as the training rows, with normal and independent errors of
+    equal variance. T2 and Q show whether a row comes from it (:class:`Monitor`); for others, an interval is
+    meaningless. Cross-validated errors are those of the best number of
+    components, and therefore slightly optimistic. Dependent rows, such as repeated
     measurements of a sample, must be in one group of the cross-validation.
 
     References
@@ -118,14 +120,14 @@ class PredictionInterval:
             shares = np.clip(1 - np.square(lengths).sum(axis=1), 0, 1)
             factor = (n - 1) / self.degrees_of_freedom_ if self.degrees_of_freedom_ > 0 else np.nan
             standard_error = deviation * np.sqrt(shares * factor / divisor_of(state))
-        # The number of rows is one of weights, and may be off by rounding.
+        # The number of rows is a sum of weights, and may be off by rounding.
         if self.degrees_of_freedom_ < 0.5 or not np.isfinite(standard_error).all():
             raise ValueError(
                 f"The model has {n:,.0f} rows and {m:,} features, and so does not know its errors: fit "
                 "IncrementalPLSCV, which knows those of rows held out, or use more rows."
             )
         self.standard_error_: Float64Array = standard_error
-        # Of rows of the weight that is typical.
+        # For rows of typical weight.
         self._score_lengths = np.sqrt(solution.factors.score_squares[:c] / (state.typical_weight or 1.0))
         self._n_rows = n
 

@@ -1,13 +1,13 @@
 r"""Hotelling's T2 and Q: residuals of rows, their covariance in the rows seen, and limits for a given probability.
 
-Scores are uncorrelated, and loadings are regressions on them, so that the residuals of scaled rows have the covariance
+Scores are uncorrelated, and loadings are regressions on them, so the residuals of scaled rows have the covariance
 
 .. math::
     E = S - P \Lambda P^T
 
-with that of the rows, S, the loadings and the variances of the scores. Q is a sum of squares of residuals. If these are
-normal, its distribution depends on the traces :math:`\theta_k = \operatorname{tr} E^k` alone, of which the first three
-are enough in practice.
+with the covariance S of the rows, the loadings and the variances of the scores. Q is a sum of squared residuals. If
+these are normal, its distribution depends only on the traces :math:`\theta_k = \operatorname{tr} E^k`, the first three
+of which are enough in practice.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from .._core.errors import counted
 from .._core.schema import Number, stored
 from .._core.tiles import dense_tiles
 from .._core.types import Float64Array, Rows
@@ -52,8 +53,8 @@ class Traces(NamedTuple):
     def unbiased(self, dof: float) -> Traces:
         r"""Return estimates of the traces of :math:`\Sigma`, if these are of a sample covariance.
 
-        Eigenvalues of a sample covariance are spread more than those of :math:`\Sigma`, so that squares are too large.
-        The corrections are from the moments of the Wishart distribution.
+        Eigenvalues of a sample covariance are more spread out than those of :math:`\Sigma`, so squares are too large.
+        The corrections are derived from the moments of the Wishart distribution.
         """
         n, (first, second, third, unit) = dof, self
         # How the expectations of tr(S)^3, tr(S) tr(S^2) and tr(S^3) depend on the same of Sigma.
@@ -67,7 +68,7 @@ class Traces(NamedTuple):
 
 
 def t2_limit(level: float, n_components: int, n_rows: float) -> float:
-    r"""Return the limit of T2 for rows that the mean and covariance of the scores were not estimated from.
+    r"""Return the limit of T2 for rows that were not used to estimate the mean and covariance of the scores.
 
     .. math::
         \frac{c (n^2 - 1)}{n (n - c)} F_{c, n - c}
@@ -76,12 +77,15 @@ def t2_limit(level: float, n_components: int, n_rows: float) -> float:
     if not c:
         return 0.0
     if n <= c:
-        raise ValueError(f"T2 of {c} component(s) needs more than {c} rows, and there are {n:g}: use more rows.")
+        raise ValueError(
+            f"T2 of {counted(c, 'component')} requires more than {counted(c, 'row')}, but there are {n:g}: "
+            "use more rows."
+        )
     return float(c * (n * n - 1) / (n * (n - c)) * stats.f.ppf(level, c, n - c))
 
 
 def box_limit(level: float, traces: Traces) -> float:
-    r"""Return the limit of Q by Box: :math:`g \chi^2_h` with the mean and the variance that Q has.
+    r"""Return the limit of Q by Box: :math:`g \chi^2_h` with the same mean and variance as Q.
 
     .. math::
         g = \theta_2 / \theta_1, \quad h = \theta_1^2 / \theta_2
@@ -105,7 +109,7 @@ def jackson_mudholkar_limit(level: float, traces: Traces) -> float:
         \theta_1 \left( 1 + \frac{z h_0 \sqrt{2 \theta_2}}{\theta_1}
         + \frac{\theta_2 h_0 (h_0 - 1)}{\theta_1^2} \right)^{1 / h_0}
 
-    Where residuals are so unequal that this is no number, the limit is that by Box.
+    If residuals are so unequal that this is undefined, the limit is that by Box.
     """
     first, second, third, unit = traces.feasible()
     if not second:
@@ -134,7 +138,7 @@ Q_LIMITS = {"pearson": pearson_limit, "box": box_limit, "jackson-mudholkar": jac
 
 
 def residuals_of(solution: Solution, rows: Rows) -> Iterator[tuple[Float64Array, Float64Array]]:
-    """Yield the scores and the residuals of a few rows at a time; the residuals are written over by the next."""
+    """Yield the scores and residuals of a few rows at a time; the residuals are overwritten by the next."""
     k = solution.n_components
     R, P = solution.x_rotations[:, :k], solution.x_loadings[:, :k]
     for _, centred in dense_tiles(rows, solution.x_mean):
@@ -149,7 +153,7 @@ def divisor_of(state: Moments) -> float:
 
 
 def score_variances(model: Any) -> tuple[Float64Array, float] | None:
-    """Return the variances of a model's scores, and of how many rows, or None if these are not known."""
+    """Return the variances of a model's scores and the number of rows, or None if unknown."""
     if not isinstance(model, PLSBase):
         return None
     state, solution = model._fitted.current(), model._solution()
@@ -157,16 +161,16 @@ def score_variances(model: Any) -> tuple[Float64Array, float] | None:
 
 
 def residual_traces(solution: Solution, state: Gram | Sketch, *, cube: bool = True) -> Traces:
-    """Return the traces of E, E^2 and E^3, as shares of that of S.
+    """Return the traces of E, E^2 and E^3, relative to that of S.
 
     Parameters
     ----------
     solution : Solution
         The model.
     state : Gram or Sketch
-        The state it was solved from. Of the rows that a sketch has lost, only the variances of the columns are known:
-        these count as independent, but not those of rows known by an exact solution alone, which have at least the
-        variances of its last component.
+        The state it was solved from. For variance that a sketch has discarded, only the variances of the columns are
+        known: it is treated as independent, except for rows represented by an exact solution alone, which have at least
+        the variances of its last component.
     cube : bool, default=True
         Whether to compute the third, which takes a product of square matrices for a Gram matrix.
     """
@@ -199,7 +203,7 @@ def _of_matrix(state: Gram, factor: Float64Array, loadings: Float64Array, *, cub
 def _of_rows(state: Sketch, solution: Solution, factor: Float64Array, variances: Float64Array) -> tuple[float, float]:
     """Return the traces of the square and the cube of A'A + D, for the residuals A of the rows in a sketch.
 
-    The diagonal D is what they lack of the variances of the columns. With K = AA', these are
+    The diagonal D is the remainder of the variances of the columns. With K = AA', these are
 
         tr K^2 + 2 tr ADA' + tr D^2,  tr K^3 + 3 tr KADA' + 3 tr AD^2A' + tr D^3.
     """

@@ -1,4 +1,4 @@
-"""Monitor: which rows are unlike the training samples of a PLS model, and by which features."""
+"""Monitor: which rows differ from the training samples of a PLS model, and in which features."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, Rows
 from ..estimators._base import PLSBase
 from ..estimators._solution import Solution
-from ..estimators.training import Settings
+from ..estimators.settings import Settings
 from ..rows import by_blocks, is_collection
 from ..solvers.completion import FactorModel, Gaps, as_dense, has_gaps
 from ..states import Gram, Sketch
@@ -108,23 +108,23 @@ class Monitor:
     T2 is large for rows that are extreme within the model, and Q for rows that vary in directions outside of it, for
     example by a failed sensor or a new ingredient. A constant column that begins to vary counts in Q, unscaled.
 
-    What is normal is estimated from the state of the model: no row is read again. After an exact ``fit``
-    (``solver="multipass"``) the limit of Q is a guess on the safe side; for one that is close call ``partial_fit`` with
-    reference rows, once or more. Reference rows that are not training samples are also better if the model was trained
-    on few: see ``docs/monitoring.md`` for what can be expected.
+    The distribution of normal rows is estimated from the state of the model, without reading any row again. After an
+    exact ``fit`` (``solver="multipass"``), the limit of Q is approximate; for an accurate one, call ``partial_fit``
+    with reference rows, once or repeatedly. Reference rows that are not training samples are also better if the model
+    was trained on few rows: see ``docs/monitoring.md``.
 
     Parameters
     ----------
     model : IncrementalPLS, or a pipeline that ends with one
-        A fitted model. It is taken as it is now: what it learns later does not change the monitor. The features of a
+        A fitted model. Later training does not change the monitor. The features of a
         pipeline are those of its last step, and rows pass through the steps before it.
     level : float, default=0.99
-        Share of normal rows that is below each limit.
+        Share of normal rows below each limit.
     q_limit : {"pearson", "jackson-mudholkar", "box"}, default="pearson"
         How the limit of Q is computed.
     held_out : bool, default=True
-        Whether reference rows are such that the model has not learnt from. Rows that it has learnt from are closer to
-        it than others will be; if they are used again, set it to False to have the limit of Q corrected for that.
+        Whether reference rows were not used for training. Training rows are closer to the model than new rows; if they
+        are used as reference rows, set it to False to correct the limit of Q.
 
     Attributes
     ----------
@@ -135,11 +135,11 @@ class Monitor:
 
     Notes
     -----
-    Limits are for normal distributions. That of T2 is exact for these if ``partial_fit`` has been called with rows that
-    the model has not learnt from. That of Q is an approximation, from the mean and the variance of Q (Box), or from its
-    first three moments (Jackson and Mudholkar). From the state of a model these come from the covariance of residuals,
-    corrected for the degrees of freedom that means and components take and for the spread of eigenvalues in small
-    samples; from reference rows they are those that Q has there, be residuals normal or not.
+    Limits assume normal distributions. That of T2 is then exact if ``partial_fit`` has been called with rows that were
+    not used for training. That of Q is an approximation, from the mean and the variance of Q (Box), or from its first
+    three moments (Jackson and Mudholkar). From the state of a model, these follow from the covariance of residuals,
+    corrected for the degrees of freedom of means and components and for the spread of eigenvalues in small samples;
+    from reference rows, they are the moments of Q itself, whether or not residuals are normal.
 
     References
     ----------
@@ -223,7 +223,7 @@ class Monitor:
             return np.empty(0)
 
         self._by_blocks(X, absorb)
-        # Both at once, for an interrupt may come between two statements.
+        # Both at once, because an interrupt may come between two statements.
         vars(self).update(_reference=reference, _normal=None)
         return self
 
@@ -272,22 +272,22 @@ class Monitor:
         return Checked(t2, q, t2 > self.t2_limit_, q > self.q_limit_)
 
     def contributions(self, X: Any, statistic: str = "q") -> Float64Array:
-        r"""Return the part that each feature has in T2 or Q of every row.
+        r"""Return the contribution of each feature to T2 or Q of every row.
 
         For Q these are the squares :math:`e_j^2` of the residuals. For T2 they are
 
         .. math::
             (z - P \bar t)_j \, (R S_t^{-1} (t - \bar t))_j ,
 
-        how far the feature is off, times how much T2 depends on it: the partial decomposition of Alcala and Qin. Both
-        sum to the statistic. Those of T2 are negative for features that bring the row nearer to the mean.
+        the deviation of the feature times the gradient of T2: the partial decomposition of Alcala and Qin. Both
+        sum to the statistic. Those of T2 are negative for features that bring the row closer to the mean.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
         statistic : {"q", "t2"}, default="q"
-            Which of the two.
+            Which statistic.
 
         Returns
         -------
@@ -308,7 +308,7 @@ class Monitor:
 
         def parts(rows: Rows) -> Float64Array:
             with np.errstate(over="ignore", invalid="ignore"):
-                # Parts of T2 are those of the completed row.
+                # Contributions to T2 are those of the completed row.
                 tiles = self._residuals(rows, completed=statistic == "t2")
                 return _finite(np.concatenate([part(*tile) for tile in tiles]), rows)
 
@@ -331,7 +331,7 @@ class Monitor:
 
     @property
     def feature_names_(self) -> Array:
-        """Names of the features, x0, x1 and so on if the model knows none."""
+        """Names of the features, x0, x1 and so on if the model has none."""
         return feature_names(self.model)
 
     def _by_blocks(self, X: Any, function: Callable[[Rows], Array]) -> Array:
@@ -339,7 +339,7 @@ class Monitor:
         return by_blocks(*last_step(self.model, X), function)
 
     def _residuals(self, rows: Rows, *, completed: bool = False) -> Iterator[tuple[Float64Array, Float64Array]]:
-        """Yield the scores and the residuals of a few rows at a time; those of missing cells are zero, or completed."""
+        """Yield the scores and residuals of a few rows at a time; those of missing cells are zero, or completed."""
         if self._gaps is None or not has_gaps(rows):
             yield from residuals_of(self._solution, rows)
             return
@@ -378,7 +378,7 @@ class Monitor:
         return self._normal
 
     def _from_state(self, state: Gram | Sketch) -> Normal | None:
-        """Return the distribution by the state of the model, or None if it has seen too few rows."""
+        """Return the distribution from the state of the model, or None if it was trained on too few rows."""
         n, c = state.effective_rows, self._solution.n_components
         dof = n - 1 - c
         if dof <= 2:
@@ -392,9 +392,9 @@ class Monitor:
         return Normal(np.zeros(c), np.diag(1 / deviations), n, residuals)
 
     def _variance_of_observed(self) -> float:
-        """Return how much larger Q of complete rows is than that of training rows, where completed cells add nothing.
+        """Return the ratio of Q of complete rows to that of training rows, where completed cells contribute nothing.
 
-        And c scores are fitted to fewer cells of a row, so that the residuals of these are smaller.
+        In addition, c scores are fitted to fewer cells of a row, so their residuals are smaller.
         """
         assert self._gaps is not None
         solution, k = self._solution, self._solution.n_components
@@ -408,7 +408,7 @@ class Monitor:
         return float((left / share).sum() / left.sum()) * max(1 - k / m, 0.1) / fitted
 
     def _from_reference(self, reference: Gram) -> Normal:
-        """Return the distribution by reference rows."""
+        """Return the distribution from reference rows."""
         n, c = reference.n_rows, self._solution.n_components
         if n < c + 2:
             raise ValueError(f"There are {n} reference rows, too few for {c} components: give more to partial_fit.")
@@ -424,7 +424,7 @@ class Monitor:
         if not self.held_out:
             share = min((c + 1) / self._n_rows, 0.9)
             residuals = residuals.scaled((1 + share) / (1 - share))
-        # Not scipy's triangular solver, which knows no empty matrices before 1.14.
+        # Not scipy's triangular solver, which does not support empty matrices before 1.14.
         whitening = np.linalg.solve(root, np.eye(c)).T
         return Normal(reference.x_mean[:c], whitening, float(n), residuals)
 

@@ -16,7 +16,7 @@ from ..rows import is_collection
 
 
 def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
-    """Return the model at the end of a pipeline, and rows as the steps before it return them; others as they are.
+    """Return the model at the end of a pipeline, and rows as transformed by the steps before it; others unchanged.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
 
 
 def snapshot(model: Any) -> Any:
-    """Return a pipeline as it is now, which does not change when it learns more; other models as they are."""
+    """Return an independent snapshot of a pipeline; other models unchanged."""
     if not isinstance(model, Pipeline):
         return model
     taken = copy(model)
@@ -57,7 +57,7 @@ def last_record(model: Any) -> Any:
 
 
 def feature_names(model: Any) -> Array:
-    """Return the names of a model's features, x0, x1 and so on if it knows none; of a pipeline, those of its last step.
+    """Return the names of a model's features, x0, x1 and so on if it has none; for a pipeline, those of its last step.
 
     Examples
     --------
@@ -70,8 +70,10 @@ def feature_names(model: Any) -> Array:
     """
     last, _ = last_step(model)
     names = getattr(last, "feature_names_in_", None)
+    if names is None and hasattr(last, "feature_axis_"):
+        names = np.array([f"{value:.10g}" for value in last.feature_axis_], dtype=object)
     if names is None and isinstance(model, Pipeline) and len(model) > 1:
-        # Steps that return arrays do not pass names on, but may know them. Some do not even know how many there are.
+        # Steps that return arrays do not pass names on, but may know them. Some do not even know their number.
         with suppress(AttributeError, NotImplementedError, ValueError):
             names = np.asarray(model[:-1].get_feature_names_out(), dtype=object)
     if names is None or len(names) != last.n_features_in_:

@@ -1,14 +1,12 @@
-"""What the online methods share: rows and targets in, a recursion over the rows, a projection out.
+"""Shared code of the online methods: validation, a recursion over the rows, and a projection.
 
-A method is a recursion, which holds its state and learns from rows, and an estimator, which says how the recursion
-begins (``_begin``) and what the state amounts to (``_solve``).
+A method consists of a recursion, which holds its state and learns from rows, and an estimator, which starts the
+recursion (``_begin``) and solves the state (``_solve``).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -17,234 +15,26 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._core.compiled import aligned_empty, compiled, copied, read_only, readable
-from .._core.errors import NonFiniteError
-from .._core.labels import TargetEncoding, as_one_target, as_target, holds_labels, require_label_vector
-from .._core.progress import track
+from .._core.compiled import copied
+from .._core.errors import NonFiniteError, counted
+from .._core.labels import TargetEncoding, as_labels, as_one_target, as_target, holds_labels, require_label_vector
 from .._core.projection import centred_product
-from .._core.schema import FEATURES, Choice, Count, Number, Numbers, Object, OrMissing, most_components, stored
-from .._core.threads import ordered_map
+from .._core.schema import FEATURES, Choice, Object, OrMissing, most_components, stored
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, FloatArray, Rows
 from .._core.validation import as_one_row, changed_at_once, require_components, validate_rows
 from .._core.warnings import warn_user
 from ..data import Source
 from ..estimators._missing import CompletedBefore
-from ..estimators._solution import Solved as Solved  # noqa: PLC0414 - for the methods
 from ..rows import ArrayRows, Block, SourceRows, by_blocks, opened_data, require_target, validate_source
 from ..solvers.completion import FactorModel
 from ._means import NoValueError, ObservedMeans
+from ._state import OnlineState, tile_rows
 
-# Rows that are worked on at a time: they stay in a core's cache, and calls of compiled code are few.
-_TILE_BYTES = 1 << 20
-_LEAST_TILE_ROWS = 8
-_DOUBLE = np.dtype(np.float64)
-# Entries of the state that are read in a few milliseconds, which is what it takes to start threads several times over.
-_WORK_WORTH_THREADS = 10_000_000
-# The same in a fraction of a second.
+# Entries of the state that are read in a fraction of a second.
 _WORK_BETWEEN_STEPS = 200_000_000
-
-
-class NotFiniteError(ValueError):
-    """A component, the first being 1, has numbers that are no longer finite: fewer components may do."""
-
-    def __init__(self, message: str, component: int = 0) -> None:
-        super().__init__(message)
-        self.component = component
-
-
-class Tile(NamedTuple):
-    """Some consecutive rows, ready for a recursion, which may use them as its scratch space.
-
-    ``U`` and ``V`` are X and y minus the running means that include the row itself, in the units of those; ``X`` and
-    ``Y`` are X and y as they came, and not to be written to. ``n_before`` is the number of rows before them, and
-    ``x_total`` the sum of squares of X, centred, of all rows up to the last of them.
-    """
-
-    U: Float64Array
-    V: Float64Array
-    X: FloatArray
-    Y: Float64Array
-    n_before: int
-    x_total: float
-
-
-class Recursion:
-    """The state of a method, a dataclass of arrays and numbers, and how it learns."""
-
-    @property
-    def advice(self) -> str:
-        """What to do when numbers are no longer finite."""
-        return "scale the features to unit variance, or use fewer components"
-
-    def learn(self, tile: Tile) -> int:
-        """Take in the rows; return the number of the component whose numbers are no longer finite, or -1."""
-        raise NotImplementedError
-
-
-def for_each_column(run: Callable[[Float64Array, int], int], tile: Tile, n_columns: int, n_components: int) -> int:
-    """Run the recursion of every column of y, on all cores if there is enough work.
-
-    ``run`` takes the rows, which it may overwrite, and the number of the column. Returns the least number that any of
-    them returned that is not negative, else -1.
-    """
-    if n_columns == 1:
-        return int(run(tile.U, 0))
-    parallel = tile.U.size * n_columns * n_components > _WORK_WORTH_THREADS
-    results = (ordered_map if parallel else map)(lambda k: int(run(tile.U.copy(), k)), range(n_columns))
-    return min((result for result in results if result >= 0), default=-1)
-
-
-@stored(
-    {
-        "origin": Numbers("n?"),
-        "offset": Numbers("n?"),
-        "unit": Number(0),
-        "n_rows": Count(),
-        "total": Number(0, finite=False),
-    }
-)
-@dataclass
-class RunningMean:
-    """Mean of the rows so far, as their first one plus a difference in units of about the size of the data.
-
-    So columns with a mean of 1e8 deviations lose no digits, and squares neither overflow nor vanish for data in units
-    of 1e150 or 1e-150.
-
-    Attributes
-    ----------
-    origin : ndarray of shape (m,)
-        The first row.
-    offset : ndarray of shape (m,)
-        Mean of the differences from it, times ``unit``.
-    unit : float
-        A power of two: one if fixed, else about one over the first difference that is not zero, and zero before that.
-    n_rows : int
-        Rows so far.
-    total : float
-        Sum of squares of all of them, centred, in units.
-    """
-
-    origin: Float64Array
-    offset: Float64Array
-    unit: float
-    n_rows: int = 0
-    total: float = 0.0
-
-    # After the first row.
-    never_written: ClassVar[frozenset[str]] = frozenset({"origin"})
-
-    @classmethod
-    def of(cls, n: int, unit: float) -> RunningMean:
-        """Return the mean of no rows of n columns."""
-        origin = aligned_empty((n,))
-        origin[:] = 0.0
-        return cls(origin, np.zeros(n), unit)
-
-    @property
-    def mean(self) -> Float64Array:
-        """The mean in the units of the data."""
-        return self.origin + self.offset / (self.unit or 1.0)
-
-    def subtract_from(self, tile: FloatArray, out: Float64Array) -> Float64Array:
-        """Add the rows to the mean one by one, and set ``out`` to each minus the mean that includes it, in units."""
-        if self.n_rows == 0:
-            self.origin[:] = tile[0]
-        if not self.unit:
-            with np.errstate(over="ignore", invalid="ignore"):
-                self.unit = unit_of(tile - self.origin)
-        before = self.n_rows, self.total
-        self.total = subtract_running_mean(tile, self.origin, self.offset, self.unit, *before, out)
-        self.n_rows += len(tile)
-        return out
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether the mean is finite: so it is if the sum of squares is, which is sooner known."""
-        return math.isfinite(self.total) or bool(np.isfinite(self.offset).all())
-
-
-def unit_of(differences: FloatArray) -> float:
-    """Return one over a power of two near the largest entry of the first row that is not all zeros, else zero."""
-    rows = np.flatnonzero(differences.any(axis=1))
-    if not len(rows):
-        return 0.0
-    largest = np.abs(differences[rows[0]]).max()
-    return float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000))))
-
-
-@stored(
-    {
-        "x": Object(RunningMean, n="m"),
-        "y": Object(RunningMean, n="q?"),
-        # Each method says which.
-        "recursion": Object(),
-    }
-)
-@dataclass
-class OnlineState:
-    """A recursion with the running means that its rows are centred by."""
-
-    x: RunningMean
-    y: RunningMean
-    recursion: Any
-
-    @classmethod
-    def of(cls, recursion: Recursion, n_features: int, n_columns: int, *, fixed_unit: bool = False) -> OnlineState:
-        """Return the state before the first row. Units are fixed if results depend on them."""
-        x, y = (RunningMean.of(n, float(fixed_unit)) for n in (n_features, n_columns))
-        return cls(x, y, recursion)
-
-    def learn(self, X: Rows, numbers: Float64Array, encoding: TargetEncoding | None) -> None:
-        """Take in rows one by one; raise ValueError if numbers are no longer finite."""
-        if len(numbers) == 1 and type(X) is np.ndarray and X.dtype == _DOUBLE and X.flags.c_contiguous:
-            # All that the loops below do with one row, in less time.
-            self._learn_tile(read_only(X), numbers, encoding, np.empty(X.shape))
-        else:
-            # Of X and of y, whichever is wider.
-            step = min(X.shape[0], tile_rows(max(X.shape[1], len(self.y.origin))))
-            buffer = aligned_empty((step, X.shape[1]))
-            for rows, part in readable(X):
-                for start in range(0, len(part), step):
-                    tile = part[start : start + step]
-                    some = numbers[rows.start + start :][: len(tile)]
-                    self._learn_tile(tile, some, encoding, buffer[: len(tile)])
-        if not (self.x.is_finite and self.y.is_finite):
-            raise ValueError("The mean is no longer finite: scale the features to unit variance.")
-
-    def _learn_tile(
-        self, tile: FloatArray, numbers: Float64Array, encoding: TargetEncoding | None, out: Float64Array
-    ) -> None:
-        """Take in some rows, in the form that ``readable`` yields; ``out`` is scratch space."""
-        n_before = self.x.n_rows
-        U = self.x.subtract_from(tile, out)
-        Y = V = numbers
-        if encoding is not None:
-            # As X is: not to be written to, or else Numba compiles once more.
-            Y = read_only(np.ascontiguousarray(encoding.columns(numbers)))
-            V = self.y.subtract_from(Y, np.empty(Y.shape))
-        component = self.recursion.learn(Tile(U, V, tile, Y, n_before, self.x.total)) + 1
-        if component:
-            raise NotFiniteError(
-                f"Component {component} is no longer finite: {self.recursion.advice}. The model is as it was before "
-                "this call.",
-                component,
-            )
-
-    @property
-    def n_rows(self) -> int:
-        """Rows so far."""
-        return self.x.n_rows
-
-
-def tile_rows(n_columns: int) -> int:
-    """Return the number of rows in a tile of so many columns."""
-    return max(_LEAST_TILE_ROWS, _TILE_BYTES // (8 * max(1, n_columns)))
-
-
 # The y of a method that uses none.
 _NO_TARGET = np.empty((1, 0))
-
 # What methods declare: the parameter that says what y is, and how y is encoded.
 TARGET = Choice("auto", "labels", "values")
 ENCODING = Object(TargetEncoding, q="q", k="k")
@@ -273,8 +63,8 @@ class CheckedRow(NamedTuple):
 class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """An estimator that learns one row at a time.
 
-    It holds a state, which is an :class:`OnlineState` or has the same ``learn`` and ``n_rows``, and the solution if
-    that has been asked for since the last row.
+    It holds a state, which is an :class:`OnlineState` or has the same ``learn`` and ``n_rows``, and the solution if it
+    has been computed since the last row.
     """
 
     n_components: int
@@ -297,7 +87,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from the rows in order, forgetting what came before.
+        """Learn from the rows in order, discarding earlier training.
 
         Parameters
         ----------
@@ -319,7 +109,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
-        """Learn from more rows. A call that fails leaves the model as it was.
+        """Learn from more rows. A call that fails leaves the model unchanged.
 
         Parameters
         ----------
@@ -328,8 +118,8 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Their labels or values, see ``target``. None if X is a source, which has them.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will ever come. By default those in the first call, and those in the first block of a source
-            that can be read only once. Only needed in that.
+            All labels that will occur, in the first call. By default those of the first call, or of the first block of
+            a source that can be read only once.
 
         Returns
         -------
@@ -346,15 +136,15 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
-        """Learn from one more row: what ``partial_fit`` does with it, to the last bit, in a fraction of the time.
+        """Learn from one more row: bit-identical to ``partial_fit``, in a fraction of the time.
 
         Parameters
         ----------
         x : array-like of shape (n_features,)
-            The row. An array has its features in the order of the first call; a Series of pandas has their names.
+            The row. The features of an array are in the order of the first call; a pandas Series has names.
         y : float, label or array-like of shape (n_targets,), default=None
-            Its value, its label or its values, see ``target``. If the first call is one with a label, that must be of
-            ``partial_fit``, whose ``classes`` are all labels that will come.
+            Its value, label or values, see ``target``. For labels, the first call must be ``partial_fit`` with
+            ``classes``.
 
         Returns
         -------
@@ -371,7 +161,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         state = copied(self._state)
         learned: dict[str, Any] = {}
         if self.missing == "mean":
-            row, learned["_observed"] = self._filled(row, self._means())
+            row, learned["_observed"] = self._filled(row)
         try:
             state.learn(row, numbers, encoding)
         except ValueError:
@@ -381,15 +171,13 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.__dict__ = {**vars(self), "_state": state, "_solved": None, **learned}
         return self
 
-    def _filled(self, rows: Rows, observed: ObservedMeans) -> tuple[Rows, ObservedMeans]:
+    def _filled(self, rows: Rows) -> tuple[Rows, ObservedMeans]:
+        """Return rows without missing values, and the means of the values up to them."""
         try:
-            return observed.filled(rows)
+            return (self._observed or ObservedMeans.of(self.n_features_in_)).filled(rows)
         except NoValueError as error:
             names = getattr(self, "feature_names_in_", None)
             raise NoValueError(error.column, None if names is None else str(names[error.column])) from None
-
-    def _means(self) -> ObservedMeans:
-        return ObservedMeans.of(self.n_features_in_) if self._observed is None else self._observed
 
     def _require_finite(self, rows: Rows, numbers: Float64Array) -> None:
         """Raise NonFiniteError that names the row and the column, if a number is not finite."""
@@ -422,7 +210,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return by_blocks(self, X, self._filling(lambda rows: _scores(rows, solution)))
 
     def transform_one(self, x: Any) -> FloatArray:
-        """Return the scores of one row: those of ``transform``, to the last bit, in a fraction of the time.
+        """Return the scores of one row: bit-identical to ``transform``, in a fraction of the time.
 
         Parameters
         ----------
@@ -440,7 +228,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @available_if(lambda model: hasattr(model, "predict"))
     def predict_one(self, x: Any) -> Any:
-        """Predict the label, the value or the values of one row: what ``predict`` does with it, in less time.
+        """Predict the label, value or values of one row, like ``predict``, in less time.
 
         Parameters
         ----------
@@ -471,7 +259,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self._encoding.labels.classes
 
     def _n_passes(self, X: Any) -> int:
-        """Return how many times ``fit`` learns from the rows."""
+        """Return the number of passes over the rows in ``fit``."""
         return 1
 
     def _begin(self, n_features: int, n_columns: int) -> Any:
@@ -479,7 +267,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         raise NotImplementedError
 
     def _solve(self, state: Any) -> Any:
-        """Return what the state amounts to.
+        """Solve the state.
 
         It has all attributes that are ``Solved``, and ``x_mean``, ``n_components``, the components that the rows so far
         have, and ``projection``, the matrix that takes centred rows to scores.
@@ -498,7 +286,8 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             n_columns = solution.projection.shape[1]
             if solution.n_components < n_columns:
                 warn_user(
-                    f"The rows so far have only {solution.n_components} of {n_columns} component(s): the rest are zero."
+                    f"The rows so far have only {solution.n_components} of {counted(n_columns, 'component')}: "
+                    "the rest are zero."
                 )
             attributes["_solved"] = solution
         return solution
@@ -513,7 +302,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _require_same_parameters(self) -> None:
         for name, value in self._begun_with.items():
             if getattr(self, name) != value:
-                raise ValueError(f"{name} cannot change in mid-stream: set it back to {value!r}, or use fit.")
+                raise ValueError(f"{name} cannot change during a stream: set it back to {value!r}, or use fit.")
 
     def _validate_row(self, x: Any) -> Rows:
         """Return one row as rows of which it is the only one, with as many features as the model has."""
@@ -528,7 +317,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @classmethod
     def _fixed_parameters(cls) -> dict[str, list[Any]]:
-        """Return the constraints of the parameters that cannot change in mid-stream."""
+        """Return the constraints of the parameters that cannot change during a stream."""
         free = cls._free_parameters | {"missing"}
         return {name: legal for name, legal in cls._parameter_constraints.items() if name not in free}
 
@@ -553,7 +342,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         )
         blocks: Iterable[Block] = [Block(rows, numbers, None)]
         if n_rows > step:
-            blocks = track(ArrayRows(rows, numbers, batch_size=step).blocks(), "one read", n_rows, _n_rows)
+            blocks = ArrayRows(rows, numbers, batch_size=step).tracked_blocks("one read")
         try:
             self._learn_blocks(blocks, n_features)
         except ValueError:
@@ -575,11 +364,14 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                     target = self._as_target(source.labels(), classes)
                 encoding = self._encode(target, classes)
                 rows.numbers = lambda y: encoding.numbers(as_target(y, name))
-            self._learn_blocks(track(rows.blocks(), "one read", rows.n_rows, _n_rows), rows.n_columns)
+            self._learn_blocks(rows.tracked_blocks("one read"), rows.n_columns)
 
     def _as_target(self, y: Any, classes: Any) -> Array:
-        """Return y as an array."""
-        return as_target(y, type(self).__name__)
+        """Return y as an array; if it holds labels by definition, as that of a classifier."""
+        name = type(self).__name__
+        if self.target != "labels":
+            return as_target(y, name)
+        return as_labels(y, name, first=classes is None and not hasattr(self, "_state"))
 
     def _encode(self, target: Array, classes: Any) -> TargetEncoding:
         """Return what y is: decided at the first call, from all of it or from the labels that there are."""
@@ -602,15 +394,12 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self._begun_with = {name: getattr(self, name) for name in self._fixed_parameters()}
             state = copied(self._begin(n_features, 0 if self._encoding is None else self._encoding.n_columns))
             self.__dict__.pop("_observed", None)
-        observed = self._means()
         for block in blocks:
             X = block.X
             if self.missing == "mean":
-                X, observed = self._filled(X, observed)
+                X, self._observed = self._filled(X)
             state.learn(X, block.Y, self._encoding)
         self._state, self._solved = state, None
-        if self.missing == "mean":
-            self._observed = observed
 
     @property
     def _n_features_out(self) -> int:
@@ -632,70 +421,3 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 def _scores(rows: Rows, solution: Any) -> FloatArray:
     dtype = np.float32 if rows.dtype == np.float32 else np.float64
     return centred_product(rows, solution.x_mean, solution.projection, dtype)
-
-
-def _n_rows(block: Block) -> int:
-    return block.n_rows
-
-
-# Compiled loops that several recursions use.
-
-
-@compiled
-def is_finite(number: float) -> bool:
-    """Return whether a number is finite. math.isfinite forms x - x, which reordering turns to zero if x is a sum."""
-    return abs(number) < math.inf
-
-
-@compiled
-def square_and_product(a: Float64Array, b: Float64Array) -> tuple[float, float]:
-    """Return a.a and a.b."""
-    square, product = 0.0, 0.0
-    for j in range(len(a)):
-        square += a[j] * a[j]
-        product += a[j] * b[j]
-    return square, product
-
-
-@compiled
-def scale_into(out: Float64Array, factor: float, a: Float64Array) -> None:
-    """Set out to a times a factor."""
-    for j in range(len(out)):
-        out[j] = factor * a[j]
-
-
-@compiled
-def subtract_running_mean(
-    X: FloatArray,
-    origin: Float64Array,
-    offset: Float64Array,
-    unit: float,
-    n_rows: int,
-    total: float,
-    out: Float64Array,
-) -> float:
-    """Set ``out`` to the rows minus the mean up to and with each, in units, and ``offset`` to the last mean.
-
-    Returns the sum of squares about the mean, given that of the rows before, which is ``total``.
-    """
-    for i in range(len(X)):
-        n = n_rows + i + 1
-        square = _subtract_mean(X[i], origin, offset, unit, 1.0 / n, out[i])
-        # One factor of the product is from the mean before, which is that much further off.
-        total += square * n / max(1, n - 1)
-    return total
-
-
-@compiled
-def _subtract_mean(
-    x: FloatArray, origin: Float64Array, offset: Float64Array, unit: float, share: float, out: Float64Array
-) -> float:
-    square = 0.0
-    for j in range(len(x)):
-        difference = (x[j] - origin[j]) * unit - offset[j]
-        step = share * difference
-        offset[j] += step
-        left = difference - step
-        out[j] = left
-        square += left * left
-    return square

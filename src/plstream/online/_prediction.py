@@ -1,15 +1,106 @@
-"""Predictions of online methods whose solution has coefficients: of labels or of values, as y was."""
+"""Online methods that predict, labels or values as y was, and the models of all columns of y side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from scipy import linalg
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
-from .._core.labels import as_labels
-from .._core.types import Array
+from .._core.schema import Count, Numbers, Rule, is_in_proportion, solved_numbers, stored
+from .._core.types import Array, Float64Array
+from ..estimators._solution import Solved
+from ..solvers import Factors, importance
 from ._base import OnlineMethod
+from ._state import OnlineState
+
+# What methods with such models declare: loadings of every response with the components of all of them.
+STACKED_IN_PROPORTION: dict[str, Rule] = {
+    "responses are in proportion to its arrays": lambda its: is_in_proportion(
+        its.sizes["q"] ** 2 * its._begun_with["n_components"], its
+    )
+}
+
+
+def rotations(W: Float64Array, P: Float64Array) -> Float64Array:
+    """Return r_i = w_i - sum over j < i of (p_j.w_i) r_j, one per row.
+
+    They take a row to the scores w_i.(x - t_1 p_1 - ... - t_(i-1) p_(i-1)). R = W (P'W)^-1 does so only if P'W is unit
+    triangular, which that of running regressions is not.
+    """
+    R = W.copy()
+    for i in range(1, len(W)):
+        R[i] -= (P[:i] @ W[i]) @ R[:i]
+    return R
+
+
+@stored(
+    {
+        "x_mean": Numbers("m"),
+        "y_mean": Numbers("q"),
+        "x_weights": solved_numbers("m", "s"),
+        "x_loadings": solved_numbers("m", "s"),
+        "x_rotations": solved_numbers("m", "s"),
+        "y_loadings": solved_numbers("q", "s"),
+        "y_lengths": solved_numbers("q", "s"),
+        "n_components": Count(),
+    }
+)
+@dataclass(frozen=True)
+class StackedModels:
+    """One PLS model per column of y, their components side by side, in the units of the data."""
+
+    x_mean: Float64Array
+    y_mean: Float64Array
+    x_weights: Float64Array
+    x_loadings: Float64Array
+    x_rotations: Float64Array
+    y_loadings: Float64Array
+    y_lengths: Float64Array
+    """Roots of what components explain of each column of y, in units in which squares neither overflow nor vanish."""
+    n_components: int
+
+    @classmethod
+    def of(cls, state: OnlineState, models: Sequence[Factors]) -> StackedModels:
+        """Put the models of all columns of y together, and take them out of the units of the state."""
+        y_loadings = linalg.block_diag(*(model.y_loadings for model in models))
+        with np.errstate(over="ignore", under="ignore"):
+            y_loadings_of_data = y_loadings / (state.y.unit or 1.0) * (state.x.unit or 1.0)
+        return cls(
+            x_mean=state.x.mean,
+            y_mean=state.y.mean,
+            x_weights=np.hstack([model.x_weights for model in models]),
+            x_loadings=np.hstack([model.x_loadings for model in models]),
+            x_rotations=np.hstack([model.x_rotations for model in models]),
+            y_loadings=y_loadings_of_data,
+            y_lengths=y_loadings * np.sqrt(np.hstack([model.score_squares for model in models])),
+            n_components=sum(model.n_components for model in models),
+        )
+
+    @property
+    def projection(self) -> Float64Array:
+        """The matrix that takes centred rows to scores."""
+        return self.x_rotations
+
+    @property
+    def coef(self) -> Float64Array:
+        """Coefficients of the centred X."""
+        coefficients: Float64Array = self.x_rotations @ self.y_loadings.T
+        return coefficients.T
+
+    @property
+    def intercept(self) -> Float64Array:
+        """Prediction for the mean of X."""
+        return self.y_mean
+
+    @property
+    def vip(self) -> Float64Array:
+        """Variable importance in projection."""
+        return importance(self.x_weights, self.y_lengths)
 
 
 def _predicts(model: Any) -> bool:
@@ -24,11 +115,22 @@ def _predicts(model: Any) -> bool:
 class PredictingMethod(OnlineMethod):
     """An online method that is a classifier or a regressor in one of its variants.
 
-    Its solution has ``coef``, of shape (n_columns, n_features), and ``y_mean``.
+    Its solution is a :class:`StackedModels`.
     """
 
     variant: str
     _predicting_variant: ClassVar[str]
+
+    x_weights_ = Solved("Weights of X.")
+    x_loadings_ = Solved("Loadings of X.")
+    x_rotations_ = Solved("Rotations of X.")
+    y_loadings_ = Solved("Loadings of y.")
+    coef_ = Solved("Coefficients of the centred X.")
+    intercept_ = Solved("Means of y.")
+    x_mean_ = Solved("Means of X.")
+    y_mean_ = Solved("Means of y.")
+    vip_ = Solved("Variable importance in projection.")
+    n_components_ = Solved("Number of components found so far.")
 
     @available_if(_predicts)
     def predict(self, X: Any) -> Array:
@@ -42,8 +144,7 @@ class PredictingMethod(OnlineMethod):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Labels, the one whose response is predicted to be largest; or values, with as many dimensions as the y of
-            the fit.
+            Labels of the largest predicted response, or values with the dimensions of y in the fit.
         """
         solution, encoding = self._solution(), self._encoding
         assert encoding is not None
@@ -52,7 +153,7 @@ class PredictingMethod(OnlineMethod):
 
     @available_if(_predicts)
     def score(self, X: Any, y: Any) -> float:
-        """Return how good predictions are: the share of labels that are right, or the R² of values.
+        """Return the accuracy of labels, or R² of values.
 
         Parameters
         ----------
@@ -85,9 +186,3 @@ class PredictingMethod(OnlineMethod):
             tags.classifier_tags = ClassifierTags() if known else None
             tags.regressor_tags = None if known else RegressorTags()
         return tags
-
-    def _as_target(self, y: Any, classes: Any) -> Array:
-        if self.target != "labels":
-            return super()._as_target(y, classes)
-        # As of classifiers, of which it is one then.
-        return as_labels(y, type(self).__name__, first=classes is None and not hasattr(self, "_state"))

@@ -14,17 +14,10 @@ from .._core.compiled import compiled
 from .._core.schema import Count, Entries, Numbers, Object, OrNone, Value, solved_numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
-from ._base import (
-    OnlineMethod,
-    OnlineState,
-    Recursion,
-    Solved,
-    Tile,
-    is_finite,
-    scale_into,
-    square_and_product,
-    state_of,
-)
+from ..estimators._solution import Solved
+from ._base import OnlineMethod, state_of
+from ._loops import is_finite, scale_into, square_and_product
+from ._state import OnlineState, Recursion, Tile
 
 Amnesic = float | tuple[float, float, float]
 
@@ -134,7 +127,7 @@ def ccipca(
             begins = squares[i] == 0
             if begins:
                 # One row is its own principal component, of variance |u|^2. But what is left of a row that the
-                # components explain is rounding error, of the size of the largest row, for it has moved the mean.
+                # components explain is rounding error, of the size of the largest row, because it has moved the mean.
                 if left <= 1e-26 * row_squares[1]:
                     break
                 scale_into(V[i], math.sqrt(left), u)
@@ -251,20 +244,20 @@ class PrincipalComponents:
 class CCIPCA(OnlineMethod):
     """Principal component analysis without a covariance matrix, one row at a time.
 
-    Candid covariance-free incremental PCA. Its memory is that of the components, and a row costs a few passes over
-    them. Components approach those of PCA as rows come in.
+    Candid covariance-free incremental PCA. It stores only the components, and each row takes a few passes over them.
+    The components converge to those of PCA.
 
     Parameters
     ----------
     n_components : int, default=2
         Number of components.
     amnesic : float or tuple (n1, n2, r), default=2.0
-        How much more a new row weighs than in a plain average, l: (1 + l)/n instead of 1/n, in order to forget the
-        directions of the first rows, which were far off. A tuple is a schedule: none up to row n1, growing to 2 up to
-        row n2, and then by one every r rows, which follows a stream that changes. (20, 200, 2000) is usual.
+        Extra weight l of a new row: (1 + l)/n instead of 1/n, to forget the inaccurate directions of the first rows. A
+        tuple is a schedule: zero up to row n1, growing to 2 up to row n2, and then by one every r rows, to follow a
+        changing stream. (20, 200, 2000) is usual.
     missing : {"error", "mean"}, default="error"
-        What to do with NaN in X. "mean" replaces it by the mean of the values of the feature up to its row (before its
-        first value, by that, which must be in the same call), in ``transform`` and the like by the mean of the model.
+        How to handle NaN in X. "mean" replaces it by the running mean of the feature (before its first value, by that
+        value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
 
     Attributes
     ----------
@@ -277,13 +270,13 @@ class CCIPCA(OnlineMethod):
     mean_ : ndarray of shape (n_features,)
         Means of the features.
     n_components_ : int
-        Components that the rows so far have; further ones are zero.
+        Number of components found so far; further ones are zero.
     n_samples_seen_ : int
         Number of training samples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X has any that are all strings.
+        Names of features, if X has names that are all strings.
 
     See Also
     --------
@@ -324,7 +317,7 @@ class CCIPCA(OnlineMethod):
     explained_variance_ = Solved("Variances of the components.")
     explained_variance_ratio_ = Solved("Shares of the variance of rows.")
     mean_ = Solved("Means of the features.")
-    n_components_ = Solved("Components that the rows so far have.")
+    n_components_ = Solved("Number of components found so far.")
 
     def __init__(self, n_components: int = 2, *, amnesic: Amnesic = 2.0, missing: str = "error") -> None:
         self.n_components = n_components
@@ -332,7 +325,7 @@ class CCIPCA(OnlineMethod):
         self.missing = missing
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from the rows of X in order, forgetting what came before.
+        """Learn from the rows of X in order, discarding earlier training.
 
         Parameters
         ----------
@@ -350,7 +343,7 @@ class CCIPCA(OnlineMethod):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]  # There are no classes.
-        """Learn from more rows. A call that fails leaves the model as it was.
+        """Learn from more rows. A call that fails leaves the model unchanged.
 
         Parameters
         ----------

@@ -3,47 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import linalg
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.compiled import compiled
-from .._core.schema import (
-    Boolean,
-    Choice,
-    Count,
-    Entries,
-    Number,
-    Numbers,
-    Object,
-    OrNone,
-    Rule,
-    is_in_proportion,
-    solved_numbers,
-    stored,
-)
+from .._core.schema import Choice, Count, Entries, Number, Numbers, Object, OrNone, stored
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
-from ..solvers import Factors, importance
-from ._base import (
-    ENCODING,
-    TARGET,
-    OnlineMethod,
-    OnlineState,
-    Recursion,
-    Solved,
-    Tile,
-    for_each_column,
-    is_finite,
-    square_and_product,
-    state_of,
-)
-from ._prediction import PredictingMethod
+from ..solvers import Factors
+from ._base import ENCODING, TARGET, OnlineMethod, state_of
+from ._loops import difference_from_mean_before, is_finite, square_and_product
+from ._prediction import STACKED_IN_PROPORTION, PredictingMethod, StackedModels, rotations
+from ._released import PaperRecursion
+from ._state import OnlineState, Recursion, Tile, for_each_column
 
 # Entries that a pass of several loops works on at a time.
 _STRIP = 512
@@ -209,7 +185,7 @@ def cipls_normalized(
     for k in range(len(U)):
         u, y = U[k], v[k]
         old, new = _weights(n_before + k, amnesic)
-        from_mean_before = _from_mean_before(y, n_before + k)
+        from_mean_before = difference_from_mean_before(y, n_before + k)
         y_total[0] += y * from_mean_before
         products = _add_to_cross(u, from_mean_before, C, P[0], w, w_before)
         # Below, a direction or what is left of a row is nothing but rounding errors.
@@ -244,20 +220,11 @@ def cipls_normalized(
 
 
 @compiled
-def _from_mean_before(difference: float, n_before: int) -> float:
-    """Return the difference of a row from the mean of those before, given that from the mean with it.
-
-    One factor of a product has to be such a difference for the sum of products to be that of centred rows.
-    """
-    return difference * (n_before + 1) / max(1, n_before)
-
-
-@compiled
 def _weights(n_before: int, amnesic: float) -> tuple[float, float]:
     """Return the factors of old sums and of products of a new row with itself.
 
-    Without amnesia the first is 1. The second is n/(n - 1), for both factors are differences from the mean with the row
-    in it, and one should be from the mean before it. Amnesia l makes them (1 - l/(n - 2)) and (1 + l) times that.
+    Without amnesia the first is 1. The second is n/(n - 1), because both factors are differences from the mean with the
+    row in it, and one should be from the mean before it. Amnesia l makes them (1 - l/(n - 2)) and (1 + l) times that.
     """
     age = max(1, n_before - 1)
     forgotten = min(amnesic, (age - 1) / 2)
@@ -381,272 +348,6 @@ def _follow(
 
 @stored(
     {
-        "W": Numbers("q", "c", "m"),
-        "P": Numbers("q", "c", "m"),
-        "Q": Numbers("q", "c"),
-        "squares": Numbers("q", "c", least=0, finite=False),
-        "released": Boolean(),
-    }
-)
-@dataclass
-class PaperRecursion(Recursion):
-    """The recursions of the paper and of its authors' code, where loadings are sums that are never divided.
-
-    Attributes
-    ----------
-    W, P : ndarray of shape (q, c, m)
-        Directions and loadings of X.
-    Q : ndarray of shape (q, c)
-        Loadings of y.
-    squares : ndarray of shape (q, c)
-        Sums of squares of the scores that the loadings were made with.
-    released : bool
-        Whether as in the code and not as in the paper.
-    """
-
-    W: Float64Array
-    P: Float64Array
-    Q: Float64Array
-    squares: Float64Array
-    released: bool
-
-    @property
-    def advice(self) -> str:
-        """What to do when numbers are no longer finite."""
-        return super().advice + ", or variant='normalized'"
-
-    @classmethod
-    def of(cls, n_components: int, n_features: int, n_columns: int, *, released: bool) -> PaperRecursion:
-        """Return the state before the first row."""
-        shape = n_columns, n_components
-        W, P = np.zeros((*shape, n_features)), np.zeros((*shape, n_features))
-        return cls(W, P, np.zeros(shape), np.zeros(shape), released)
-
-    def learn(self, tile: Tile) -> int:
-        """Take in rows."""
-        y, v = np.array(tile.Y, order="F"), np.asfortranarray(tile.V)
-
-        def run(U: Float64Array, k: int) -> int:
-            state = self.W[k], self.P[k], self.Q[k], self.squares[k]
-            if self.released:
-                return cipls_released(U, y[:, k], v[:, k], *state, tile.n_before)
-            return cipls_paper(U, y[:, k], *state)
-
-        return for_each_column(run, tile, *self.Q.shape)
-
-    def factors(self, k: int) -> Factors:
-        """Return unit directions, which are the rotations too, and loadings as averages, of one column of y."""
-        # The largest entry first: squares of it may overflow.
-        W = self.W[k] / np.maximum(np.abs(self.W[k]).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        lengths = np.linalg.norm(W, axis=1, keepdims=True)
-        signs = peak_signs(W.T)
-        unit = (W * signs[:, None] / np.where(lengths > 0, lengths, 1.0)).T
-        counts = np.where(self.squares[k] > 0, self.squares[k], 1.0) * signs
-        return Factors(
-            x_weights=unit,
-            x_loadings=(self.P[k] / counts[:, None]).T,
-            x_rotations=unit,
-            y_loadings=(self.Q[k] / counts)[None],
-            score_squares=self.squares[k],
-            n_components=int(np.count_nonzero(lengths)),
-        )
-
-
-@compiled
-def cipls_paper(
-    U: Float64Array, y: Float64Array, W: Float64Array, P: Float64Array, q: Float64Array, squares: Float64Array
-) -> int:
-    """Algorithm 1 of the paper: scores are signs, and loadings are sums. U is deflated in place."""
-    c = len(W)
-    for k in range(len(U)):
-        u, v = U[k], y[k]
-        product, _ = _add_direction(W[0], u, v)
-        for i in range(c):
-            if not is_finite(product + v):
-                return i
-            t = math.copysign(1.0, product) if product != 0 else 0.0
-            q[i] += t * v
-            v -= t * q[i]
-            squares[i] += t * t
-            if i + 1 < c:
-                product = _add_loading_and_direction(P[i], W[i + 1], u, t, v)
-            else:
-                _add_loading(P[i], u, t)
-    return -1
-
-
-@compiled
-def _add_direction(w: Float64Array, u: Float64Array, v: float) -> tuple[float, float]:
-    """Add v u to w; return u.w and w.w."""
-    product, square = 0.0, 0.0
-    for j in range(len(u)):
-        wj = w[j] + v * u[j]
-        w[j] = wj
-        product += u[j] * wj
-        square += wj * wj
-    return product, square
-
-
-@compiled
-def _add_loading(p: Float64Array, u: Float64Array, t: float) -> None:
-    for j in range(len(u)):
-        p[j] += t * u[j]
-
-
-@compiled
-def _add_loading_and_direction(p: Float64Array, w: Float64Array, u: Float64Array, t: float, v: float) -> float:
-    """Add t u to p, take t p out of u, add v u to w, and return u.w."""
-    product = 0.0
-    for j in range(len(u)):
-        pj = p[j] + t * u[j]
-        uj = u[j] - t * pj
-        wj = w[j] + v * uj
-        p[j], u[j], w[j] = pj, uj, wj
-        product += uj * wj
-    return product
-
-
-@compiled
-def cipls_released(
-    U: Float64Array,
-    y: Float64Array,
-    v: Float64Array,
-    W: Float64Array,
-    P: Float64Array,
-    q: Float64Array,
-    squares: Float64Array,
-    n_before: int,
-) -> int:
-    """What the code released by the authors computes; U is deflated in place.
-
-    ``v`` is y minus its running mean: with it the first direction is exactly X'y. The very first row only begins the
-    means.
-    """
-    c = len(W)
-    for k in range(1 if n_before == 0 else 0, len(U)):
-        u, left = U[k], y[k]
-        product, square = _add_direction(W[0], u, _from_mean_before(v[k], n_before + k))
-        t = product / math.sqrt(square) if square > 0 else 0.0
-        q[0] += t * left
-        squares[0] += t * t
-        _add_loading(P[0], u, t)
-        for i in range(1, c):
-            left -= t * q[i - 1]
-            product, square = _deflate_and_add(P[i - 1], P[i], W[i], u, t, left)
-            if not is_finite(product + square + left):
-                return i
-            # As released: the loading takes the score of the component before.
-            q[i] += t * left
-            squares[i] += t * t
-            t = product / math.sqrt(square) if square > 0 else 0.0
-        if not is_finite(t):
-            return c - 1
-    return -1
-
-
-@compiled
-def _deflate_and_add(
-    p_before: Float64Array, p: Float64Array, w: Float64Array, u: Float64Array, t: float, v: float
-) -> tuple[float, float]:
-    """Take t p_before out of u, add v u to w and t u to p, and return u.w and w.w."""
-    product, square = 0.0, 0.0
-    for j in range(len(u)):
-        uj = u[j] - t * p_before[j]
-        wj = w[j] + v * uj
-        u[j], w[j] = uj, wj
-        p[j] += t * uj
-        product += uj * wj
-        square += wj * wj
-    return product, square
-
-
-def rotations(W: Float64Array, P: Float64Array) -> Float64Array:
-    """Return r_i = w_i - sum over j < i of (p_j.w_i) r_j, one per row.
-
-    They take a row to the scores w_i.(x - t_1 p_1 - ... - t_(i-1) p_(i-1)). R = W (P'W)^-1 does so only if P'W is unit
-    triangular, which that of running regressions is not.
-    """
-    R = W.copy()
-    for i in range(1, len(W)):
-        R[i] -= (P[:i] @ W[i]) @ R[:i]
-    return R
-
-
-@stored(
-    {
-        "x_mean": Numbers("m"),
-        "y_mean": Numbers("q"),
-        "x_weights": solved_numbers("m", "s"),
-        "x_loadings": solved_numbers("m", "s"),
-        "x_rotations": solved_numbers("m", "s"),
-        "y_loadings": solved_numbers("q", "s"),
-        "y_lengths": solved_numbers("q", "s"),
-        "n_components": Count(),
-    }
-)
-@dataclass(frozen=True)
-class StackedModels:
-    """One PLS model per column of y, their components side by side, in the units of the data."""
-
-    x_mean: Float64Array
-    y_mean: Float64Array
-    x_weights: Float64Array
-    x_loadings: Float64Array
-    x_rotations: Float64Array
-    y_loadings: Float64Array
-    y_lengths: Float64Array
-    """Roots of what components explain of each column of y, in units in which squares neither overflow nor vanish."""
-    n_components: int
-
-    @classmethod
-    def of(cls, state: OnlineState, models: Sequence[Factors]) -> StackedModels:
-        """Put the models of all columns of y together, and take them out of the units of the state."""
-        y_loadings = linalg.block_diag(*(model.y_loadings for model in models))
-        with np.errstate(over="ignore", under="ignore"):
-            y_loadings_of_data = y_loadings / (state.y.unit or 1.0) * (state.x.unit or 1.0)
-        return cls(
-            x_mean=state.x.mean,
-            y_mean=state.y.mean,
-            x_weights=np.hstack([model.x_weights for model in models]),
-            x_loadings=np.hstack([model.x_loadings for model in models]),
-            x_rotations=np.hstack([model.x_rotations for model in models]),
-            y_loadings=y_loadings_of_data,
-            y_lengths=y_loadings * np.sqrt(np.hstack([model.score_squares for model in models])),
-            n_components=sum(model.n_components for model in models),
-        )
-
-    @property
-    def projection(self) -> Float64Array:
-        """The matrix that takes centred rows to scores."""
-        return self.x_rotations
-
-    @property
-    def coef(self) -> Float64Array:
-        """Coefficients of the centred X."""
-        coefficients: Float64Array = self.x_rotations @ self.y_loadings.T
-        return coefficients.T
-
-    @property
-    def intercept(self) -> Float64Array:
-        """Prediction for the mean of X."""
-        return self.y_mean
-
-    @property
-    def vip(self) -> Float64Array:
-        """Variable importance in projection."""
-        return importance(self.x_weights, self.y_lengths)
-
-
-# What methods with such models declare: loadings of every response with the components of all of them.
-STACKED_IN_PROPORTION: dict[str, Rule] = {
-    "responses are in proportion to its arrays": lambda its: is_in_proportion(
-        its.sizes["q"] ** 2 * its._begun_with["n_components"], its
-    )
-}
-
-
-@stored(
-    {
         "_begun_with": Entries(
             n_components=Count(1, size="c"),
             variant=Choice("normalized", "paper", "released"),
@@ -662,15 +363,15 @@ STACKED_IN_PROPORTION: dict[str, Rule] = {
 class CIPLS(PredictingMethod):
     """Covariance-free incremental partial least squares: one row at a time, without a covariance matrix.
 
-    A row costs a few passes over the components, and memory is that of a few vectors per component. It is the method of
-    the paper below, in three variants:
+    Each row takes a few passes over the components, and memory is a few vectors per component. It is the method of the
+    paper below, in three variants:
 
-    - "normalized" is ours, and the one to use. Scores are divided by their sums of squares as they are in PLS, X'y is
-      exact, and the loadings follow when directions turn. It tends to batch PLS as rows come in.
-    - "paper" is Algorithm 1 to the letter, and "released" is what the code of its authors computes. Both are here to
-      reproduce results. Their first component is that of PLS (in "paper" nearly so). Further ones are not, however
-      many rows there are: their loadings are sums that are never divided, so that deflation adds a growing multiple of
-      a loading instead of removing it. They come out as near copies of the first, and numbers overflow.
+    - "normalized" is the recommended variant of this library. Scores are divided by their sums of squares as in PLS,
+      X'y is exact, and the loadings follow when directions turn. It converges to batch PLS.
+    - "paper" is Algorithm 1 to the letter, and "released" is the authors' code. Both serve to reproduce results. Their
+      first component is that of PLS (nearly so for "paper"). Further ones are not, for any number of rows: their
+      loadings are sums that are never normalized, so deflation adds a growing multiple of a loading instead of removing
+      it. They become near copies of the first, and numbers overflow.
 
     On 12 Gaussian columns of variances from 12 to 0.5, a linear response and 50,000 rows, cosines of directions 2, 3
     and 4 to those of batch PLS are 1.000, 0.999 and 0.998 for "normalized", 0.28, 0.01 and 0.01 for "paper" and for
@@ -685,24 +386,25 @@ class CIPLS(PredictingMethod):
     variant : {"normalized", "paper", "released"}, default="normalized"
         Which recursion, see above.
     amnesic : float, default=0.0
-        How much more a new row weighs in the loadings than in a plain average, l: (1 + l)/n instead of 1/n. With 0.5 to
-        1 the loadings of the first rows, whose directions were far off, are forgotten sooner: better with many more
-        rows than features, worse with fewer. Only for "normalized".
+        Extra weight l of a new row in the loadings: (1 + l)/n instead of 1/n. With 0.5 to 1, the loadings of the first
+        rows, whose directions were inaccurate, are forgotten sooner: better with many more rows than features, worse
+        with fewer. Only for "normalized".
     target : {"auto", "labels", "values"}, default="auto"
-        What y holds. "auto": floats are values, unless ``partial_fit`` is given classes; integers, booleans and
-        strings are labels. With "labels", floats that are not whole numbers are refused unless they are named as
-        classes, as by classifiers.
+        Whether y holds labels or values. "auto": floats are values, unless ``partial_fit`` is given classes; integers,
+        booleans and strings are labels. With "labels", floats that are not integers are refused unless they are named
+        as classes, as by classifiers.
     missing : {"error", "mean"}, default="error"
-        What to do with NaN in X. "mean" replaces it by the mean of the values of the feature up to its row (before its
-        first value, by that, which must be in the same call), in ``transform`` and the like by the mean of the model.
+        How to handle NaN in X. "mean" replaces it by the running mean of the feature (before its first value, by that
+        value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
 
     Attributes
     ----------
     x_weights_, x_loadings_, x_rotations_ : ndarray of shape (n_features, n_components * n_columns)
-        Weights, loadings and rotations of X. With more than two classes or with several responses there is a model for
-        each of them, and these are side by side. Scores are ``(X - x_mean_) @ x_rotations_``. For "normalized" weights
-        are orthonormal. For "paper" and "released" they have unit length, rotations are the weights, as in the authors'
-        code, and loadings are divided by the sums of squares of the scores they were made with.
+        Weights, loadings and rotations of X. With more than two classes or several responses, there is one model per
+        class or response, and their columns are concatenated. Scores are ``(X - x_mean_) @ x_rotations_``. For
+        "normalized" weights are orthonormal. For "paper" and "released" they have unit length, rotations are the
+        weights, as in the authors' code, and loadings are divided by the sums of squares of the scores they were made
+        with.
     y_loadings_ : ndarray of shape (n_columns, n_components * n_columns)
         Loadings of y; zero where a component belongs to another column.
     coef_ : ndarray of shape (n_columns, n_features)
@@ -717,14 +419,14 @@ class CIPLS(PredictingMethod):
     classes_ : ndarray of shape (n_classes,)
         The labels, if y holds labels.
     n_components_ : int
-        Components that the rows so far have, of all columns of y; further ones are zero. (In "paper" and "released"
+        Number of components found so far, of all columns of y; further ones are zero. (In "paper" and "released"
         every component begins with the second row, whatever the rows have.)
     n_samples_seen_ : int
         Number of training samples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X has any that are all strings.
+        Names of features, if X has names that are all strings.
 
     See Also
     --------
@@ -740,9 +442,9 @@ class CIPLS(PredictingMethod):
     formula in the paper has no square, and its sums can be negative. In "paper" and "released" the last component has
     nearly all of the weight.
 
-    To scikit-learn, "normalized" is a classifier if ``target="labels"`` or, once it has learnt rows, y holds labels,
-    and a regressor if it holds values: so ``cross_val_score`` stratifies folds, and ``score`` is that of such. The
-    other variants make no predictions and are transformers only.
+    For scikit-learn, "normalized" is a classifier if ``target="labels"`` or, once trained, y holds labels, and a
+    regressor if y holds values: ``cross_val_score`` stratifies folds and ``score`` follows. The other variants make no
+    predictions and are only transformers.
 
     References
     ----------
@@ -774,17 +476,6 @@ class CIPLS(PredictingMethod):
     }
 
     _predicting_variant = "normalized"
-
-    x_weights_ = Solved("Weights of X.")
-    x_loadings_ = Solved("Loadings of X.")
-    x_rotations_ = Solved("Rotations of X.")
-    y_loadings_ = Solved("Loadings of y.")
-    coef_ = Solved("Coefficients of the centred X.")
-    intercept_ = Solved("Means of y.")
-    x_mean_ = Solved("Means of X.")
-    y_mean_ = Solved("Means of y.")
-    vip_ = Solved("Variable importance in projection.")
-    n_components_ = Solved("Components that the rows so far have.")
 
     def __init__(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
@@ -10,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._core.compiled import compiled, compiled_in_order
+from .._core.compiled import compiled_in_order
 from .._core.schema import (
     Choice,
     Count,
@@ -27,90 +26,17 @@ from .._core.schema import (
 )
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
-from ._base import (
-    ENCODING,
-    TARGET,
-    OnlineMethod,
-    OnlineState,
-    Recursion,
-    Solved,
-    Tile,
-    is_finite,
-    scale_into,
-    square_and_product,
-    state_of,
-)
+from ..estimators._solution import Solved
+from ._base import ENCODING, TARGET, OnlineMethod, state_of
+from ._loops import add_multiple
+from ._released import VANISHED, ReleasedDirections, or_one, released_weights
+from ._state import OnlineState, Recursion, Tile
 from .ccipca import CCIPCA, Amnesic, PrincipalDirections, in_units_of_data
 
 # Less than this share of what a covariance could be is a rounding error.
 _ROUNDING = 1e-14
-# What is left of a vector that was orthogonalised, relative to the largest variance, is a rounding error below this.
-_VANISHED = 1e-13
 # Entries that are worked on at a time: those of a few rows stay in the nearest cache.
 _STRIP = 512
-# The released code adds it to lengths, so as not to divide by zero.
-_EPSILON = float(np.finfo(np.float64).eps)
-
-
-@stored({"V": Numbers("L?", "m"), "amnesic": Number(0)})
-@dataclass
-class ReleasedDirections(Recursion):
-    """Vectors that the released code takes for principal components: each is all but a multiple of the last row.
-
-    Attributes
-    ----------
-    V : ndarray of shape (L, m)
-        The vectors.
-    amnesic : float
-        l.
-    """
-
-    V: Float64Array
-    amnesic: float
-
-    def learn(self, tile: Tile) -> int:
-        """Take in rows."""
-        if tile.n_before == 0:
-            # The first row of all is not centred.
-            tile.U[0] = tile.X[0]
-        return int(ccipca_released(tile.U, self.V, tile.n_before, self.amnesic))
-
-    def sorted(self) -> tuple[Float64Array, Float64Array]:
-        """Return unit directions, one per row, and lengths, the largest first."""
-        lengths = np.linalg.norm(self.V, axis=1)
-        order = np.argsort(-lengths, kind="stable")
-        return self.V[order] / _or_one(lengths[order, None]), lengths[order]
-
-
-@compiled
-def ccipca_released(U: Float64Array, V: Float64Array, n_before: int, amnesic: float) -> int:
-    """Turn the rows of V as the released code does, with the weights of old and new swapped; U is deflated in place."""
-    for k in range(len(U)):
-        u, n = U[k], n_before + k + 1
-        for i in range(min(n, len(V))):
-            if i + 1 == n:
-                scale_into(V[i], 1.0, u)
-                continue
-            square, product = square_and_product(V[i], u)
-            weight = (n - 1 - amnesic) / n
-            square, product = _mix(V[i], 1 - weight, u, weight * product / (math.sqrt(square) + _EPSILON))
-            if not is_finite(square + product):
-                return i
-            if square > 0:
-                _add_one(u, V[i], -product / square)
-    return -1
-
-
-@compiled
-def _mix(v: Float64Array, old: float, u: Float64Array, new: float) -> tuple[float, float]:
-    """Set v to old*v + new*u, and return v.v and v.u."""
-    square, product = 0.0, 0.0
-    for j in range(len(v)):
-        vj = old * v[j] + new * u[j]
-        v[j] = vj
-        square += vj * vj
-        product += vj * u[j]
-    return square, product
 
 
 @stored(
@@ -159,7 +85,7 @@ class Covariances(Recursion):
         # No product is larger than the geometric mean of the squares.
         if not (np.isfinite(self.x_square) and np.isfinite(self.y_squares).all()):
             return 0
-        # Last, for it deflates the rows in place. Its components give all those of PLS but the first.
+        # Last, because it deflates the rows in place. Its components give all those of PLS but the first.
         failed = self.principal.learn(tile) if len(self.principal.V) else -1
         return failed + 1 if failed >= 0 else -1
 
@@ -187,11 +113,11 @@ def add_products(U: Float64Array, V: Float64Array, sums: Float64Array) -> None:
                 factors = V[i, k], V[i + 1, k], V[i + 2, k], V[i, k + 1], V[i + 1, k + 1], V[i + 2, k + 1]
                 _add_three(c, d, U[i, part], U[i + 1, part], U[i + 2, part], factors)
             for i in range(whole, n):
-                _add_one(c, U[i, part], V[i, k])
-                _add_one(d, U[i, part], V[i, k + 1])
+                add_multiple(c, V[i, k], U[i, part])
+                add_multiple(d, V[i, k + 1], U[i, part])
         for k in range(even, len(sums)):
             for i in range(n):
-                _add_one(sums[k, part], U[i, part], V[i, k])
+                add_multiple(sums[k, part], V[i, k], U[i, part])
 
 
 @compiled_in_order
@@ -209,12 +135,6 @@ def _add_three(
         a, b, e = u0[j], u1[j], u2[j]
         c[j] = c[j] + c0 * a + c1 * b + c2 * e
         d[j] = d[j] + d0 * a + d1 * b + d2 * e
-
-
-@compiled_in_order
-def _add_one(sums: Float64Array, u: Float64Array, factor: float) -> None:
-    for j in range(len(sums)):
-        sums[j] += factor * u[j]
 
 
 @compiled_in_order
@@ -248,50 +168,18 @@ def pls_weights(
     """
     W = np.zeros((n_components, *starts.shape))
     shares = variances / (variances.max(initial=0.0) or 1.0)
-    rest = starts / _or_one(np.abs(starts).max(axis=1, keepdims=True))
+    rest = starts / or_one(np.abs(starts).max(axis=1, keepdims=True))
     for i in range(n_components):
         lengths = np.linalg.norm(rest, axis=1, keepdims=True)
-        if (lengths <= _VANISHED).all():
+        if (lengths <= VANISHED).all():
             break
-        W[i] = np.where(lengths > _VANISHED, rest / _or_one(lengths), 0.0)
+        W[i] = np.where(lengths > VANISHED, rest / or_one(lengths), 0.0)
         # Each product is with the last weights: the next of X'y, S X'y, ... would be all but parallel to the one before
         # it, and what sets it apart from the others would be rounded off. Both span the same.
         rest = (W[i] @ directions.T * shares) @ directions
         for w in [*W[: i + 1]] * 2:  # Once would leave rounding errors behind.
             rest -= np.einsum("ij,ij->i", w, rest)[:, None] * w
     return W.swapaxes(0, 1)
-
-
-def released_weights(
-    starts: Float64Array, directions: Float64Array, lengths: Float64Array, n_components: int
-) -> Float64Array:
-    """Return weights as :func:`pls_weights` does, from powers of S and with one turn of Gram and Schmidt.
-
-    That is what the released code does. Powers of S come close to each other, so weights are not quite orthogonal. Of
-    vectors that vanish but for rounding errors it returns these; here, zeros.
-    """
-    W = np.zeros((n_components, *starts.shape))
-    shares = lengths / (lengths.max(initial=0.0) or 1.0)
-    power = left = starts / _or_one(np.abs(starts).max(axis=1, keepdims=True))
-    for i in range(n_components):
-        lengths_left = np.linalg.norm(left, axis=1, keepdims=True)
-        left = np.where(lengths_left > _VANISHED, left / _or_one(lengths_left), 0.0)
-        if not left.any():
-            break
-        W[i] = left
-        # Of responses whose weights have come to an end there are no more.
-        power = np.where(left.any(axis=1, keepdims=True), power, 0.0)
-        power = (power @ directions.T * shares) @ directions
-        power /= _or_one(np.linalg.norm(power, axis=1, keepdims=True))
-        left = power.copy()
-        for w in W[: i + 1]:
-            left -= np.einsum("ij,ij->i", w, left)[:, None] * w
-    return W.swapaxes(0, 1)
-
-
-def _or_one(numbers: Float64Array) -> Float64Array:
-    """Return the numbers, with ones for zeros, to divide by."""
-    return np.where(numbers > 0, numbers, 1.0)
 
 
 @stored(
@@ -366,8 +254,8 @@ class IPLS(OnlineMethod):
         are one column of -1 and +1, more are one such column per class, and several values are as many columns. Each
         column of y has components of its own, side by side, but the principal components serve all.
     missing : {"error", "mean"}, default="error"
-        What to do with NaN in X. "mean" replaces it by the mean of the values of the feature up to its row (before its
-        first value, by that, which must be in the same call), in ``transform`` and the like by the mean of the model.
+        How to handle NaN in X. "mean" replaces it by the running mean of the feature (before its first value, by that
+        value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
 
     Attributes
     ----------
@@ -389,7 +277,7 @@ class IPLS(OnlineMethod):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X has any that are all strings.
+        Names of features, if X has names that are all strings.
 
     See Also
     --------
@@ -402,6 +290,10 @@ class IPLS(OnlineMethod):
     lambda a a' for all principal components a and their variances lambda: with all of them, and these exact, the result
     is that of PLS. Scores are products of the centred rows with the weights. They are not uncorrelated, but span what
     the scores of PLS span.
+
+    There is no ``predict``: a regression on the scores needs their variances. Of these the state has only the part that
+    the principal components explain, and none at all for one component, so coefficients would be too large. Fit any
+    regressor or classifier to the scores.
 
     In the code released with the CIPLS paper the two weights of CCIPCA, of what is old and of the new row, are swapped.
     So its principal components are the last row, and its components other than the first have little to do with PLS.
@@ -442,7 +334,7 @@ class IPLS(OnlineMethod):
     x_mean_ = Solved("Means of the features.")
     pca_components_ = Solved("Principal components of X.")
     pca_explained_variance_ = Solved("Variances of the principal components.")
-    n_components_ = Solved("Components that the rows so far have.")
+    n_components_ = Solved("Number of components found so far.")
 
     def __init__(
         self,

@@ -2,298 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import linalg, sparse
-from scipy.linalg import blas, lapack
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.compiled import compiled, copied
-from .._core.labels import TargetEncoding, as_labels
-from .._core.schema import (
-    Choice,
-    Count,
-    Entries,
-    Number,
-    Numbers,
-    Object,
-    OrNone,
-    solved_numbers,
-    stored,
-)
+from .._core.errors import counted
+from .._core.schema import Choice, Count, Entries, Number, Numbers, Object, OrNone, solved_numbers, stored
 from .._core.signs import peak_signs
-from .._core.types import Array, Float64Array, Rows
+from .._core.types import Array, Float64Array
 from ..estimators._decision import Decision, against_the_first, log_priors, require_priors
-from ._base import ENCODING, OnlineMethod, OnlineState, Recursion, Solved, Tile, is_finite, state_of, unit_of
+from ..estimators._solution import Solved
+from ._base import ENCODING, OnlineMethod, state_of
+from ._indicators import IndicatorRegression, solve_regression
+from ._scatter import SolvedClasses, WithinScatter, solve_scatter
+from ._state import OnlineState
 
 # Up to this many features "auto" keeps the scatter: 32 MiB, and a solution in seconds.
 _MODERATE_FEATURES = 2048
-# Rows of one product: enough that adding to the scatter costs little beside it.
-BLOCK_ROWS = 512
-# Least variance within classes, relative to the largest, of features in units of their deviation within classes.
-_LEAST_VARIANCE = 1e-9
-# Classes up to which their products are formed even if there are fewer features.
-_LARGEST_PRODUCT = 1024
-
-
-@stored(
-    {
-        "origin": Numbers("m"),
-        "unit": Number(0),
-        "counts": Numbers("k", least=0, most=2.0**53),
-        "offsets": Numbers("k", "m"),
-        "lower": Numbers("m", "m", any_order=True),
-        "waiting": Numbers("w?", "m"),
-        "waiting_classes": Numbers("w?", dtypes=("int64",), least=0),
-    },
-    {
-        "fewer rows wait than a block has": lambda its: len(its.waiting) < BLOCK_ROWS,
-        "rows that wait are of classes that there are": lambda its: (
-            its.waiting_classes.max(initial=0) < len(its.counts)
-        ),
-    },
-)
-@dataclass
-class WithinScatter:
-    """Counts and means of classes, and the scatter of rows about the mean of their class.
-
-    Rows are added in blocks that are cut by the count of rows since the start, so sums do not depend on the chunks that
-    the rows came in. Until a block is complete, its rows wait.
-
-    Attributes
-    ----------
-    origin : ndarray of shape (m,)
-        The first row, which means are relative to.
-    unit : float
-        What differences from it are multiplied by, as in RunningMean.
-    counts : ndarray of shape (K,)
-        Rows of each class.
-    offsets : ndarray of shape (K, m)
-        Means of the classes, minus the origin, in units.
-    lower : ndarray of shape (m, m)
-        The lower triangle of the scatter, in units.
-    waiting : ndarray of shape (n_waiting, m)
-        Rows that have not been added, minus the origin, in units.
-    waiting_classes : ndarray of shape (n_waiting,)
-        Their classes, by number.
-    """
-
-    origin: Float64Array
-    unit: float
-    counts: Float64Array
-    offsets: Float64Array
-    lower: Float64Array
-    waiting: Float64Array
-    waiting_classes: Array
-
-    @classmethod
-    def of(cls, n_classes: int, n_features: int) -> WithinScatter:
-        """Return the scatter of no rows."""
-        return cls(
-            origin=np.zeros(n_features),
-            unit=0.0,
-            counts=np.zeros(n_classes),
-            offsets=np.zeros((n_classes, n_features)),
-            lower=np.zeros((n_features, n_features)),
-            waiting=np.empty((0, n_features)),
-            waiting_classes=np.empty(0, np.int64),
-        )
-
-    @property
-    def n_rows(self) -> int:
-        """Rows so far."""
-        return int(self.counts.sum()) + len(self.waiting)
-
-    def learn(self, X: Rows, numbers: Float64Array, encoding: TargetEncoding | None) -> None:
-        """Take in rows, and the numbers of their classes; raise ValueError if numbers are no longer finite."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._learn(X, numbers)
-
-    def _learn(self, X: Rows, numbers: Float64Array) -> None:
-        start = 0
-        while start < X.shape[0]:
-            rows = slice(start, start + BLOCK_ROWS - len(self.waiting))
-            part = X[rows].toarray() if sparse.issparse(X) else X[rows]
-            if not self.n_rows:
-                self.origin[:] = part[0]
-            differences = np.subtract(part, self.origin, order="C")
-            self.unit = self.unit or unit_of(differences)
-            differences *= self.unit
-            self._take_in(differences, numbers[rows, 0].astype(np.int64))
-            start = rows.stop
-        squares = self.lower.diagonal() + np.square(self.waiting).sum(axis=0)
-        if not (np.isfinite(squares).all() and np.isfinite(self.offsets).all()):
-            raise ValueError("The scatter is no longer finite: scale the features to unit variance.")
-
-    def settled(self) -> WithinScatter:
-        """Return the scatter of the same rows, none of which waits. The stream is not disturbed."""
-        if not len(self.waiting):
-            return self
-        state = copied(self)
-        state._add_waiting()
-        return state
-
-    def _take_in(self, rows: Float64Array, labels: Array) -> None:
-        """Let rows wait, until there is a block of them."""
-        if len(self.waiting):
-            rows, labels = np.concatenate([self.waiting, rows]), np.concatenate([self.waiting_classes, labels])
-        self.waiting, self.waiting_classes = rows, labels
-        if len(rows) == BLOCK_ROWS:
-            self._add_waiting()
-
-    def _add_waiting(self) -> None:
-        self._add(self.waiting, self.waiting_classes)
-        self.waiting, self.waiting_classes = self.waiting[:0].copy(), self.waiting_classes[:0].copy()
-
-    def _add(self, rows: Float64Array, labels: Array) -> None:
-        """Add rows: their scatter about the means they have here, and that of those means (Chan, Golub and LeVeque)."""
-        order = np.argsort(labels, kind="stable")
-        present, starts, n_new = np.unique(labels[order], return_index=True, return_counts=True)
-        rows = rows[order]
-        means = np.add.reduceat(rows, starts, axis=0) / n_new[:, None]
-        rows -= np.repeat(means, n_new, axis=0)
-        share = n_new / (self.counts[present] + n_new)
-        moves = means - self.offsets[present]
-        between = np.sqrt(self.counts[present] * share)[:, None] * moves
-        # BLAS takes columns for rows, and so the lower triangle for the upper one.
-        both = np.concatenate([rows, between])
-        self.lower = blas.dsyrk(1.0, both.T, beta=1.0, c=self.lower.T, overwrite_c=True).T
-        self.offsets[present] += share[:, None] * moves
-        self.counts[present] += n_new
-
-
-@stored(
-    {
-        "B": Numbers("q", "m"),
-        "A": Numbers("q", "m"),
-        "C": Numbers("q", "m"),
-        "squares": Numbers("m", least=0),
-        "length": Numbers(1, least=0),
-        "eta": Number(0, 1),
-    }
-)
-@dataclass
-class IndicatorRegression(Recursion):
-    """Regression of q columns that stand for the classes on the standardised features, by averaged least mean squares.
-
-    Attributes
-    ----------
-    B : ndarray of shape (q, m)
-        Coefficients that the last step has come to.
-    A : ndarray of shape (q, m)
-        Their averages, later ones weighing more.
-    C : ndarray of shape (q, m)
-        Sums of products of the centred columns and features.
-    squares : ndarray of shape (m,)
-        Sums of squares of the centred features.
-    length : ndarray of shape (1,)
-        Sum of squares of all standardised rows.
-    eta : float
-        The step.
-    """
-
-    B: Float64Array
-    A: Float64Array
-    C: Float64Array
-    squares: Float64Array
-    length: Float64Array
-    eta: float
-
-    @classmethod
-    def of(cls, n_columns: int, n_features: int, eta: float) -> IndicatorRegression:
-        """Return the regression before the first row."""
-        B, A, C = np.zeros((3, n_columns, n_features))
-        return cls(B, A, C, np.zeros(n_features), np.zeros(1), eta)
-
-    def learn(self, tile: Tile) -> int:
-        """Take in rows."""
-        arrays = self.B, self.A, self.C, self.squares, self.length
-        failed = int(averaged_regression(tile.U, tile.V, *arrays, tile.n_before, self.eta))
-        # Divided by an infinite deviation, a feature is zero.
-        return failed if np.isfinite(self.squares).all() else max(failed, 0)
-
-
-@compiled
-def averaged_regression(
-    U: Float64Array,
-    V: Float64Array,
-    B: Float64Array,
-    A: Float64Array,
-    C: Float64Array,
-    squares: Float64Array,
-    length: Float64Array,
-    n_before: int,
-    eta: float,
-) -> int:
-    """Move the rows of B towards coefficients of the columns of V on standardised U, and their averages A along.
-
-    Sums are added to: products of U and V to C, squares of U to ``squares``, and those of standardised U to ``length``.
-    """
-    q, m = B.shape
-    z, nothing = np.empty(m), np.zeros(m)
-    for k in range(len(U)):
-        n = n_before + k + 1
-        if n == 1:
-            continue
-        # A row minus the mean that includes it is shorter than minus the mean before it: so counts a step of Welford's.
-        growth = n / (n - 1)
-        square, product = _standardise(U[k], squares, growth, n, z, B[0])
-        length[0] += square
-        for i in range(q):
-            if not (is_finite(square) and is_finite(product)):
-                return i
-            # No row counts for more than to be fitted.
-            most = max(length[0] / (n - 1), eta * square)
-            step = eta * (V[k, i] - product) / most if most > 0 else 0.0
-            following = B[i + 1] if i + 1 < q else nothing
-            product = _regress(B[i], A[i], C[i], U[k], z, step, 2.0 / n, growth * V[k, i], following)
-    return -1
-
-
-@compiled
-def _standardise(
-    u: Float64Array, squares: Float64Array, growth: float, n: float, z: Float64Array, b: Float64Array
-) -> tuple[float, float]:
-    """Add to the squares, set z to u divided by deviations, and return z.z and z.b."""
-    square, product = 0.0, 0.0
-    for j in range(len(u)):
-        total = squares[j] + growth * u[j] * u[j]
-        squares[j] = total
-        zj = u[j] * math.sqrt(n / total) if total > 0 else 0.0
-        z[j] = zj
-        square += zj * zj
-        product += zj * b[j]
-    return square, product
-
-
-@compiled
-def _regress(
-    b: Float64Array,
-    a: Float64Array,
-    c: Float64Array,
-    u: Float64Array,
-    z: Float64Array,
-    step: float,
-    share: float,
-    y: float,
-    following: Float64Array,
-) -> float:
-    """Move b along z, its average a towards b, add y u to c, and return z.b of the following b."""
-    product = 0.0
-    for j in range(len(u)):
-        bj = b[j] + step * z[j]
-        b[j] = bj
-        a[j] += share * (bj - a[j])
-        c[j] += y * u[j]
-        product += z[j] * following[j]
-    return product
 
 
 @stored(
@@ -324,17 +55,9 @@ class Discriminants:
     """Classes in the space of the scores of all discriminants."""
 
     @classmethod
-    def of(
-        cls,
-        solver: str,
-        n_components: int,
-        place: tuple[Float64Array, float],
-        offsets: Float64Array,
-        shares: Float64Array,
-        solved: tuple[Float64Array, Float64Array],
-    ) -> Discriminants:
-        """Return the first of the solved discriminants and their ratios, all relative to an origin and in units."""
-        (origin, unit), (directions, ratios) = place, solved
+    def of(cls, solver: str, n_components: int, classes: SolvedClasses) -> Discriminants:
+        """Return the first of the discriminants, out of the units in which they were solved for."""
+        origin, unit, offsets, shares, directions, ratios = classes
         mean = shares @ offsets
         # A class without rows is where all rows are, for want of anything better, and is never predicted.
         offsets = np.where(shares[:, None] > 0, offsets, mean)
@@ -392,8 +115,8 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
     """Linear discriminant analysis of a stream: the directions that separate classes best, and a classifier.
 
     With up to 2,048 features it is exact: it keeps the means of the classes and the scatter of rows within them, and
-    equals scikit-learn's LDA for all rows so far, whatever the chunks. With more it needs no such matrix, only a few
-    vectors per class, and approaches LDA as rows come in.
+    equals scikit-learn's LDA for all rows so far, whatever the chunks. With more features, it stores only a few vectors
+    per class, and converges to LDA.
 
     Parameters
     ----------
@@ -408,11 +131,11 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         Step of "covariance-free", above 0 and at most 1: how much of its error for a row of usual length the regression
         corrects.
     priors : array-like of shape (n_classes,), default=None
-        Probabilities of the classes, in the order of ``classes_``. By default their shares in the rows seen. They
-        change predictions alone, and can be set at any time.
+        Probabilities of the classes, in the order of ``classes_``. By default the class frequencies. They affect only
+        predictions, and can be set at any time.
     missing : {"error", "mean"}, default="error"
-        What to do with NaN in X. "mean" replaces it by the mean of the values of the feature up to its row (before its
-        first value, by that, which must be in the same call), in ``transform`` and the like by the mean of the model.
+        How to handle NaN in X. "mean" replaces it by the running mean of the feature (before its first value, by that
+        value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
 
     Attributes
     ----------
@@ -426,11 +149,11 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
     xbar_ : ndarray of shape (n_features,)
         Mean of all rows.
     priors_ : ndarray of shape (n_classes,)
-        Probabilities of the classes that predictions are made with: ``priors``, or shares of the rows.
+        Prior probabilities of the classes used for predictions: ``priors``, or shares of the rows.
     classes_ : ndarray of shape (n_classes,)
         The labels.
     n_components_ : int
-        Discriminants that the rows so far have.
+        Number of discriminants found so far.
     solver_ : str
         "scatter" or "covariance-free".
     n_samples_seen_ : int
@@ -438,7 +161,7 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X has any that are all strings.
+        Names of features, if X has names that are all strings.
 
     See Also
     --------
@@ -531,7 +254,7 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
     explained_variance_ratio_ = Solved("Ratios of variances, as shares.")
     means_ = Solved("Means of the classes.")
     xbar_ = Solved("Mean of all rows.")
-    n_components_ = Solved("Discriminants that the rows so far have.")
+    n_components_ = Solved("Number of discriminants found so far.")
     solver_ = Solved("The solver.")
 
     def __init__(
@@ -553,12 +276,12 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
 
     @property
     def priors_(self) -> Float64Array:
-        """Probabilities of the classes that predictions are made with."""
+        """Prior probabilities of the classes used for predictions."""
         shares: Float64Array = self._solution().shares
         return shares if self.priors is None else require_priors(self.priors, len(self.classes_))
 
     def predict(self, X: Any) -> Array:
-        """Return the most likely label of each row: that of the nearest class, corrected for its prior probability.
+        """Predict the class labels of rows: the nearest class, corrected for its prior probability.
 
         All discriminants count, also those past ``n_components``.
 
@@ -588,8 +311,8 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         Returns
         -------
         values : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            The logarithm of the likelihood of each class, times its prior probability, but for a number that is the
-            same for all classes of a row. For two classes, that of the second less that of the first.
+            The log-likelihood of each class plus the log of its prior, up to a constant. For two classes, the
+            difference of the second and the first.
         """
         values: Float64Array = self._decide(X, "values", then=against_the_first)
         return values
@@ -626,13 +349,10 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         return probabilities
 
     def _decide(self, X: Any, what: str, then: Callable[[Any], Any] = lambda result: result) -> Any:
-        """Return what a method of the decision makes of the scores of X, and a function of that."""
+        """Apply a method of the decision, and a function, to the scores of X."""
         solution = self._solution()
         method = getattr(solution.decision(self.priors_), what)
         return self._map_product(X, solution.directions, lambda scores: then(method(scores)))
-
-    def _as_target(self, y: Any, classes: Any) -> Array:
-        return as_labels(y, type(self).__name__, first=classes is None and not hasattr(self, "_state"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -649,8 +369,8 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         largest = min(n_features, n_classes - 1)
         if self.n_components is not None and self.n_components > largest:
             raise ValueError(
-                f"n_components={self.n_components} is too many: there are at most {largest} discriminant(s) of "
-                f"{n_classes} classes and {n_features} feature(s)."
+                f"n_components={self.n_components} is too many: there are at most "
+                f"{counted(largest, 'discriminant')} of {n_classes} classes and {counted(n_features, 'feature')}."
             )
         if self.priors is not None:
             require_priors(self.priors, n_classes)
@@ -666,89 +386,5 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         n_features, shrinkage = self.n_features_in_, self._begun_with["shrinkage"] or 0.0
         n_components = self._begun_with["n_components"] or min(n_features, len(self.classes_) - 1)
         if isinstance(state, WithinScatter):
-            return _solve_scatter(state.settled(), n_components, shrinkage)
-        return _solve_regression(state, n_components)
-
-
-def _solve_scatter(state: WithinScatter, n_components: int, shrinkage: float) -> Discriminants:
-    n_rows, n_features = max(1, state.n_rows), len(state.origin)
-    priors = state.counts / n_rows
-    lower = state.lower / n_rows
-    covariance = np.tril(lower) + np.tril(lower, -1).T
-    if shrinkage:
-        sphere = shrinkage * float(np.trace(covariance)) / n_features
-        covariance *= 1 - shrinkage
-        covariance.flat[:: n_features + 1] += sphere
-    between = np.sqrt(priors)[:, None] * (state.offsets - priors @ state.offsets)
-    solved = _discriminants(covariance, between.T)
-    return Discriminants.of("scatter", n_components, (state.origin, state.unit or 1.0), state.offsets, priors, solved)
-
-
-def _discriminants(within: Float64Array, between: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Return directions g and ratios of bb' g = ratio within g, with g'within g = 1, for b of one column per class.
-
-    ``within`` is overwritten. There are as many directions as columns of b; without a ratio they are zero.
-    """
-    deviations = np.sqrt(within.diagonal())
-    totals = np.sqrt(within.diagonal() + np.square(between).sum(axis=1))
-    # What does not vary within classes is rounding error there.
-    scale = np.where(deviations > 1e-12 * totals, deviations, totals)
-    scale[scale == 0] = 1.0
-    within /= scale[:, None] * scale
-    between = between / scale[:, None]
-    factor, is_singular = lapack.dpotrf(within, lower=1)
-    if not is_singular:
-        reciprocal_condition, _ = lapack.dpocon(factor, np.abs(within).sum(axis=0).max(), uplo="L")
-        is_singular = reciprocal_condition < _LEAST_VARIANCE
-    if is_singular:
-        variances, axes = linalg.eigh(within)
-        axes = axes / np.sqrt(np.maximum(variances, _LEAST_VARIANCE * (variances[-1] or 1.0)))
-        whitened = axes.T @ between
-    else:
-        whitened = linalg.solve_triangular(factor, between, lower=True)
-    U, s, _ = linalg.svd(whitened, full_matrices=False)
-    directions = axes @ U if is_singular else linalg.solve_triangular(factor, U, lower=True, trans="T")
-    there_is = s > max(1e-12, 1e-10 * s[0])
-    return directions / scale[:, None] * there_is, np.square(s) * there_is
-
-
-def _svd_of_product(left: Float64Array, right: Float64Array) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return the singular value decomposition of a product, without forming it if it is large and of low rank."""
-    n, rank = left.shape
-    if n <= max(rank, _LARGEST_PRODUCT):
-        U, s, V = linalg.svd(left @ right)
-        return U, s, V
-    (Q1, R1), (Q2, R2) = linalg.qr(left, mode="economic"), linalg.qr(right.T, mode="economic")
-    U, s, V = linalg.svd(R1 @ R2.T)
-    return Q1 @ U, s, V @ Q2.T
-
-
-def _solve_regression(state: OnlineState, n_components: int) -> Discriminants:
-    """Return the discriminants, from what regression of the indicators of classes on X has come to.
-
-    With D = (m_k - mean) sqrt(prior_k), one column per class, and T the covariance of all rows, the coefficients are
-    G sqrt(prior), G = T^-1 D. An eigenvector v of D'G, of eigenvalue r, gives the discriminant g = Gv, with g'Tg = r
-    and g'DD'g = r^2, hence g'(T - DD')g = r (1 - r). Before the regression has converged, D'G is not symmetric: with
-    its singular values and right singular vectors g'DD'g is what it is said to be all the same.
-    """
-    regression: IndicatorRegression = state.recursion
-    n_rows = max(1, state.n_rows)
-    # Columns of -1 and +1, divided by their unit, are twice the indicators of the classes.
-    halves = np.array([[-0.5], [0.5]]) if len(regression.A) == 1 else 0.5
-    to_indicators = halves / (state.y.unit or 1.0)
-    deviations = np.sqrt(regression.squares / n_rows)
-    coefficients = np.divide(regression.A, deviations, out=np.zeros_like(regression.A), where=deviations > 0)
-    coefficients = coefficients * to_indicators
-    covariances = regression.C / n_rows * to_indicators
-    shares = 2 * halves * state.y.mean[:, None]
-    priors = np.rint((1 + shares[:, 0]) / 2 * n_rows) / n_rows
-    roots = np.sqrt(priors)[:, None]
-    weights = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
-    directions, between = (coefficients * weights).T, (covariances * weights).T
-    _, r, V = _svd_of_product(between.T, directions)
-    there_is = r > 1e-10
-    r = np.where(there_is, np.minimum(r, 1 - _LEAST_VARIANCE), 0.5)
-    solved = directions @ (V.T / np.sqrt(r * (1 - r))) * there_is, r / (1 - r) * there_is
-    offsets = state.x.offset + (between * weights.T).T
-    place = state.x.origin, state.x.unit or 1.0
-    return Discriminants.of("covariance-free", n_components, place, offsets, priors, solved)
+            return Discriminants.of("scatter", n_components, solve_scatter(state.settled(), shrinkage))
+        return Discriminants.of("covariance-free", n_components, solve_regression(state))

@@ -15,22 +15,10 @@ from .._core.schema import Boolean, Choice, Count, Entries, Number, Numbers, Obj
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..solvers import Factors
-from ._base import (
-    ENCODING,
-    TARGET,
-    OnlineMethod,
-    OnlineState,
-    Recursion,
-    Solved,
-    Tile,
-    for_each_column,
-    is_finite,
-    scale_into,
-    square_and_product,
-    state_of,
-)
-from ._prediction import PredictingMethod
-from .cipls import STACKED_IN_PROPORTION, StackedModels, rotations
+from ._base import ENCODING, TARGET, OnlineMethod, state_of
+from ._loops import is_finite, scale_into, square_and_product
+from ._prediction import STACKED_IN_PROPORTION, PredictingMethod, StackedModels, rotations
+from ._state import OnlineState, Recursion, Tile, for_each_column
 
 # Smaller sums of squares are of numbers that have lost digits.
 _LEAST_SQUARE = 1e-280
@@ -351,9 +339,9 @@ def _turn_and_pass_on(
 class OLPLS(PredictingMethod):
     """Partial least squares by a gradient step for every row: NIPALS online.
 
-    Every component keeps a covariance s of y with X in which old rows are forgotten, and turns its weights w uphill on
-    the squared covariance of y with the score, J(w) = (s.w)^2/(w.w). Rows are then deflated by running regressions on
-    that score, and passed on to the next component. Memory is three vectors per component, and a row costs one pass
+    Every component keeps a covariance s of y with X that forgets old rows, and moves its weights w along the gradient
+    of the squared covariance of y with the score, J(w) = (s.w)^2/(w.w). Rows are then deflated by running regressions
+    on that score, and passed to the next component. Memory is three vectors per component, and each row takes one pass
     over them.
 
     Parameters
@@ -375,12 +363,12 @@ class OLPLS(PredictingMethod):
         to reproduce its results: see the notes. That code has ``forgetting=0.2``, ``eta=0.01`` and
         ``eta_loading=0.01``.
     target : {"auto", "labels", "values"}, default="auto"
-        What y holds. By default floats are values unless ``classes`` are given, and all else is labels. Two classes
-        are one column of -1 and +1; more are one column per class. Every column, and every response, has a model of its
-        own, and scores are side by side.
+        Whether y holds labels or values. By default floats are values unless ``classes`` are given, and everything else
+        is labels. Two classes are one column of -1 and +1; more are one column per class. Every column, and every
+        response, has its own model, and scores are concatenated.
     missing : {"error", "mean"}, default="error"
-        What to do with NaN in X. "mean" replaces it by the mean of the values of the feature up to its row (before its
-        first value, by that, which must be in the same call), in ``transform`` and the like by the mean of the model.
+        How to handle NaN in X. "mean" replaces it by the running mean of the feature (before its first value, by that
+        value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
 
     Attributes
     ----------
@@ -405,13 +393,13 @@ class OLPLS(PredictingMethod):
     classes_ : ndarray of shape (n_classes,)
         The labels, if y holds labels.
     n_components_ : int
-        Components that the rows so far have, of all columns; further ones are zero.
+        Number of components found so far, of all columns; further ones are zero.
     n_samples_seen_ : int
         Number of training samples.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X has any that are all strings.
+        Names of features, if X has names that are all strings.
 
     See Also
     --------
@@ -466,17 +454,6 @@ class OLPLS(PredictingMethod):
     }
 
     _predicting_variant = "corrected"
-
-    x_weights_ = Solved("Weights of X.")
-    x_loadings_ = Solved("Loadings of X.")
-    y_loadings_ = Solved("Loadings of y.")
-    x_rotations_ = Solved("Rotations of X.")
-    coef_ = Solved("Coefficients of the centred X.")
-    intercept_ = Solved("Means of y.")
-    x_mean_ = Solved("Means of the features.")
-    y_mean_ = Solved("Means of y.")
-    vip_ = Solved("Variable importance in projection.")
-    n_components_ = Solved("Components that the rows so far have.")
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The base of all displays, and their look in matplotlib: only axes are changed, no settings of matplotlib."""
+"""The base of all displays, and their style in matplotlib: only axes are changed, no settings of matplotlib."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 5.2, 3.5
 TEXT, SMALL = 9.5, 8.5
 """Font sizes, in points."""
 _ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.01, 1.0)}
-# More points than these are drawn as pixels, even in an SVG file.
+# With more points, they are rasterized, even in an SVG file.
 _VECTOR_POINTS = 2000
 
 
@@ -39,7 +39,7 @@ class Display:
     figure_: Figure
 
     def _begin(self, ax: Any, size: tuple[float, float] | None = None) -> Axes:
-        """Return the given axes, or new ones, with the common look."""
+        """Return the given axes, or new ones, in the common style."""
         if ax is None:
             plt = import_optional("matplotlib.pyplot", "A plot", "plot")
             figure, ax = plt.subplots(figsize=size or self.size, layout="constrained", facecolor=PAPER)
@@ -59,7 +59,7 @@ def ink(ax: Axes) -> str:
 
 
 def dress(ax: Axes) -> None:
-    """Give axes the common look."""
+    """Apply the common style to axes."""
     ax.set_facecolor(PAPER)
     ax.set_axisbelow(True)
     ax.grid(visible=True, color=GRID, linewidth=0.7)
@@ -79,9 +79,9 @@ def label(ax: Axes, x: str, y: str, title: str = "", above: int = 0) -> None:
 
 
 def legend(ax: Axes, title: str = "", *, beside: bool = False) -> int:
-    """Add a legend above the axes, or beside them if it is long, and return how many lines of it are above."""
+    """Add a legend above the axes, or to their right if it is long, and return how many lines of it are above."""
     handles, names = ax.get_legend_handles_labels()
-    # In inches: the whole width, a handle with its gaps, and a letter.
+    # In inches: the total width, a handle with its gaps, and a letter.
     columns = max(1, min(4, int(4.1 / (0.5 + 0.075 * max(map(len, names))))))
     n_lines = -(-len(names) // columns)
     beside = beside or n_lines > 2
@@ -110,13 +110,13 @@ def legend(ax: Axes, title: str = "", *, beside: bool = False) -> int:
 
 
 def points(n: int) -> dict[str, Any]:
-    """Return the look of n points: the more points, the smaller and more transparent."""
+    """Return the style of n points: the more points, the smaller and more transparent."""
     size, alpha = (26, 0.9) if n <= 100 else (16, 0.75) if n <= 1000 else (7, 0.5)
     return {"s": size, "alpha": alpha, "linewidths": 0, "rasterized": n > _VECTOR_POINTS}
 
 
 def short(name: Any, length: int = 24) -> str:
-    """Return a name that fits beside the axes, without signs of mathematics; long names often differ at the end."""
+    """Return a name that fits next to the axes, without mathtext; long names are cut in the middle."""
     text = str(name).replace("\n", " ")
     text = text if len(text) <= length else f"{text[: length // 2]}…{text[1 - (length - length // 2) :]}"
     return text.replace("$", r"\$")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from .._core.types import Array
 from .palette import CLASS_MARKERS, CLASSES
 
-# Enough for a drawing. More digits would make reports several times as large.
+# Enough for a plot. More digits would make reports several times as large.
 _DIGITS = 6
 _LONGEST_TEXT, _LONGEST_TICK = 60, 16
 _SYMBOLS = {
@@ -40,17 +40,17 @@ class PlotlyFigure(NamedTuple):
 
 
 def colour(i: int) -> str:
-    """Return the colour of the i-th of several things."""
+    """Return the colour of the i-th line or group."""
     return f"--c{i % len(CLASSES)}"
 
 
 def symbol(i: int) -> str:
-    """Return the marker of the i-th of several things, different from that of others with the same colour."""
+    """Return the marker of the i-th line or group, different from others with the same colour."""
     return _SYMBOLS[CLASS_MARKERS[(i + i // len(CLASSES)) % len(CLASS_MARKERS)]]
 
 
 def numbers(values: ArrayLike) -> list[float | None]:
-    """Return numbers with the digits that a drawing needs, and None for those that are not finite.
+    """Return numbers with the digits that a plot needs, and None for those that are not finite.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def numbers(values: ArrayLike) -> list[float | None]:
 
 
 def plain(text: object) -> str:
-    """Return a string that Plotly shows unchanged: it takes tags and entities for markup.
+    """Return a string that Plotly shows unchanged: it interprets tags and entities as markup.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def plain(text: object) -> str:
 
 
 def tick_labels(names: Iterable[object]) -> list[str]:
-    """Return names that fit beside an axis."""
+    """Return names that fit next to an axis."""
     texts = map(str, names)
     return [plain(text if len(text) <= _LONGEST_TICK else f"{text[: _LONGEST_TICK - 1]}…") for text in texts]
 

@@ -1,4 +1,4 @@
-"""Few points for many values: lines that keep their extremes, samples that keep the outermost points, streamed samples.
+"""Few points for many values: lines that keep their extremes, and samples that keep the outermost points.
 
 Everything that decides which values are drawn is here, for matplotlib and for Plotly.
 """
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from .._core.types import Array, Float64Array
 
-# Two points per bin are more than a figure of matplotlib has pixels.
+# Two points per bin are more than a matplotlib figure has pixels.
 LINE_BINS = 1500
-# Points of all lines of an interactive figure together: it can be zoomed into.
+# Points of all lines of an interactive figure together, which can be zoomed.
 INTERACTIVE_POINTS = 16_000
-# Rows that are drawn, at most.
+# Maximum number of rows drawn.
 MOST_POINTS = 10_000
 
 
@@ -69,7 +69,7 @@ class KeptRows:
     Attributes
     ----------
     columns : dict of str to ndarray
-        What is known of the rows, which are in the order in which they were added.
+        Values of the rows, in the order in which the rows were added.
 
     Examples
     --------

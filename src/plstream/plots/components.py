@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MARK: dict[str, Any] = {"markersize": 6, "markeredgecolor": PAPER, "markeredgewidth": 0.6, "linewidth": 1.6}
-# More components than these have no markers of their own.
+# With more components, there are no markers.
 _MOST_MARKERS = 40
 
 
 class ExplainedVarianceDisplay(Display):
-    """Share of the variance of X and y that components explain: each by itself, and all up to it.
+    """Share of the variance of X and y explained by each component, and cumulatively.
 
     Parameters
     ----------
     x_ratio, y_ratio : array-like of shape (n_components,), default=None
-        Shares per component, as far as they are known.
+        Shares per component, if known.
     class_ratio : array-like of shape (n_components,), default=None
         Shares of the variance between classes.
 
     Attributes
     ----------
     ratios : dict of str to ndarray of shape (n_components,)
-        The known shares by what they are of.
+        The known shares by name.
     ax_, figure_
         The axes of the last plot, and their figure.
 
@@ -118,7 +118,7 @@ class ExplainedVarianceDisplay(Display):
         for i, (name, ratio) in enumerate(self.ratios.items()):
             common = {"x": list(range(1, len(ratio) + 1)), "hovertemplate": "component %{x}<br>%{y:.2%}"}
             bars = {"type": "bar", "name": plain(name), "y": numbers(ratio)}
-            line = {"type": "scatter", "mode": "lines+markers", "name": plain(f"{name}, all up to it")}
+            line = {"type": "scatter", "mode": "lines+markers", "name": plain(f"{name}, cumulative")}
             data += [
                 bars | common | {"marker": {"color": colour(i), "opacity": 0.6}},
                 line | common | {"y": numbers(np.cumsum(ratio)), "line": {"color": colour(i)}},
@@ -146,7 +146,7 @@ class CrossValidationDisplay(Display):
     folds : array-like of shape (n_folds, n_numbers), default=None
         The errors of folds, drawn as thin lines.
     chosen : int, default=None
-        The number of components that was chosen.
+        The chosen number of components.
     ylabel : str, default="RMSE"
         What the error is.
 
@@ -197,9 +197,9 @@ class CrossValidationDisplay(Display):
             The model. Its results have "n_components", "mean_test_rmse" and, for each fold, "split0_test_rmse", or the
             same of another metric. Standard errors are in "se_test_rmse", or are those of the mean of all folds.
         metric : str, default=None
-            Which metric. By default "rmse", or "score" where there are no such errors, as for labels.
+            Which metric. By default "rmse", or "score" if there is none, as for labels.
         target : int, default=0
-            Which response, where errors are of several.
+            Which response, if there are several.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. By default those of a new figure.
         draw : bool, default=True
@@ -294,7 +294,7 @@ class CrossValidationDisplay(Display):
 
 
 def _count(ax: Axes) -> None:
-    """Set ticks at integers, and not too many of them."""
+    """Set a moderate number of integer ticks."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1))

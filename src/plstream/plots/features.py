@@ -1,12 +1,11 @@
 """LoadingsDisplay, CoefficientsDisplay and VIPDisplay: one value per feature.
 
-A spectrum is drawn where names of features are numbers, or there are many without names; bars where there are few; and
-points where many have names of which none follows another.
+Features whose names are numbers, or many features without names, are drawn as a spectrum; few features as bars; and
+many unordered named features as points.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,30 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.types import Array, Float64Array
-from ..monitoring.pipelines import feature_names, last_step
+from ..monitoring.pipelines import last_step
 from ..selection import vip_scores
 from ._display import SMALL, WIDTH, Display, ink, label, legend, short
 from ._plotly import PlotlyFigure, colour, dashed, figure, numbers, plain, tick_labels
 from ._thinning import INTERACTIVE_POINTS, LINE_BINS, interactive_bins, thin
+from .names import are_numbered, axis_names, component_columns, distinct, positions, response_names, weights_of
 from .palette import CLASSES, FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_LINES = 10
-# More bars would have no room for their names.
+# With more bars, there is no room for their names.
 _MOST_BARS = 30
 _BAR_HEIGHT = 0.24
 # Lines that an interactive figure shows at first. A click on a name shows or hides a line.
 SHOWN_AT_FIRST = 3
-_NUMBER = re.compile(r"\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(nm|µm|um|cm-1|cm\^-1|1/cm|Hz|kHz|eV|m/z)?\s*")
-_QUANTITIES = {
-    **dict.fromkeys(("cm-1", "cm^-1", "1/cm"), "Wavenumber"),
-    "Hz": "Frequency",
-    "kHz": "Frequency",
-    "eV": "Energy",
-    "m/z": "Mass to charge",
-}
 _DASHES = ("-", "--", ":", "-.")
 
 
@@ -96,7 +88,7 @@ class FeatureDisplay(Display):
         return self
 
     def plotly(self) -> PlotlyFigure:
-        """Return the figure as data for Plotly; the names of features appear beside the pointer."""
+        """Return the figure as data for Plotly; the names of features appear on hover."""
         data = [self._trace(i, name, value) for i, (name, value) in enumerate(self.values.items())]
         names = list(map(str, self.feature_names))
         if self._has_bars:
@@ -105,7 +97,7 @@ class FeatureDisplay(Display):
             return figure("", self.ylabel, data, xaxis=ticks)
         is_falling = self.positions[0] > self.positions[-1]
         direction = {"autorange": "reversed"} if is_falling else {}
-        return figure(self.axis or "Number of the feature", self.ylabel, data, xaxis=direction)
+        return figure(self.axis or "Feature number", self.ylabel, data, xaxis=direction)
 
     @property
     def is_thinned(self) -> bool:
@@ -114,8 +106,8 @@ class FeatureDisplay(Display):
 
     @property
     def _has_line(self) -> bool:
-        """Whether neighbours belong together: by the numbers in their names, or because columns have no names."""
-        return bool(self.axis) or _are_numbered(self.feature_names)
+        """Whether features are ordered: their names are numbers, or they have no names."""
+        return bool(self.axis) or are_numbered(self.feature_names)
 
     @property
     def _has_bars(self) -> bool:
@@ -306,7 +298,8 @@ class CoefficientsDisplay(FeatureDisplay):
         model : IncrementalPLS or another with ``coef_``
             The model.
         targets : sequence, default=None
-            Names of the responses. By default those of the classes, or numbers; the first ten are drawn.
+            Names of the responses. By default those of the y of ``fit``, or of the classes, or numbers; the first ten
+            are drawn.
         scaled : bool or "features", default=False
             Whether to draw the coefficients of scaled features and responses, or of scaled features alone, which can
             be compared with each other where units differ.
@@ -481,89 +474,11 @@ class VIPDisplay(FeatureDisplay):
             self.ax_.annotate(name, place, xytext=(0, 3), textcoords="offset points", **look)
 
 
-def axis_names(model: Any, x: Any = None) -> Array:
-    """Return the names of the features of a model, or what a caller gives in their place."""
-    names = feature_names(model)
-    if x is None:
-        return names
-    given: Array = np.asarray(x, dtype=object)
-    if given.shape != names.shape:
-        raise ValueError(f"x must have one entry for each of the {len(names)} features, not shape {given.shape}.")
-    return given
-
-
-def positions(names: Array) -> tuple[str, Float64Array]:
-    """Return what the numbers in names are, "" if they are column numbers or there are none, and where features are.
-
-    Examples
-    --------
-    >>> from plstream.plots.features import positions
-    >>> positions(["1100 nm", "1102 nm"])
-    ('Wavelength, nm', array([1100., 1102.]))
-    >>> positions(["fat", "water"])
-    ('', array([0., 1.]))
-    """
-    matches = [_NUMBER.fullmatch(str(name)) for name in names]
-    index = np.arange(len(names), dtype=np.float64)
-    if len(names) < 2 or not all(matches):
-        return "", index
-    values = np.array([float(match[1]) for match in matches if match])
-    steps = np.diff(values)
-    # Columns that are called 0, 1, 2 have no names.
-    if not ((steps > 0).all() or (steps < 0).all()) or np.array_equal(values, index):
-        return "", index
-    units = {match[2] for match in matches if match}
-    unit = units.pop() if len(units) == 1 else None
-    quantity = _QUANTITIES.get(unit or "", "Wavelength")
-    return f"{quantity}, {unit}" if unit else quantity, values
-
-
-def _are_numbered(names: Array) -> bool:
-    """Return whether names are those of columns without names: 0, 1, 2 or x0, x1, x2."""
-    texts = [str(name).removeprefix("x") for name in names]
-    return texts == [str(k) for k in range(len(texts))]
-
-
 def apart(which: NDArray[np.intp], at: Float64Array, n: int, share: float = 0.05) -> NDArray[np.intp]:
-    """Return the first n of some features, without those too close to one before for their names to have room."""
+    """Return the first n of some features, skipping those too close to an earlier one to be labelled."""
     gap = share * float(np.ptp(at))
     kept: list[int] = []
     for i in which:
         if len(kept) < n and all(abs(at[i] - at[j]) >= gap for j in kept):
             kept.append(int(i))
     return np.array(kept, dtype=np.intp)
-
-
-def component_columns(components: Sequence[int], n_components: int) -> list[int]:
-    """Return the columns of components that are counted from one; raise ValueError if there are fewer."""
-    for number in components:
-        if number not in range(1, n_components + 1):
-            raise ValueError(
-                f"components are counted from 1 to the model's {n_components}, and {number} is none of them."
-            )
-    return [int(number) - 1 for number in components]
-
-
-def weights_of(model: Any) -> Array | None:
-    """Return the weights of X, or the directions of another kind, one column per component; None if there are none."""
-    for name in ("x_weights_", "scalings_"):
-        if hasattr(model, name):
-            return np.asarray(getattr(model, name))
-    return np.asarray(model.components_).T if hasattr(model, "components_") else None
-
-
-def response_names(model: Any, n_responses: int, target_names: Sequence[str] | None = None) -> list[str]:
-    """Return names for the rows of the coefficients: classes, the names of the targets if known, or numbers."""
-    classes = getattr(model, "classes_", None)
-    if classes is not None:
-        # Of two classes, the second is what the only response stands for.
-        return distinct(classes if n_responses == len(classes) else classes[-n_responses:])
-    if target_names is not None and len(target_names) == n_responses:
-        return distinct(target_names)
-    return ["y"] if n_responses == 1 else [f"y{k}" for k in range(n_responses)]
-
-
-def distinct(names: Sequence[Any]) -> list[str]:
-    """Return names that all differ: lines are known by their names."""
-    texts = [str(name) for name in names]
-    return [text if texts.index(text) == k else f"{text} ({k})" for k, text in enumerate(texts)]

@@ -1,4 +1,4 @@
-"""MonitoringDisplay: T2 and Q of rows, with limits; ContributionsDisplay: the parts that features have in them."""
+"""MonitoringDisplay: T2 and Q of rows, with limits; ContributionsDisplay: the contributions of features to them."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from ..monitoring.pipelines import last_step
 from ._display import SMALL, Display, label, legend, points, sampled_title
 from ._plotly import PlotlyFigure, colour, dashed, figure, markers, symbol
 from ._thinning import sample, thin
-from .features import MOST_LINES, FeatureDisplay, axis_names
+from .features import MOST_LINES, FeatureDisplay
+from .names import axis_names
 from .palette import CLASSES, FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# If at most these rows are above a limit, their numbers are written beside them.
+# If at most this many rows are above a limit, they are labelled with their numbers.
 _MOST_NUMBERS = 8
 # Size of a number, in inches.
 _ROOM = 0.3, 0.12
-# Beyond so many times the limit an axis is logarithmic: rows below the limit would have no room.
+# Beyond this many times the limit, an axis is logarithmic: otherwise rows below the limit would have no room.
 _FAR_ABOVE = 8.0
 
 
 class MonitoringDisplay(Display):
     """T2 and Q of rows: one against the other, or over time, relative to their limits.
 
-    Rows to the right of the limit of T2 are extreme within the model, and rows above that of Q have something that the
-    model does not describe.
+    Rows to the right of the limit of T2 are extreme within the model, and rows above that of Q contain something that
+    the model does not describe.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ class MonitoringDisplay(Display):
         return self
 
     def plotly(self) -> PlotlyFigure:
-        """Return the chart of Q against T2 as data for Plotly; row numbers appear beside the pointer."""
+        """Return the chart of Q against T2 as data for Plotly; row numbers appear on hover."""
         drawn = sample(np.maximum(*self._relative()))
         t2, q, rows, alarm = self.t2[drawn], self.q[drawn], self.rows[drawn], self.alarm[drawn]
         data = [
@@ -158,7 +159,7 @@ class MonitoringDisplay(Display):
         return self.t2 / t2_limit, self.q / q_limit
 
     def _drawn_limits(self) -> tuple[float, float]:
-        """Return where the limits are drawn: those of rows that leave nothing to chance are zero, or nearly so."""
+        """Return the positions of the limits: those of rows without variation are zero, or nearly so."""
         least = 1e-9 * self.t2.max(initial=0.0), 1e-9 * self.q.max(initial=0.0)
         return max(self.t2_limit, least[0]) or 1.0, max(self.q_limit, least[1]) or 1.0
 
@@ -183,7 +184,7 @@ class MonitoringDisplay(Display):
         return len(drawn)
 
     def _write_numbers(self, ax: Axes, which: NDArray[np.intp]) -> None:
-        """Write the numbers of a few rows beside them, but not on top of each other."""
+        """Label a few rows with their numbers, without overlaps."""
         if len(which) > _MOST_NUMBERS:
             return
         places = ax.transData.transform(np.column_stack([self.t2[which], self.q[which]])) / ax.figure.dpi
@@ -214,7 +215,7 @@ def _is_wide(relative: Float64Array) -> bool:
 
 
 def _set_scale(ax: Axes, which: str, relative: Float64Array) -> None:
-    """Make an axis logarithmic if values are far apart, or else let it begin at zero."""
+    """Make an axis logarithmic if values are far apart, otherwise let it begin at zero."""
     if _is_wide(relative):
         getattr(ax, f"set_{which}scale")("log")
     else:
@@ -222,7 +223,7 @@ def _set_scale(ax: Axes, which: str, relative: Float64Array) -> None:
 
 
 class ContributionsDisplay(FeatureDisplay):
-    """The part that each feature has in T2 or Q, one line per row.
+    """The contribution of each feature to T2 or Q, one line per row.
 
     Parameters
     ----------
@@ -274,9 +275,9 @@ class ContributionsDisplay(FeatureDisplay):
         monitor : Monitor
             The monitor, or a model or pipeline, for which one is made.
         X : array-like of shape (n_samples, n_features)
-            The rows, best a few. The first ten are drawn.
+            The rows, preferably a few. The first ten are drawn.
         statistic : {"q", "t2"}, default="q"
-            Which of the two.
+            Which statistic.
         x : array-like of shape (n_features,), default=None
             Where the features are, such as the wavelengths of spectra, or names. By default the names that the model
             knows.

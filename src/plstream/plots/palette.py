@@ -1,7 +1,7 @@
-"""Colours and markers of all plots, by matplotlib and by Plotly, on light and on dark paper.
+"""Colours and markers of all plots, in matplotlib and in Plotly, for light and dark backgrounds.
 
-The colours of classes can be distinguished by people who do not see red or green, and have enough contrast on both
-papers. Ink, paper, faint and grid follow the HTML report that a figure is part of.
+The colours of classes are safe for colour-blind readers, and have enough contrast on both
+backgrounds. Ink, paper, faint and grid follow the HTML report that a figure is part of.
 """
 
 INK, PAPER, FAINT, GRID = "#1b1f24", "#ffffff", "#5c6670", "#d7dce1"

@@ -9,9 +9,12 @@ from sklearn.base import is_classifier
 
 from .._core.metrics import RegressionMetrics
 from .._core.types import Array, Float64Array
+from .._core.validation import names_of_target
+from ..monitoring.pipelines import last_step
 from ._display import SMALL, Display, label, points, sampled_title
 from ._plotly import PlotlyFigure, colour, dashed, figure, markers, numbers
 from ._thinning import sample
+from .names import response_names
 from .palette import CLASSES, INK, PAPER
 
 if TYPE_CHECKING:
@@ -21,15 +24,15 @@ if TYPE_CHECKING:
 class PredictionDisplay(Display):
     """Predicted against measured values, with RMSE, R2 and bias.
 
-    Of more than 10,000 rows a sample is drawn, and the title says so: those with the largest errors, and others at
-    random. The numbers are of all rows.
+    With more than 10,000 rows, a sample is drawn, and the title says so: those with the largest errors, and others at
+    random. The statistics are computed from all rows.
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_samples,)
         Measured and predicted values.
     name : str, default="y"
-        What they are.
+        Their name.
     rows : array-like of shape (n_samples,), default=None
         Row numbers. By default 0, 1 and so on.
 
@@ -55,7 +58,7 @@ class PredictionDisplay(Display):
         self.y_pred: Float64Array = np.asarray(y_pred, dtype=np.float64).ravel()
         if len(self.y_true) != len(self.y_pred) or not len(self.y_true):
             raise ValueError(
-                f"There are {len(self.y_true)} measured and {len(self.y_pred)} predicted values: both must be as many."
+                f"There are {len(self.y_true)} measured and {len(self.y_pred)} predicted values: pass as many of both."
             )
         self.name = name
         self.rows: Array = np.arange(len(self.y_true)) if rows is None else np.asarray(rows)
@@ -71,7 +74,7 @@ class PredictionDisplay(Display):
         y: Any,
         *,
         target: int = 0,
-        name: str = "y",
+        name: str | None = None,
         ax: Axes | None = None,
         draw: bool = True,
         **options: Any,
@@ -88,8 +91,8 @@ class PredictionDisplay(Display):
             Measured values.
         target : int, default=0
             Which response, if there are several.
-        name : str, default="y"
-            What it is.
+        name : str, default=None
+            Its name. By default that in ``y``, or in the y that the model was fitted to, or "y".
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. By default those of a new figure.
         draw : bool, default=True
@@ -106,6 +109,9 @@ class PredictionDisplay(Display):
         y_true = np.asarray(y)
         y_pred = np.asarray(model.predict(X))
         y_true, y_pred = (values if values.ndim == 1 else values[:, target] for values in (y_true, y_pred))
+        if name is None:
+            n_responses = 1 if np.ndim(y) == 1 else np.shape(y)[1]
+            name = response_names(last_step(model)[0], n_responses, names_of_target(y))[target]
         display = cls(y_true, y_pred, name=name)
         return display.plot(ax, **options) if draw else display
 
@@ -133,7 +139,7 @@ class PredictionDisplay(Display):
         ax.set(xlim=ends, ylim=ends)
         ax.set_aspect("equal", adjustable="box")
         ax.locator_params(nbins=6)
-        # On the training rows it is a rounding error.
+        # On the training rows, the bias is a rounding error.
         bias = self.bias_ if abs(self.bias_) > 1e-9 * max(abs(low), abs(high)) else 0.0
         note = f"RMSE {self.rmse_:.3g}\nR² {self.r2_:.3f}\nbias {bias:.2g}"
         box = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 2}
@@ -144,7 +150,7 @@ class PredictionDisplay(Display):
         return self
 
     def plotly(self) -> PlotlyFigure:
-        """Return the figure as data for Plotly; row numbers and errors appear beside the pointer."""
+        """Return the figure as data for Plotly; row numbers and errors appear on hover."""
         drawn = sample(np.abs(self.y_pred - self.y_true))
         x, y = self.y_true[drawn], self.y_pred[drawn]
         hover = "measured %{x:.4g}<br>predicted %{y:.4g}<br>error %{text}"

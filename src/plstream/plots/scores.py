@@ -15,20 +15,20 @@ from ..monitoring.pipelines import last_step
 from ._display import SMALL, Display, ink, label, legend, points, sampled_title, short
 from ._plotly import PlotlyFigure, colour, dashed, figure, markers, numbers, plain, symbol
 from ._thinning import sample
-from .features import component_columns
+from .names import component_columns
 from .palette import CLASS_MARKERS, CLASSES, FAINT, INK, SCALE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Classes with a look of their own: by colour and marker alone, and in a figure that names them at the pointer.
+# Number of distinguishable classes: by colour and marker alone, and in a figure that names them on hover.
 _MOST_CLASSES, _MOST_INTERACTIVE = 10, 20
 _OTHERS = "others"
 _MISSING = "no value"
 
 
 class Ellipse(NamedTuple):
-    """A region that holds most rows: mean, covariance, and the number of rows these are from."""
+    """A region that contains most rows: mean, covariance, and the number of rows these are computed from."""
 
     mean: Float64Array
     covariance: Float64Array
@@ -46,11 +46,11 @@ class Ellipse(NamedTuple):
 
 
 class ScoresDisplay(Display):
-    """Scores of rows on two components, in the colours of their classes or values, with Hotelling's ellipse.
+    """Scores of rows on two components, coloured by class or value, with Hotelling's ellipse.
 
     Rows outside of the ellipse are extreme within the model. With one component, scores are drawn in the order of the
-    rows, and the ellipse is a band. Of more than 10,000 rows a sample is drawn, and the title says so: the outermost,
-    and others at random.
+    rows, and the ellipse is a band. With more than 10,000 rows, a sample is drawn, and the title says so: the
+    outermost, and others at random.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ class ScoresDisplay(Display):
     labels : sequence of str
         Labels of the axes.
     ellipse : tuple of (mean, covariance, n_rows), default=None
-        Of the scores that the ellipse is made from. By default those of the rows.
+        Moments of the scores for the ellipse. By default those of the rows.
     rows : array-like of shape (n_samples,), default=None
         Row numbers. By default 0, 1 and so on.
     has_values : bool, default=None
-        Whether y holds values rather than classes. By default fractions are values, and integers if there are many
+        Whether y holds values rather than classes. By default floats are values, and integers if there are many
         different ones.
 
     Attributes
@@ -123,7 +123,7 @@ class ScoresDisplay(Display):
         Parameters
         ----------
         model : IncrementalPLS or another with ``transform``
-            The model. The ellipse is that of its training rows if it knows enough of them, or else that of the rows
+            The model. The ellipse is that of its training rows if their covariance is known, otherwise that of the rows
             drawn.
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
@@ -162,9 +162,9 @@ class ScoresDisplay(Display):
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. By default those of a new figure.
         level : float, default=0.95
-            Share of rows that is within the ellipse, if scores are normal.
+            Share of rows within the ellipse, for normal scores.
         ylabel : str, default=""
-            What y is.
+            Name of y.
         title : str, default=""
             Title of the plot.
 
@@ -194,7 +194,7 @@ class ScoresDisplay(Display):
         return self
 
     def plotly(self, *, level: float = 0.95, ylabel: str = "y") -> PlotlyFigure:
-        """Return the figure as data for Plotly; row numbers and classes or values appear beside the pointer."""
+        """Return the figure as data for Plotly; row numbers and classes or values appear on hover."""
         drawn, places = self._drawn(), self._places()
         x, y = self._axis_labels()
         hover = f"{plain(x)} %{{x:.4g}}<br>{plain(y)} %{{y:.4g}}"
@@ -209,7 +209,7 @@ class ScoresDisplay(Display):
                 bar = {"title": {"text": plain(ylabel), "side": "right"}, "thickness": 12, "outlinewidth": 0}
                 scale = [[0, "--s0"], [0.5, "--s1"], [1, "--s2"]]
                 look = {"color": numbers(self.y[which]), "colorscale": scale, "showscale": True, "colorbar": bar}
-                # The name is not part of the template, in which it might stand for something else.
+                # The name is not part of the template, where it might be interpreted.
                 text, more = f"{hover}<br>%{{meta}} %{{marker.color:.4g}}", {"meta": plain(ylabel), "showlegend": False}
             at = places[which]
             data.append(markers(at[:, 0], at[:, 1], self.rows[which], text, name or "rows", look) | more)
@@ -249,7 +249,7 @@ class ScoresDisplay(Display):
         return Ellipse(self.scores.mean(axis=0), covariance, float(n))
 
     def _outlines(self, level: float) -> list[Float64Array]:
-        """Return the line around most rows, or the two of a band; none if there are too few rows."""
+        """Return the border around most rows, or the two lines of a band; none if there are too few rows."""
         if self.ellipse is None or self.ellipse.n_rows <= self.scores.shape[1]:
             return []
         outline = self.ellipse.outline(level)
@@ -292,7 +292,7 @@ def component_labels(model: Any, columns: Sequence[int]) -> list[str]:
 
 
 def are_values(y: Array) -> bool:
-    """Return whether y holds values rather than classes: fractions, or integers of which many differ.
+    """Return whether y holds values rather than classes: floats with fractions, or many different integers.
 
     Examples
     --------
@@ -305,7 +305,7 @@ def are_values(y: Array) -> bool:
 
 
 def groups_of(y: Array, most: int = _MOST_CLASSES) -> dict[str, NDArray[np.bool_]]:
-    """Return the rows of each class by its name; of many classes, the most frequent, and all others together."""
+    """Return the rows of each class by name; with many classes, the most frequent, and all others together."""
     missing = np.array([value is None or value != value for value in y], dtype=bool)  # noqa: PLR0124
     names = np.array([str(value) for value in y], dtype=object)
     known, counts = np.unique(names[~missing].astype(str), return_counts=True)

@@ -19,27 +19,27 @@ from .model_summary import ModelSummary
 # A verdict, a few words, and a sentence.
 Diagnostic: TypeAlias = tuple[Verdict, str, str]
 
-# Fewer rows than these, in all or per component, are few.
+# Thresholds for few rows, in total or per component.
 _FEW_ROWS = 30
 _FEW_ROWS_PER_COMPONENT = 5
-# Estimated sine of the angle to the exact solution, as IncrementalPLS has it.
+# Estimated sine of the angle to the exact solution, as in IncrementalPLS.
 _LARGE_SUBSPACE_ERROR = 0.3
-# In standard errors: one in hundreds of thousands is as far off by chance, and there are many features.
+# In standard errors: exceeded by chance once in hundreds of thousands, and there are many features.
 _BEYOND_CHANCE = 5.0
 # In standard deviations.
 _MOVED = 0.5
 _N_NAMED = 3
-# Rows of measured data are not normal: so many times as many are beyond the two limits as of normal rows.
+# Measured data is not normal: this many times as many rows exceed the two limits as for normal data.
 _OFTEN_BEYOND = 5.0
-# Limits from fewer rows are too narrow, the more so the more features there are.
+# Limits from fewer rows are too narrow, particularly with many features.
 _FEW_ROWS_FOR_LIMITS = 100
-# Errors of fewer rows are not compared, and those that are so many times as large as others are much larger.
+# Minimum number of rows to compare errors, and the ratio from which errors are much larger.
 _COMPARABLE_ROWS = 5
 _MUCH_LARGER = 2.0
 
 
 def diagnose(summary: ModelSummary, result: EvaluationResult | None, responses: list[str]) -> list[Diagnostic]:
-    """Return all diagnostics: problems first, then what is to be kept in mind, then what is fine."""
+    """Return all diagnostics: problems first, then warnings, then checks that passed."""
     found = [*_rows(summary), *_rank(summary), *_validation(summary), *_sketch(summary), *_unused(summary)]
     if result is not None:
         found += [*_predictions(result, responses), *_labels(summary, result)]
@@ -60,10 +60,10 @@ def _rank(summary: ModelSummary) -> Iterator[Diagnostic]:
     if n is None or asked is None:
         return
     if n < asked:
-        text = f"{asked} components were asked for, and the rows have only {n}: the others are zero."
+        text = f"{asked} components were requested, but the rows have only {n}: the others are zero."
         yield "partly", "Fewer components.", text
     elif not summary.is_selector:
-        yield "yes", "Components.", f"The rows have all that were asked for, {n}."
+        yield "yes", "Components.", f"The rows have all that were requested, {n}."
 
 
 def _validation(summary: ModelSummary) -> Iterator[Diagnostic]:
@@ -71,8 +71,8 @@ def _validation(summary: ModelSummary) -> Iterator[Diagnostic]:
     if results is None or len(results["n_components"]) < 2:
         return
     if summary.n_components == max(results["n_components"]) < len(summary.feature_names):
-        text = f"Cross-validation has chosen {summary.n_components} components, the most that it tried: try more."
-        yield "partly", "The most components tried.", text
+        text = f"Cross-validation chose {summary.n_components} components, the largest number tried: try more."
+        yield "partly", "Largest number of components.", text
 
 
 def _sketch(summary: ModelSummary) -> Iterator[Diagnostic]:
@@ -99,10 +99,10 @@ def _unused(summary: ModelSummary) -> Iterator[Diagnostic]:
     n_unused = np.count_nonzero(~summary.is_used)
     if n_unused:
         text = (
-            f"{n_unused:,} of {len(summary.feature_names):,} features have weights of zero: they were constant, or had "
-            "nothing in common with the target, in the training rows."
+            f"{n_unused:,} of {len(summary.feature_names):,} features have weights of zero: in the training rows, "
+            "they were constant or uncorrelated with the target."
         )
-        yield "partly", "Features without a part.", text
+        yield "partly", "Unused features.", text
 
 
 def _predictions(result: EvaluationResult, responses: list[str]) -> Iterator[Diagnostic]:
@@ -111,7 +111,7 @@ def _predictions(result: EvaluationResult, responses: list[str]) -> Iterator[Dia
         ((common, n),) = metrics.totals.most_common(1)
         if metrics.n_right <= n and len(metrics.totals) > 1:
             text = (
-                f"To call every row {common} would be right for {n / metrics.n_rows:.1%} of them, the model is for "
+                f"Predicting {common} for every row is correct for {n / metrics.n_rows:.1%} of them, the model for "
                 f"{metrics.n_right / metrics.n_rows:.1%}."
             )
             yield "no", "No better than guessing.", text
@@ -134,7 +134,7 @@ def _labels(summary: ModelSummary, result: EvaluationResult) -> Iterator[Diagnos
     if new:
         more = f" and {len(new) - _N_NAMED:,} more" if len(new) > _N_NAMED else ""
         names = ", ".join(new[:_N_NAMED])
-        yield "no", "New labels.", f"The data has labels that the model has never seen, and gets wrong: {names}{more}."
+        yield "no", "New labels.", f"The data contains labels unknown to the model: {names}{more}."
 
 
 def _alarms(summary: ModelSummary, result: EvaluationResult, responses: list[str]) -> Iterator[Diagnostic]:
@@ -147,10 +147,10 @@ def _alarms(summary: ModelSummary, result: EvaluationResult, responses: list[str
     share = result.n_alarms / n
     text = (
         f"{result.n_alarms:,} of {n:,} rows ({share:.1%}) are beyond a limit of T2 ({result.n_t2_alarms:,}) "
-        f"or of Q ({result.n_q_alarms:,}); of normal rows like those before, {expected:.0%} are beyond each."
+        f"or of Q ({result.n_q_alarms:,}); of normal rows, {expected:.0%} are beyond each."
     )
     if result.monitor.n_reference_rows_:
-        yield "open", title, f"{text} The limits are from these very rows, because the model keeps none of its own."
+        yield "open", title, f"{text} The limits are computed from these rows, because the model has none of its own."
         return
     if share <= 2 * expected + 3 * np.sqrt(expected / n):
         yield "yes", title, text
@@ -160,15 +160,15 @@ def _alarms(summary: ModelSummary, result: EvaluationResult, responses: list[str
         text += f" Limits from only {few} are too narrow, and more rows are beyond by chance."
     often = 2 * expected * _OFTEN_BEYOND
     if share <= often + 3 * np.sqrt(often / n):
-        yield "yes", title, f"{text} That is not more than measured data often has."
+        yield "yes", title, f"{text} This is common for measured data."
         return
     larger, errors = _errors_beyond(result, responses)
     if larger is None:
-        yield "no", title, f"{text} Predictions of these are in doubt."
+        yield "no", title, f"{text} Do not trust their predictions."
     elif larger:
-        yield "no", title, f"{text} Predictions of these are worse: {errors}."
+        yield "no", title, f"{text} Their predictions are worse: {errors}."
     else:
-        yield "partly", title, f"{text} Predictions of these are not much worse: {errors}."
+        yield "partly", title, f"{text} Their predictions are not much worse: {errors}."
 
 
 def _errors_beyond(result: EvaluationResult, responses: list[str]) -> tuple[bool | None, str]:
@@ -216,7 +216,7 @@ def _drift(summary: ModelSummary, result: EvaluationResult) -> Iterator[Diagnost
 
 def _constant(summary: ModelSummary, result: EvaluationResult) -> Iterator[Diagnostic]:
     if result.n_rows < 2:
-        yield "partly", "One row.", "The data has a single row: neither R2 nor anything about its spread can be known."
+        yield "partly", "One row.", "The data has a single row: R2 and the spread cannot be computed."
     elif summary.is_used is not None:
         constant = np.flatnonzero((result.features.x_squares == 0) & summary.is_used)
         if len(constant):

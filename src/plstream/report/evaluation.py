@@ -13,15 +13,18 @@ from scipy import sparse
 from sklearn.utils import check_consistent_length
 
 from .._core.labels import as_target, holds_labels
-from .._core.metrics import Metrics, metrics_for
+from .._core.metrics import Metrics, metrics_for, with_values
 from .._core.progress import track
 from .._core.tiles import default_block_rows
 from .._core.types import Array, Float64Array, Rows
-from .._core.validation import validate_rows
+from .._core.validation import names_of_target, validate_rows
 from ..data import DataError, Source
+from ..estimators._base import PLSBase
 from ..monitoring import Monitor
 from ..plots._thinning import KeptRows
-from ..rows import require_alone, validate_source
+from ..rows import Block, require_alone, validate_source
+from ..rows.sources import takes_missing
+from ..solvers.completion import FactorModel, has_gaps, observed_means
 from ..states import Gram, Moments
 
 # Components whose scores are drawn.
@@ -41,7 +44,7 @@ class EvaluationResult:
     target_names : list of str, or None
         Names of its targets.
     monitor : Monitor or None
-        What T2, Q and their limits are from.
+        Source of T2, Q and their limits.
     no_monitor : str
         Why there is none.
     has_labels : bool
@@ -85,6 +88,12 @@ class EvaluationResult:
     unusual: dict[str, Array] = field(default_factory=dict)
     causes: list[list[tuple[int, float]]] = field(default_factory=list)
 
+    @property
+    def sampled_note(self) -> str:
+        """A sentence about the rows that are drawn, if not all are."""
+        n = len(self.sample["row"])
+        return f" Drawn are {n:,} rows, a random sample of {self.n_rows:,}." if n < self.n_rows else ""
+
 
 def evaluate(model: Any, X: Any, y: Any = None) -> EvaluationResult:
     """Return the results of a model on data, which is read once, or twice if limits of T2 and Q come from it.
@@ -112,17 +121,23 @@ def evaluate(model: Any, X: Any, y: Any = None) -> EvaluationResult:
         target = None if y is None else as_target(y, type(model).__name__)
         if target is not None:
             check_consistent_length(rows, target)
-        result = EvaluationResult("the data given", _names_of(y))
+        result = EvaluationResult("the data given", names_of_target(y))
     drawn, named = KeptRows(_N_DRAWN), KeptRows(_N_NAMED)
     # The keys of rows do not depend on where blocks end.
     random = np.random.default_rng(0)
-    first_row = getattr(X, "first_row", 0)
+    row, completes = getattr(X, "first_row", 0), takes_missing(model)
     with warnings.catch_warnings():
         # Names of features are checked by now.
         warnings.simplefilter("ignore")
         result.monitor, result.no_monitor = _monitor(model, rows)
-        for block, block_y in _blocks(rows, target):
-            columns = {"row": first_row + result.n_rows + np.arange(block.shape[0])}
+        for read, read_y in _blocks(rows, target):
+            known = with_values(read_y) if completes and read_y is not None else np.ones(read.shape[0], bool)
+            columns = {"row": row + np.flatnonzero(known)}
+            row += read.shape[0]
+            block = read if known.all() else read[known]
+            block_y = None if read_y is None else read_y[known]
+            if not block.shape[0]:
+                continue
             columns |= _add(result, model, block, block_y)
             drawn.add(random.random(block.shape[0]), columns)
             if result.monitor is not None:
@@ -138,13 +153,6 @@ def evaluate(model: Any, X: Any, y: Any = None) -> EvaluationResult:
             result.unusual = {name: column[order] for name, column in named.columns.items()}
             result.causes = _causes(result.monitor, result.unusual)
     return result
-
-
-def _names_of(y: Any) -> list[str] | None:
-    """Return the names of the columns of a frame, or of a series."""
-    names = [y.name] if getattr(y, "ndim", 0) == 1 and getattr(y, "name", None) is not None else None
-    columns = getattr(y, "columns", names)
-    return None if columns is None else [str(name) for name in columns]
 
 
 def _blocks(rows: Any, target: Array | None) -> Iterator[tuple[Rows, Array | None]]:
@@ -184,7 +192,7 @@ def _add(result: EvaluationResult, model: Any, X: Rows, y: Array | None) -> dict
         result.moments, result.features = Gram(scores.shape[1], 0), Moments(X.shape[1], 0)
     result.n_rows += n
     result.moments.update(scores, np.empty((n, 0)))
-    result.features.update(X, np.empty((n, 0)))
+    result.features.update(_completed(model, X), np.empty((n, 0)))
     columns: dict[str, Array] = {"scores": scores}
     predicted = model.predict(X) if hasattr(model, "predict") else None
     if predicted is not None:
@@ -207,8 +215,18 @@ def _add(result: EvaluationResult, model: Any, X: Rows, y: Array | None) -> dict
     return columns
 
 
+def _completed(model: Any, X: Rows) -> Rows:
+    """Return rows without gaps, which are filled by the model or, if it completes no rows, by means."""
+    if not (takes_missing(model) and has_gaps(X)):
+        return X
+    if isinstance(model, PLSBase):
+        return model._fitted.factor_model().completed(X)
+    means = observed_means(Block(X, np.empty((X.shape[0], 0)), None))
+    return FactorModel.of_means(means, 0).completed(X)
+
+
 def _added(metrics: Metrics | None, model: Any, y: Array, predicted: Array) -> Metrics | None:
-    """Return metrics with some rows more; None as long as there are none."""
+    """Return metrics updated with some rows; None as long as there are none."""
     if not len(y):
         return metrics
     metrics = metrics_for(model, y) if metrics is None else metrics
@@ -229,7 +247,7 @@ def _causes(monitor: Monitor, rows: dict[str, Array]) -> list[list[tuple[int, fl
 
 
 def _relative(rows: dict[str, Array], monitor: Monitor) -> tuple[Float64Array, Float64Array]:
-    """Return T2 and Q relative to their limits, of which those of rows that leave nothing to chance are zero."""
+    """Return T2 and Q relative to their limits; zero where a limit is zero because the rows have no variation."""
     t2, q = (
         rows[name] / limit if limit > 0 else np.where(rows[name] > 0, np.inf, 0.0)
         for name, limit in (("t2", monitor.t2_limit_), ("q", monitor.q_limit_))

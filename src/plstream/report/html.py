@@ -1,7 +1,7 @@
-"""HTML reports that are one file: nothing is loaded from elsewhere, and no script runs but those that draw plots.
+"""Self-contained HTML reports: nothing is loaded, and only the scripts that draw plots run.
 
-All text is plain, and escaped here: nothing that a name or a title holds is ever markup. Figures are SVG, and become
-part of the page; plots are drawn by Plotly, which then is part of the page. Colours follow what the reader prefers,
+All text is plain, and escaped here: names and titles never become markup. Figures are embedded as
+SVG; plots are drawn by Plotly, which is embedded as well. Colours follow the reader's preference,
 light or dark.
 """
 
@@ -25,27 +25,27 @@ from ..files.files import replacing
 from ..plots._plotly import PlotlyFigure
 from ..plots.palette import DARK, FAINT, GRID, INK, LIGHT, PAPER
 
-# Figures that are drawn in these colours follow the page: text and lines, background, what is less important, grids.
+# Figures drawn in these colours follow the page: text and lines, background, secondary elements, grids.
 _FOLLOWING = {INK: "var(--ink)", PAPER: "var(--paper)", FAINT: "var(--faint)", GRID: "var(--grid)"}
 
-# Control characters, but not ends of lines and tabs: some change what follows, and XML has none of them.
+# Control characters except newlines and tabs: some change what follows, and XML allows none of them.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 Verdict = Literal["yes", "partly", "no", "open"]
 _MARKS: dict[Verdict, str] = {"yes": "✓", "partly": "◐", "no": "✗", "open": "?"}
 
-# What a figure may consist of. Anything else could run, load or hide something.
+# Elements allowed in a figure. Anything else could run, load or hide something.
 _ELEMENTS = {"svg", "g", "defs", "path", "use", "text", "tspan", "clipPath", "rect", "circle", "line", "polyline"}
 _DROPPED = {"metadata", "style", "title", "desc"}
-# Characters of an entry of a table that is broken into lines.
+# Length from which an entry of a table is wrapped.
 _LONG = 28
-# Pixels, of a page in a notebook.
+# Height of a page in a notebook, in pixels.
 _FRAME_HEIGHT = 720
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def escape(text: str) -> str:
-    """Return plain text as HTML, with control characters written out."""
+    """Return plain text as HTML, with escaped control characters."""
     return html.escape(_without_control(text))
 
 
@@ -74,7 +74,7 @@ class Section:
         return new
 
     def folded(self, title: str) -> Section:
-        """Begin a section that is shown on request, and return it."""
+        """Begin a collapsed section, and return it."""
         new = Section(title, self._level, self._ids, folded=True)
         self._blocks.append(new)
         return new
@@ -135,7 +135,7 @@ class Section:
         )
 
     def figure(self, svg: str, description: str, caption: str = "") -> Section:
-        """Add a figure. The description is for those who do not see it.
+        """Add a figure with a description as alternative text.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class Section:
     def plot(self, figures: Mapping[str, PlotlyFigure], description: str, caption: str = "") -> Section:
         """Add an interactive plot, with a choice by name if there are several figures.
 
-        The description is for those who do not see it.
+        The description is the alternative text.
         """
         name, data = _new_id("plot", self._ids), _new_id("data", self._ids)
         self._plotted = True
@@ -219,7 +219,7 @@ class Page(Section):
                 "<head>",
                 '<meta charset="utf-8">',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
-                # Even if something had slipped in, it would neither run nor load.
+                # Even if a script were injected, it would neither run nor load.
                 f'<meta http-equiv="Content-Security-Policy" content="{_allowed(drawing)}">',
                 '<meta name="color-scheme" content="light dark">',
                 f"<title>{title}</title>",
@@ -243,8 +243,8 @@ class Page(Section):
         )
 
     def _repr_html_(self) -> str:
-        """Return the page for a notebook: in a frame of its own, which can do nothing outside of it."""
-        # Scripts that draw run there, but without the notebook's origin they reach neither it nor its server.
+        """Return the page for a notebook, in a sandboxed frame."""
+        # Its scripts run without the notebook's origin, so they reach neither the notebook nor its server.
         return (
             f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(self.html())}" width="100%" '
             f'height="{_FRAME_HEIGHT}" style="border: 1px solid #8888" title="{escape(self.title)}"></iframe>'
@@ -254,9 +254,9 @@ class Page(Section):
         return f"<Page {printable(self.title)!r}: write(path) writes it to a file>"
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
-        """Write the page to a file, completely or not at all."""
+        """Write the page to a file atomically."""
         with replacing(path, overwrite=overwrite) as file:
-            # Names may hold lone surrogates, which no file can.
+            # Names may contain lone surrogates, which cannot be encoded.
             file.write(self.html().encode(errors="replace"))
         return Path(path)
 
@@ -268,7 +268,7 @@ class Page(Section):
 
 
 def _allowed(drawing: Collection[str]) -> str:
-    """Return what a browser may do with the page: run these scripts and no others, and save images of the plots."""
+    """Return the content security policy: these scripts and no others, and images saved from plots."""
     digests = (b64encode(sha256(script.encode()).digest()).decode() for script in drawing)
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
     return f"{_ALLOWED}; script-src {hashes}; img-src data: blob:" if drawing else _ALLOWED
@@ -294,14 +294,14 @@ def _file(name: str) -> str:
 
 
 def _as_json(figures: Mapping[str, PlotlyFigure]) -> str:
-    """Return figures as JSON without any sign that could end the element it is in."""
+    """Return figures as JSON without any character that could end the enclosing element."""
     parts = [{"name": name, **figure._asdict()} for name, figure in figures.items()]
     text = json.dumps(_shown(parts), allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _shown(part: Any) -> Any:
-    """Return what JSON is made of, with control characters written out."""
+    """Return a JSON value with escaped control characters."""
     match part:
         case str():
             return _without_control(part)
@@ -320,11 +320,11 @@ def _choice(names: Collection[str], name: str) -> str:
 
 
 def inline_svg(svg: str, name: str, description: str) -> str:
-    """Return an SVG figure as part of a page, with colours that follow the page, and at most as wide as the page.
+    """Return an SVG figure for embedding, with colours that follow the page, and at most as wide as the page.
 
-    The name is the prefix of all its ids. Raises ValueError if there is anything but shapes and text in it.
+    The name is the prefix of all its ids. Raises ValueError if it contains anything but shapes and text.
     """
-    # Not from strangers, and a parser that knows no external entities.
+    # Trusted input, and a parser without external entities.
     root = ET.fromstring(_without_control(svg))  # noqa: S314
     if _local(root.tag) != "svg":
         raise ValueError(f"A figure is an svg element, not {_local(root.tag)}.")
@@ -341,7 +341,7 @@ def inline_svg(svg: str, name: str, description: str) -> str:
 
 
 def _clean(element: ET.Element, name: str) -> None:
-    """Drop what is of no use in a page, and refuse what is not a figure."""
+    """Drop what is useless in a page, and refuse what does not belong in a figure."""
     element.tag = _local(element.tag)
     if element.tag not in _ELEMENTS:
         raise ValueError(f"A figure has shapes and text, and nothing like {element.tag}.")
@@ -360,7 +360,7 @@ def _clean(element: ET.Element, name: str) -> None:
 
 
 def _value(key: str, value: str, name: str) -> str:
-    """Return the value of an attribute, with the names and colours that it has in the page."""
+    """Return the value of an attribute, with ids and colours of the page."""
     if key == "href":
         value = f"url({value})"
     if re.search(r"url\((?!#)", value):
@@ -372,7 +372,7 @@ def _value(key: str, value: str, name: str) -> str:
 
 
 def _local(name: str) -> str:
-    """Return a name without its namespace: HTML knows that of an svg element."""
+    """Return a name without its namespace, which HTML implies for svg elements."""
     return name.rsplit("}", 1)[-1]
 
 

@@ -1,4 +1,4 @@
-"""ModelSummary: what a fitted model has, under the same names for all kinds of models."""
+"""ModelSummary: the results of a fitted model, under the same names for all kinds of models."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.types import Array, Float64Array
 from ..monitoring.pipelines import feature_names, last_step
-from ..plots.features import response_names, weights_of
+from ..plots.names import response_names, weights_of
+
+# Responses in tables with one column for each.
+N_RESPONSES = 4
 
 
 class ModelSummary:
-    """What a fitted model has; None for what its kind of model lacks.
+    """The results of a fitted model; None for those its kind of model lacks.
 
     Parameters
     ----------
@@ -23,23 +26,23 @@ class ModelSummary:
     Attributes
     ----------
     given, model : object
-        The model as it was given, and the last step if that is a pipeline.
+        The given model, and the last step if it is a pipeline.
     kind : str
         Name of its class.
     before : tuple of str
-        Names of the steps before it, in a pipeline.
+        Names of the preceding steps of a pipeline.
     feature_names : tuple of str
         Names of the features.
     n_rows : int or None
         Number of training samples.
     n_components, n_asked : int or None
-        Number of components that it has, and that were asked for.
+        Number of components found, and requested.
     weights, loadings : ndarray of shape (n_features, n_components), or None
         Weights (or directions of another kind), and loadings of X.
     coefficients : ndarray of shape (n_responses, n_features), or None
         Coefficients.
     scale : ndarray of shape (n_features,), or None
-        What features are divided by.
+        Divisors of the features.
     importance : ndarray of shape (n_features,), or None
         VIP, or the scores by which a selector ranks features.
     kept : ndarray of shape (n_features,), or None
@@ -82,21 +85,21 @@ class ModelSummary:
 
     @property
     def importance_name(self) -> str:
-        """What the importance is called."""
+        """Name of the importance."""
         return "VIP" if hasattr(self.model, "vip_") or self.kind == "VIPSelector" else "Score"
 
     def responses(self, target_names: list[str] | None = None) -> list[str]:
-        """Return names of what is predicted, one per row of the coefficients."""
+        """Return names of the responses, one per row of the coefficients."""
         return response_names(self.model, 1 if self.coefficients is None else len(self.coefficients), target_names)
 
     @property
     def is_used(self) -> Array | None:
-        """Which features have weights that are not zero; None if it has no weights."""
+        """Which features have nonzero weights; None if it has no weights."""
         return None if self.weights is None else np.asarray(self.weights.any(axis=1))
 
     @property
     def strength(self) -> Float64Array:
-        """What features are ranked by: their importance, else their largest coefficient, scaled, or weight."""
+        """Values to rank features by: their importance, else their largest scaled coefficient, or weight."""
         if self.importance is not None:
             return np.asarray(self.importance, dtype=np.float64)
         if self.coefficients is not None:
@@ -104,3 +107,8 @@ class ModelSummary:
             return np.asarray(np.abs(scaled).max(axis=0))
         weights = np.zeros((len(self.feature_names), 1)) if self.weights is None else self.weights
         return np.asarray(np.abs(weights).max(axis=1))
+
+
+def note_of_first(n: int, responses: list[str]) -> str:
+    """Return a sentence about the responses that are drawn, if not all are."""
+    return f" Drawn are the first {n} of {len(responses)} responses." if len(responses) > n else ""

@@ -1,6 +1,6 @@
-"""Rows in blocks, as methods learn from them: of arrays, of sources, and of Dask collections.
+"""Training rows in blocks: of arrays, of sources, and of Dask collections.
 
-All three are :class:`TrainingRows`, with two abilities: to be read, block by block, and to be reduced where they are.
+All three are :class:`TrainingRows`, which can be read block by block, and reduced where they are stored.
 """
 
 from .arrays import ArrayRows

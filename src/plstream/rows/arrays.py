@@ -14,37 +14,37 @@ from .._core.tiles import SMALL_BYTES, SMALLEST_BLOCK_BYTES, default_block_rows,
 from .._core.types import Array, Float64Array, Rows
 from .blocks import Block, TrainingRows
 
-# Dense data above this size, in float64, is read by compiled loops if nothing has to be copied for these.
+# Dense data above this size, in float64, is read by compiled loops if that requires no copy.
 _LOOP_BYTES = 2 << 20
-# With fewer columns the loops, which run along rows, are slower than NumPy.
+# With fewer columns, the loops, which run along rows, are slower than NumPy.
 _LEAST_COLUMNS = 32
 
 _AS_FLOAT64: Callable[[Array], Float64Array] = partial(np.asarray, dtype=np.float64)
 
 
 class ArrayRows(TrainingRows):
-    """Rows of an array, in blocks, as often as they are asked for.
+    """Rows of an array, in blocks, which can be read repeatedly.
 
     Nothing is copied or converted as a whole: a block of a dense array is a view, so a memory map is read from its file
-    block by block. Sparse columns are the exception: they are turned into sparse rows once.
+    block by block. Sparse columns are the exception: they are converted to sparse rows once.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n_rows, n_columns)
     Y : array of shape (n_rows, n_targets)
     weight : array of shape (n_rows,), optional
-        Rows of weight zero are left out.
+        Rows of weight zero are skipped.
     n_classes : int, default=0
-        Number of classes, if Y is one column of labels by number.
+        Number of classes, if Y is one column of class indices.
     class_weight : array of shape (n_classes,), optional
-        Positive weights of the classes, that of a row being the product of both.
+        Positive weights of the classes; the weight of a row is the product of both.
     feature_names : sequence of str, optional
         Names of the columns, for messages.
     batch_size : int, optional
-        Rows in a block. By default a 32nd part of all, but no less than 4 and no more than 32 MiB; 4 MiB if rows are
-        left out, and all rows of small dense arrays.
+        Number of rows per block. By default 1/32 of all, but at least 4 and at most 32 MiB; 4 MiB if rows are
+        skipped, and all rows of small dense arrays.
     numbers : callable, optional
-        Turns some rows of Y into float64. By default Y holds numbers.
+        Converts some rows of Y to float64. By default Y holds numbers.
 
     Examples
     --------
@@ -95,12 +95,12 @@ class ArrayRows(TrainingRows):
             self.batch_size = default_block_rows(self.X)
 
     def require_finite(self) -> None:
-        """Raise ValueError that says where the first number is that is not finite, if there is one."""
+        """Raise ValueError for the first number that is not finite, if there is one."""
         require_finite("X", self.X, self.weight, self.feature_names, allow_missing=self.allow_missing)
         require_finite("y", self.Y, self.weight, allow_missing=self.allow_missing)
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
-        """Read the rows from the beginning of a block on."""
+        """Read the rows, starting at the beginning of a block."""
         for first in range(start, self.X.shape[0], self.batch_size):
             rows = slice(first, first + self.batch_size)
             weight = None if self.weight is None else self.weight[rows]

@@ -1,9 +1,9 @@
-"""Blocks of rows, and what methods need of rows that come in blocks."""
+"""Blocks of rows, and the interface of rows that come in blocks."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -15,21 +15,21 @@ from .._core.types import Float64Array, Rows
 
 
 class Block(NamedTuple):
-    """Some rows: X as the caller has it, Y in float64 with one column per response, and weights or None.
+    """Some rows: X unchanged, Y in float64 with one column per response, and weights or None.
 
-    Of labels, Y is one column with the numbers of the classes. It stands for one response per class, which is one for
-    the rows of the class and zero for all others, but that is never written out.
+    For labels, Y is one column of class indices. It represents one response per class, which is one for
+    the rows of the class and zero for all others, but that is never formed.
     """
 
     X: Rows
     Y: Float64Array
     weight: Float64Array | None
     compiled: bool = False
-    """Whether to use compiled loops: X is dense, and part of something large."""
+    """Whether to use compiled loops: X is dense, and part of a large array."""
     n_classes: int = 0
-    """Number of classes, if Y is of labels."""
+    """Number of classes, if Y holds labels."""
     first: int = 0
-    """Number of its first row among all that have a weight, as :meth:`TrainingRows.parts` counts them."""
+    """Number of its first row among all rows with a weight, as counted by :meth:`TrainingRows.parts`."""
 
     @property
     def n_rows(self) -> int:
@@ -43,23 +43,23 @@ class Block(NamedTuple):
 
     @property
     def classes(self) -> NDArray[np.intp]:
-        """The classes of the rows, by number."""
+        """The class indices of the rows."""
         return self.Y[:, 0].astype(np.intp)
 
     @property
     def responses(self) -> Float64Array:
-        """Y with one column per response, also of labels."""
+        """Y with one column per response, also for labels."""
         return (np.arange(self.n_classes) == self.Y).astype(np.float64) if self.n_classes else self.Y
 
     def present(self) -> Block:
-        """Return the block without its rows of weight zero: such a row counts as absent."""
+        """Return the block without rows of weight zero, which count as absent."""
         if self.weight is None or (self.weight > 0).all():
             return self
         rows = np.flatnonzero(self.weight > 0)
         return self._replace(X=self.X[rows], Y=self.Y[rows], weight=self.weight[rows])
 
     def labelled(self) -> Block:
-        """Return the block without its rows of which no response is known."""
+        """Return the block without rows that have no response."""
         unknown = np.isnan(self.Y).all(axis=1) if self.Y.shape[1] else np.zeros(self.n_rows, bool)
         if not unknown.any():
             return self
@@ -67,12 +67,12 @@ class Block(NamedTuple):
         return self._replace(weight=weight).present()
 
     def weighted(self, class_weight: Float64Array) -> Block:
-        """Return the block with weights times those of the classes."""
+        """Return the block with weights multiplied by those of the classes."""
         weight = class_weight[self.classes]
         return self._replace(weight=weight if self.weight is None else self.weight * weight)
 
     def aged(self, forgetting: float, n_later: int = 0) -> Block:
-        """Return the block with the weights it has when its last row, and ``n_later`` rows more, have been seen."""
+        """Return the block with its weights after its last row and ``n_later`` more rows."""
         if forgetting >= 1.0:
             return self.present()
         age = np.arange(n_later + self.n_rows - 1, n_later - 1, -1, dtype=np.float64)
@@ -81,35 +81,35 @@ class Block(NamedTuple):
 
 
 class Mergeable(Protocol):
-    """What is known of some rows."""
+    """A summary of some rows."""
 
     def merge(self, other: Any) -> Self:
-        """Add what is known of other rows."""
+        """Add the summary of other rows."""
 
     def shrink(self, factor: float) -> None:
-        """Let the rows weigh less."""
+        """Multiply the weights by a factor."""
 
 
 Part = TypeVar("Part", bound=Mergeable)
 
 
 class TrainingRows(ABC):
-    """Rows with numbers for y, to be learnt from once or several times.
+    """Rows with numeric y, to be learnt from once or several times.
 
     Attributes
     ----------
     n_rows : int or None
-        Number of rows, those of weight zero not counted; None if it is known only after a read.
+        Number of rows, not counting those of weight zero; None if unknown before a read.
     n_columns, n_targets : int
         Number of features and of responses.
     n_classes : int
-        Number of classes, if y is of labels, else 0.
+        Number of classes if y holds labels, else 0.
     compiled : bool
-        Whether the rows are dense, and too many to be held in memory or many enough for compiled loops to be faster.
+        Whether the rows are dense, and either too many for memory or enough for compiled loops to be faster.
     in_memory : bool
         Whether the rows are dense, and few enough to be copied as a whole.
     allow_missing : bool
-        Whether NaN stands for a missing value, and is no error.
+        Whether NaN is a missing value rather than an error.
     """
 
     n_rows: int | None
@@ -119,19 +119,24 @@ class TrainingRows(ABC):
     compiled: bool = False
     in_memory: bool = False
     allow_missing: bool = False
-    # Blocks that may be worked on at a time, if memory is taken for them.
+    # Number of blocks processed at a time, for memory estimates.
     _under_way: int | None = None
 
     @abstractmethod
     def blocks(self, start: int = 0) -> Iterator[Block]:
-        """Read the rows once, in blocks without rows of weight zero, from the beginning of one of them on."""
+        """Read the rows once, in blocks without rows of weight zero, starting at the beginning of a block."""
+
+    def tracked_blocks(self, label: str, start: int = 0) -> Generator[Block, None, None]:
+        """Read the rows as :meth:`blocks` does, and tell whoever listens to the progress of a read with that label."""
+        n_rows = None if self.n_rows is None else self.n_rows - start
+        return track(self.blocks(start), label, n_rows, lambda block: block.n_rows)
 
     def parts(
         self, work: Callable[[Block], Part], forgetting: float, label: str, start: int = 0
     ) -> Iterator[tuple[Part, int]]:
-        """Read the rows once, and yield what ``work`` makes of them, in order, with the number of rows that are done.
+        """Read the rows once, and yield the results of ``work``, in order, with the number of rows done.
 
-        Weights are as seen from the last row of all. Rows that are elsewhere yield one part, that of all of them.
+        Weights are those after the very last row. Remote rows yield a single part, that of all of them.
         """
         assert self.n_rows is not None
         blocks = self.aged_blocks(forgetting, start)
@@ -139,16 +144,16 @@ class TrainingRows(ABC):
         return track(results, label, self.n_rows - start, lambda part: part[1])
 
     def require_finite(self) -> None:  # noqa: B027
-        """Raise ValueError that says where the first number is that is not finite, if blocks do not know."""
+        """Raise ValueError for the first number that is not finite, if blocks do not know its position."""
 
     def aged_blocks(self, forgetting: float, start: int = 0) -> Iterator[tuple[Block, int]]:
-        """Yield the blocks that have rows, and the number of rows read for each; weights as of :meth:`parts`."""
+        """Yield the nonempty blocks, and the number of rows read for each; weights as in :meth:`parts`."""
         assert self.n_rows is not None
         n_later, n_read = self.n_rows - start, 0
         for block in self.blocks(start):
             n_later -= block.n_rows
             n_read += block.n_rows
-            # Rows of weight zero are left out by now, but for those that become too old to weigh.
+            # Rows of weight zero have been dropped, except those that become too old to have a weight.
             present = block.aged(forgetting, n_later) if forgetting < 1.0 else block
             if present.n_rows:
                 yield present._replace(first=self.n_rows - n_later - block.n_rows), n_read

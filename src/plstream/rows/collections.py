@@ -27,7 +27,7 @@ from .blocks import Block, Part, TrainingRows
 __all__ = ["CollectionRows", "apply_lazily", "is_collection"]
 
 _NO_ROWS = "X has no rows, or none with a positive weight: pass at least one."
-_SMALLER = "use smaller chunks or fewer threads a worker"
+_SMALLER = "use smaller chunks or fewer threads per worker"
 
 Stream = TypeVar("Stream", bound="MergedStream")
 Total = TypeVar("Total")
@@ -50,19 +50,19 @@ OpenBlock: TypeAlias = Callable[[BaseEstimator, Any, Any, Any], AbstractContextM
 class CollectionRows(TrainingRows):
     """The rows of a Dask collection.
 
-    Each read is one computation. What comes to this process is what all blocks come to together.
+    Each read is one computation. Only the merged result of all blocks is transferred to this process.
 
     Parameters
     ----------
     X, y, sample_weight : Dask collections
         See :func:`plstream.distributed.collection_of`.
     **columns : Dask collections
-        What else there is of each row, such as its group.
+        Further columns, such as groups.
 
     Attributes
     ----------
     open_block : callable
-        Makes training rows of what is in a block, on the workers. To be set before the first read.
+        Creates the training rows of a block, on the workers. Set it before the first read.
     """
 
     open_block: OpenBlock
@@ -75,7 +75,7 @@ class CollectionRows(TrainingRows):
         self.features = _Features.of(self.n_columns, self.feature_names)
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
-        """Raise TypeError: the rows do not come here."""
+        """Raise TypeError: the rows stay on the workers."""
         raise TypeError("The rows of a Dask collection are read by its workers: pass the blocks one after another.")
 
     def parts(
@@ -113,11 +113,11 @@ class CollectionRows(TrainingRows):
         absorb : callable
             Returns a stream with the rows of a block, given the number of the first of them and the other columns.
         state_bytes : int
-            Bytes that a stream takes, with all that is held for a moment only.
+            Memory of a stream in bytes, including temporary arrays.
         by_number : bool
             Whether ``absorb`` needs to know the number of the first row of a block, which may take a read to find out.
         label : str
-            What progress calls the read.
+            Name of the read in the progress bar.
         """
         blocks = self.collection.blocks
         blocks.require_room(state_bytes, state_bytes // 3, f"{_SMALLER}, or solver='sketch'")
@@ -186,7 +186,7 @@ def apply_lazily(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Ar
 
 
 def fold_in_order(X: Any, start: Total, add: Callable[[Total, Any], Total]) -> Total:
-    """Return what blocks of a Dask collection come to, added one after the other, where they are."""
+    """Return the sum of the results of the blocks of a Dask collection, computed on the workers."""
     delayed = import_optional("dask", "A Dask collection", "distributed").delayed
     blocks = X if isinstance(X, list | tuple) else np.ravel(np.array(X.to_delayed(), dtype=object))
     total = delayed(start)
@@ -196,7 +196,7 @@ def fold_in_order(X: Any, start: Total, add: Callable[[Total, Any], Total]) -> T
 
 
 class _Features(BaseEstimator):
-    """What of a model it takes to check the columns of X."""
+    """The attributes of a model needed to check the columns of X."""
 
     _missing_by: ClassVar[dict[str, str]] = {"X": "model", "y": "model"}
     missing = "error"
@@ -226,7 +226,7 @@ class _Applied:
 
 @dataclass(frozen=True)
 class _Fold:
-    """What blocks, of X, y and named columns, come to."""
+    """The results of blocks of X, y and named columns."""
 
     names: Sequence[str]
 
@@ -258,7 +258,7 @@ class _Fold:
 
 @dataclass(frozen=True)
 class _Reading(_Fold):
-    """Adds up what the work on each block comes to, and counts rows; the weights are as seen from the last of them."""
+    """Sums the results of each block, and counts rows; weights are those after the last row."""
 
     features: _Features
     open_block: OpenBlock
@@ -279,7 +279,7 @@ class _Reading(_Fold):
 
 @dataclass(frozen=True)
 class _Absorbing(_Fold):
-    """Lets a stream take in the rows of blocks."""
+    """Adds the rows of blocks to a stream."""
 
     features: _Features
     open_block: OpenBlock
@@ -347,7 +347,7 @@ class _RowCounts(_Fold):
 
 @dataclass(frozen=True)
 class _MergedParts:
-    """Merges parts with their counts of rows: with every row after it, what is known of a row weighs less."""
+    """Merges parts with their row counts, which determine how much earlier rows are forgotten."""
 
     forgetting: float
 

@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._core.errors import DataError, NonFiniteError
-from .._core.progress import track
 from .._core.tiles import SMALL_BYTES
 from .._core.types import Array, Float64Array, Rows
 from .._core.urls import shown
@@ -32,7 +31,7 @@ Numbers: TypeAlias = Callable[[Array], Float64Array]
 
 
 class SourceRows(TrainingRows):
-    """The rows of a source as methods learn from them.
+    """The training rows of a source.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ class SourceRows(TrainingRows):
         self._first: Parts | None = None
 
     def learn(self, numbers: Numbers | None, n_classes: int = 0, class_weight: Float64Array | None = None) -> None:
-        """Set what y is turned into, which may depend on the first block."""
+        """Set the encoding of y, which may depend on the first block."""
         self.numbers, self.n_classes, self.class_weight = numbers, n_classes, class_weight
         self.n_targets = n_classes or self.source.n_targets
 
@@ -135,7 +134,7 @@ class SourceRows(TrainingRows):
 
 
 class _MappedRows(ArrayRows):
-    """All rows of a source as arrays, which are read when they are used: its own files, or a copy of them."""
+    """All rows of a source as lazily read arrays: its own files, or a copy of them."""
 
     def __init__(
         self,
@@ -155,7 +154,7 @@ class _MappedRows(ArrayRows):
     def parts(
         self, work: Callable[[Block], Part], forgetting: float, label: str, start: int = 0
     ) -> Iterator[tuple[Part, int]]:
-        """Look at the files before every block, in the thread that works on it: after a change it must not be read."""
+        """Check the files before every block, in the thread that processes it: changed files must not be read."""
         if self.is_copy:
             return super().parts(work, forgetting, label, start)
 
@@ -166,13 +165,13 @@ class _MappedRows(ArrayRows):
         return super().parts(checked_work, forgetting, label, start)
 
     def require_finite(self) -> None:
-        """Say which file it is."""
+        """Add the file to the error."""
         self.source.require_finite()
 
 
 @contextmanager
 def reread(source: Source, numbers: Numbers, batch_size: int | None, **labels: Any) -> Iterator[TrainingRows]:
-    """Give the rows of a source to be read several times: in place, or from a temporary copy if that is faster.
+    """Yield the rows of a source, to be read several times: in place, or from a temporary copy if that is faster.
 
     ``numbers`` and ``labels`` are as of :class:`SourceRows`.
     """
@@ -211,7 +210,7 @@ def _copied(rows: SourceRows) -> TemporaryCopy | None:
     """Return a copy of the rows, or None if there is no room for it."""
     source = rows.source
     n_bytes = source.n_columns * source.dtype.itemsize * (source.n_rows or 0)
-    blocks = track(rows.blocks(), "copied to a temporary file, as it is slow to read", rows.n_rows, _n_rows)
+    blocks = rows.tracked_blocks("copied to a temporary file, as it is slow to read")
     try:
         return TemporaryCopy(((block.X, block.Y) for block in blocks), n_bytes)
     except NoRoomError:
@@ -219,7 +218,9 @@ def _copied(rows: SourceRows) -> TemporaryCopy | None:
 
 
 def opened_data(X: Any, y: Any) -> tuple[Any, Any]:
-    """Return X and y as they are, or as a source what is to be read in blocks: tables of Arrow, and iterators."""
+    """Return X and y unchanged, or a source for data to be read in blocks: Arrow tables and iterators."""
+    if isinstance(X, np.ndarray):
+        return X, y
     if isinstance(X, str | os.PathLike):
         raise TypeError(
             f"X is a path, {shown(X)}: open it first, as by plstream.open_source({shown(X)!r}, target=...)."
@@ -230,22 +231,22 @@ def opened_data(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def require_target(source: Source, name: str, y: Any, sample_weight: Any = None) -> None:
-    """Raise ValueError unless the source has a target, and nothing is given beside it."""
+    """Raise ValueError unless the source has a target, and nothing else is given."""
     require_alone(y, sample_weight)
     if not source.n_targets:
         raise ValueError(f"{name} requires y to be passed, and {source.name} has no target: open it with target=.")
 
 
 def require_alone(y: Any, sample_weight: Any = None) -> None:
-    """Raise ValueError if something is given beside a source."""
+    """Raise ValueError if something is given in addition to a source."""
     if y is not None:
         raise ValueError("y is part of a source: pass target= to open_source, and no y.")
     if sample_weight is not None:
-        raise ValueError("sample_weight is not for sources: pass weight= to open_source, a column with the weights.")
+        raise ValueError("sample_weight cannot be passed with a source: pass weight= to open_source.")
 
 
 class Columns(Protocol):
-    """Rows whose number and names of features are known before they are read."""
+    """Rows whose feature number and names are known before they are read."""
 
     n_columns: int
     allow_missing: bool
@@ -255,14 +256,20 @@ class Columns(Protocol):
         """Names of the features."""
 
 
+def takes_missing(model: Any) -> bool:
+    """Return whether a model, or the last step of a pipeline, completes missing values."""
+    return getattr(getattr(model, "_final_estimator", model), "missing", "error") != "error"
+
+
 def validate_source(estimator: BaseEstimator, columns: Columns, *, reset: bool) -> None:
     """Check or set the number and the names of features, as scikit-learn does for arrays and frames."""
     model: Any = estimator
-    columns.allow_missing = getattr(model, "missing", "error") != "error"
+    columns.allow_missing = takes_missing(model)
     names = None if columns.feature_names is None else np.array(columns.feature_names, dtype=object)
     if reset:
         model.n_features_in_ = columns.n_columns
-        vars(model).pop("feature_names_in_", None)
+        for name in ("feature_names_in_", "feature_axis_"):
+            vars(model).pop(name, None)
         if names is not None:
             model.feature_names_in_ = names
         return
@@ -294,7 +301,7 @@ def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array
             return function(validate_rows(estimator, X, reset=False))
         validate_source(estimator, X, reset=False)
         with SourceRows(X) as rows:
-            found = [function(block.X) for block in track(rows.blocks(), "one read", rows.n_rows, _n_rows)]
+            found = [function(block.X) for block in rows.tracked_blocks("one read")]
     except NonFiniteError as error:
         raise error.of_model(estimator) from None
     for column, n_rows in X.unseen_levels.items():
@@ -302,10 +309,6 @@ def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array
             f"{n_rows} rows have a level of {column!r} that the model does not know: its features are zero there."
         )
     return np.concatenate(found)
-
-
-def _n_rows(block: Block) -> int:
-    return block.n_rows
 
 
 def as_numbers(y: Array) -> Float64Array:

@@ -151,7 +151,7 @@ class FeatureRanking(NumpySelector, BaseEstimator):
             check_classification_targets(labels)
             self.classes_, classes = np.unique(labels, return_inverse=True)
         except TypeError:
-            raise ValueError("y has labels that cannot be sorted, such as None beside strings: use one kind.") from None
+            raise ValueError("y has labels that cannot be sorted, such as None among strings: use one kind.") from None
         if len(self.classes_) < 2:
             label = self.classes_.tolist()[0]
             raise ValueError(f"{name} needs rows of at least two classes, and all have the label {label!r}.")

@@ -29,10 +29,10 @@ from ._statistics import centred_ranks, map_features
 _TILE = 1024
 _TILE_ROWS = 4096
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
-# Relative to the length of the vector of energies.
+# Relative to the norm of the vector of energies.
 _TOLERANCE = 1e-12
 DENSE_FEATURES = 256
-# Sums of edges that are as good as zero: one over them would overflow.
+# Sums of edges below this are treated as zero: their inverses would overflow.
 _NOTHING = 1e-300
 
 
@@ -113,19 +113,19 @@ class LowRank:
 class SpearmanDissimilarity:
     """One minus Spearman's correlation, or minus its absolute value.
 
-    Correlations are products of tiles of ranks. They are formed anew for every product with a vector, except for those
-    that there is room to keep: as many as fit in the ``working_memory`` of scikit-learn's configuration, 1 GiB by
-    default. If not all do, weights are rounded to multiples of a unit, 2^-31, so that more of them fit, and so
-    that all passes see the same ones. (Single precision would take as much room for fewer digits.) Ranks are
-    integers, and so are their products: exact as long as they are below 2^53, which 300,000 rows are sure to be.
+    Correlations are products of tiles of ranks. They are recomputed for every product with a vector, except for tiles
+    that are cached: as many as fit into the ``working_memory`` of scikit-learn's configuration, 1 GiB by
+    default. If not all do, weights are rounded to multiples of a unit, 2^-31, so that more of them fit, and all passes
+    use the same values. (Single precision would take as much space for fewer digits.) Ranks are
+    integers, and so are their products: exact below 2^53, which is guaranteed up to 300,000 rows.
 
     Parameters
     ----------
     X : ndarray of shape (n, m)
         Rows.
     signed : bool
-        Whether a correlation of -1 is a weight of two, and not of zero. A constant feature, which has no correlations,
-        then has weights of one, and else of zero.
+        Whether a correlation of -1 has the weight two instead of zero. A constant feature, which has no correlations,
+        then has weights of one, otherwise zero.
     """
 
     def __init__(self, X: Array, *, signed: bool) -> None:
@@ -166,7 +166,7 @@ class SpearmanDissimilarity:
     def product(self, v: Float64Array) -> Float64Array:
         """Return A v, from each tile above the diagonal and its mirror image."""
         result = np.zeros_like(v)
-        # Before threads ask for them.
+        # Before threads need them.
         _ = self._inverse_lengths
 
         def run(i: int) -> tuple[int, Float64Array, Float64Array]:
@@ -209,7 +209,7 @@ class SpearmanDissimilarity:
         if not self.signed:
             np.abs(correlations, out=correlations)
         weights = np.subtract(1.0, correlations, out=correlations)
-        # A correlation of one may be off by a rounding error, to either side.
+        # A correlation of one may be off by a rounding error, in either direction.
         weights[weights < _ROUNDING] = 0.0
         if not self.signed:
             weights[self._inverse_lengths[rows] == 0] = 0.0
@@ -229,12 +229,12 @@ def energies(
     m : int
         Number of features.
     share : float
-        What the spectral radius of A times the rate is, or is at most.
+        The spectral radius of A times the rate, or a bound of it.
     bound : callable or None
-        Gives a number that should be larger than the spectral radius, from the largest sum of a row. None stands for
+        Returns a number that should exceed the spectral radius, from the largest row sum. None stands for
         the spectral radius itself, for symmetric edges.
     symmetric : bool
-        Whether A is.
+        Whether A is symmetric.
     solver : {"auto", "dense", "krylov"}
         "dense" solves with all edges, "krylov" with products alone.
     """
@@ -249,8 +249,8 @@ def energies(
         return np.zeros(m)
     known_bound = None if bound is None else bound(largest)
     result = solve(row_sums, share, known_bound, symmetric=symmetric)
-    # The spectral radius is no larger than the largest sum of a row. If the rate times it were one or more, walks would
-    # have no bound, and some energies would come out negative: (1 - rate radius) u'e = rate radius u'1 for the left
+    # The spectral radius is at most the largest row sum. If the rate times it were one or more, walks would
+    # diverge, and some energies would be negative: (1 - rate radius) u'e = rate radius u'1 for the left
     # eigenvector u, which has no negative entries.
     if known_bound is not None and share * largest >= known_bound and result.min() < 0:
         raise _no_bound()
@@ -282,10 +282,10 @@ def _dense(
 def _krylov(
     edges: Edges, row_sums: Float64Array, share: float, bound: float | None, *, symmetric: bool
 ) -> Float64Array:
-    """Solve in the space of the vector 1 and its products with A, which grows until it holds the solution.
+    """Solve in the Krylov space of the vector 1, which grows until it contains the solution.
 
-    For non-negative symmetric edges that space also has an eigenvector of the spectral radius: one without negative
-    entries, which is not orthogonal to 1.
+    For non-negative symmetric edges, this space also contains an eigenvector of the spectral radius: one without
+    negative entries, which is not orthogonal to 1.
     """
     m = len(row_sums)
     length = np.sqrt(m)
@@ -325,7 +325,7 @@ def _orthogonalised(v: Float64Array, basis: list[Float64Array]) -> tuple[Float64
 
 
 def _radius(H: Float64Array, beyond: float) -> tuple[float, float]:
-    """Return the largest eigenvalue of H, and a bound of its distance to an eigenvalue of A."""
+    """Return the largest eigenvalue of H, and a bound of its distance from an eigenvalue of A."""
     values, vectors = np.linalg.eigh(H)
     residual = beyond * abs(vectors[-1, -1])
     gap = values[-1] - values[-2] if len(values) > 1 else 0.0

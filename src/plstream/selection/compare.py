@@ -30,12 +30,12 @@ def overlap(first: Any, second: Any, k: int) -> float:
     first, second : array-like of shape (n_features,)
         Rankings: the rank of every feature, 1 for the best.
     k : int
-        How many features of each.
+        Number of features of each.
 
     Returns
     -------
     share : float
-        From 0 to 1. Rankings that have nothing to do with each other have about k/n_features in common.
+        From 0 to 1. Unrelated rankings have about k/n_features in common.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def stability(supports: Any) -> float:
     Returns
     -------
     stability : float
-        From -1/(n_sets - 1) to 1. Sets of all features, or of none, are the same.
+        From -1/(n_sets - 1) to 1. Sets of all features, or of none, count as equal.
 
     References
     ----------
@@ -187,7 +187,7 @@ def compare_selectors(
     """Rank the features by several selectors in the same folds, and score an estimator on the best of each ranking.
 
     Every selector is fitted once per fold, on the training rows alone, and its ranking is cut at each number in
-    ``keep``. So test rows do not influence which features are kept, and more numbers cost no more rankings.
+    ``keep``. Test rows thus do not influence which features are kept, and more numbers cost no more rankings.
 
     Parameters
     ----------
@@ -199,15 +199,15 @@ def compare_selectors(
     y : array-like of shape (n_samples,), default=None
         Labels or values.
     cv : int, splitter or iterable of pairs of indices, default=5
-        The folds, as scikit-learn takes them: a number makes stratified folds if y is labels.
+        The folds, as in scikit-learn: a number makes stratified folds if y is labels.
     groups : array-like of shape (n_samples,), default=None
         Groups of rows, for splitters that keep them together.
     keep : int, float or iterable of them, default=(0.1, 0.15, 0.2, 0.5)
         How many features to keep, as numbers or as fractions.
     estimator : estimator, default=None
-        What is fitted to the features that are kept, and to all of them. By default nothing is.
+        Estimator fitted to the kept features, and to all of them. By default none.
     scoring : str or callable, default=None
-        What to score it by, as scikit-learn takes it. By default its own ``score``.
+        Its score, as in scikit-learn. By default its own ``score``.
 
     Returns
     -------
@@ -289,7 +289,7 @@ def _score(estimator: Any, scorer: Any, fold: Sequence[Any], kept: NDArray[np.bo
 
 
 def _fit(estimator: Any, X: Any, y: Any) -> Any:
-    """Return a fitted clone, without progress of its own: only that of the comparison is shown."""
+    """Return a fitted clone, without its own progress bar."""
     with listening(None):
         return clone(estimator).fit(X, y)
 

@@ -1,4 +1,4 @@
-"""Infinite latent feature selection: features whose rows look near the mean of their own class, by a latent factor."""
+"""Infinite latent feature selection: features whose rows are near the mean of their own class, by a latent factor."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ _VARIANTS = {
     }
 )
 class ILFS(FeatureRanking):
-    """Infinite latent feature selection (Roffo et al. 2017): features whose rows seem near the mean of their own class.
+    """Infinite latent feature selection (Roffo et al. 2017): features whose rows are near the mean of their own class.
 
     For each feature, the distance of every row from the mean of its own class, relative to those from the means of all
-    classes, is cut into a few tokens. Two latent factors, "relevant" and "irrelevant", explain how often each token
-    comes: the first makes near tokens likely and the second far ones. A feature is as good as its share of the first
-    factor, found by EM.
+    classes, is discretized into a few tokens. Two latent factors, "relevant" and "irrelevant", explain how often each
+    token occurs: the first makes near tokens likely and the second far ones. The score of a feature is its share of the
+    first factor, found by EM.
 
-    Labels are needed. See the notes for what the authors' codes compute, how well that works, and what is done here.
+    Labels are required. See the notes for what the authors' codes compute, how well that works, and how this differs.
 
     Parameters
     ----------
@@ -86,12 +86,12 @@ class ILFS(FeatureRanking):
         Which of the authors' two codes. "A" is that of 2017 (version 5.2 of their library), for two classes only; "B"
         a later one, for any number of classes.
     n_tokens : int, default=None
-        Number of tokens. By default 4 for "A", the least it can have, and 6 for "B".
+        Number of tokens. By default 4 for "A", its minimum, and 6 for "B".
     n_iter : int, default=None
-        Rounds of EM. By default 1,000 for "A" and 15 for "B".
+        Iterations of EM. By default 1,000 for "A" and 15 for "B".
     update_tokens : bool, default=False
-        Whether EM also learns how likely the tokens are for each factor. The authors' codes compute that but do not use
-        it. The factors can then swap their meaning, of which there is a warning.
+        Whether EM also learns the token probabilities of each factor. The authors' codes compute them but do not use
+        them. The factors can then swap their meaning, which raises a warning.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class ILFS(FeatureRanking):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X has any that are all strings.
+        Names of features, if X has names that are all strings.
 
     See Also
     --------
@@ -139,15 +139,15 @@ class ILFS(FeatureRanking):
     break the order, to tau of 0.83 to 0.91, as the log-odds of good features grow with every round.) A feature whose
     class means are all the same, such as a constant, has a probability of 0; the codes give that to constants too,
     through a division of 0 by 0. If the rows of a feature all have the same pi there is no range to cut: they count
-    as the nearest token if pi is below 1/K, as with a feature that tells the classes apart exactly, and as the farthest
+    as the nearest token if pi is below 1/K, as for a feature that separates the classes exactly, and as the farthest
     otherwise. ("B" as released counts them as the farthest, and ranks the perfect feature last.)
 
-    *How well it works.* Not reliably. The scale of the distances, and so how far apart classes are, drops out of "B".
-    As tokens in the middle count for the first factor, features without any difference between classes are not always
-    last. In "A" the prior counts far rows as good: a feature without near ones keeps a probability of 1, and one
-    without far ones, such as separates the classes best of all, begins and ends with a probability of 0, and is ranked
-    with the constants. Most others come out as 1 to rounding. With ``update_tokens`` it can be better, and far worse.
-    On features of face pairs of which most are zero the default is worse than a choice at random: compare with
+    *How well it works.* Not reliably. The scale of the distances, and so the separation of classes, drops out of "B".
+    Because tokens in the middle count for the first factor, features without any difference between classes are not
+    always last. In "A", the prior counts far rows as good: a feature without near ones keeps a probability of 1, and
+    one without far ones, such as the best separating feature, begins and ends with a probability of 0, and is ranked
+    with the constants. Most others have a probability of 1 up to rounding. ``update_tokens`` can make it better, or far
+    worse. On features of face pairs that are mostly zero, the default is worse than a random choice: compare with
     :class:`VIPSelector`.
 
     References

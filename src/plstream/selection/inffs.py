@@ -1,4 +1,4 @@
-"""Infinite feature selection: features are ranked by all walks in a graph that joins every two of them."""
+"""Infinite feature selection: features are ranked by all walks in a complete graph of features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._base import A_NUMBER_OR_SHARE, FeatureRanking, needs_labels
 from ._graph import Edges, LowRank, PairwiseMaximum, SpearmanDissimilarity, WeightedSum, energies
 from ._statistics import deviations, fisher, mutual_information, normalised
 
-# Per feature, the margin of the rate in the authors' code of infFS_U and infFS_S, so that sums of walks converge.
+# Margin of the rate per feature in the authors' code of infFS_U and infFS_S, so that sums of walks converge.
 _SLACK = 5e-6
 # With 200,000 features that would leave a rate of zero.
 _LEAST_SHARE = 0.1
@@ -31,12 +31,12 @@ _NUMBER_SHARE_OR_BINS = [*A_NUMBER_OR_SHARE, StrOptions({"bins"})]
 
 @stored({})
 class InfFS(FeatureRanking):
-    """Infinite feature selection (infFS): features that vary much and are not like the others.
+    """Infinite feature selection (infFS): features with a large variance that differ from the others.
 
-    Every two features are joined by an edge with the weight ``alpha * s + (1 - alpha) * c``, where s is the larger of
-    their standard deviations, scaled to [0, 1] over all pairs, and c is one minus the absolute value of Spearman's
-    correlation. The score of a feature is the weight of all walks that begin with it, of any length, each longer by one
-    edge counting less by the factor ``r = factor / spectral radius``.
+    Every pair of features is connected by an edge with the weight ``alpha * s + (1 - alpha) * c``, where s is the
+    larger of their standard deviations, scaled to [0, 1] over all pairs, and c is one minus the absolute value of
+    Spearman's correlation. The score of a feature is the weight of all walks that begin with it, of any length, where
+    each further edge is discounted by the factor ``r = factor / spectral radius``.
 
     Labels are not used unless ``supervised=True``, whether passed or not. Then c is the product of the two features'
     Fisher criteria, (difference of means)^2 / (sum of variances) of two classes, scaled to [0, 1] over all pairs.
@@ -44,29 +44,30 @@ class InfFS(FeatureRanking):
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep, or which share of them. None keeps half.
+        Number or fraction of features to keep. None keeps half.
     alpha : float, default=0.5
-        The weight of deviations, in [0, 1]; the rest is for correlations or criteria. It should be cross-validated.
+        The weight of standard deviations, in [0, 1]; the rest is for correlations or criteria. It should be
+        cross-validated.
     supervised : bool, default=False
         Whether to use labels, of two classes.
     factor : float, default=0.9
-        How close walks come to having no bound, less than 1. With less, long walks count less: near zero features are
-        ranked by the sums of their edges, near 1 by the main eigenvector of the graph.
+        Discount of walks, less than 1, relative to divergence. With a smaller value, long walks count less: near zero,
+        features are ranked by their edge sums, near 1 by the main eigenvector of the graph.
     variant : {"published", "released"}, default="published"
-        "released" is what the authors' code does: c is one minus the correlation, so that opposites are twice as far
-        apart as strangers; ``alpha`` is the weight of c; a constant feature counts as unlike all others, so that it may
-        come first; and in a supervised graph a feature that is constant in each class, but not the same, has its
+        "released" follows the authors' code: c is one minus the correlation, so that opposites are twice as far apart
+        as uncorrelated features; ``alpha`` is the weight of c; a constant feature counts as unlike all others, so it
+        may come first; and in a supervised graph, a feature that is constant in each class, but not the same, has its
         squared difference of means divided by 10,000. By default such a feature is as good as the best of the others.
     solver : {"auto", "dense", "krylov"}, default="auto"
-        "dense" holds all edges and solves with them, for some thousand features. "krylov" needs their products with a
-        few vectors, and has the same answer to ten digits of the largest score. "auto" is "dense" up to 256 features.
+        "dense" stores and solves with all edges, for up to some thousand features. "krylov" needs only their products
+        with a few vectors, and agrees to ten digits of the largest score. "auto" is "dense" up to 256 features.
 
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
         Energies of the features: higher is better.
     ranking_ : ndarray of shape (n_features,)
-        Ranks of the features, 1 for the best. Scores that are equal but for rounding errors are ranked by column.
+        Ranks of the features, 1 for the best. Scores that are equal up to rounding errors are ranked by column.
     support_ : ndarray of shape (n_features,)
         Which features are kept.
     classes_ : ndarray of shape (2,)
@@ -74,7 +75,7 @@ class InfFS(FeatureRanking):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X has any that are all strings.
+        Names of features, if X has names that are all strings.
 
     See Also
     --------
@@ -83,10 +84,10 @@ class InfFS(FeatureRanking):
 
     Notes
     -----
-    Scores are ``(I - rA)^-1 1 - 1`` for edges A. Correlations are products of ranks, formed a block at a time: that
-    takes time proportional to n m^2 and memory for the ranks, of two bytes a number (four from 32,769 rows on). Blocks
-    are kept as far as there is room in the ``working_memory`` of scikit-learn's configuration, and formed again for
-    each of some five to ten products otherwise. A supervised graph takes no more than a few reads of X.
+    Scores are ``(I - rA)^-1 1 - 1`` for edges A. Correlations are products of ranks, computed in blocks: this
+    takes time proportional to n m^2 and memory for the ranks, of two bytes each (four from 32,769 rows on). Blocks
+    are cached within the ``working_memory`` of scikit-learn's configuration, and otherwise recomputed for
+    each of about five to ten products. A supervised graph takes only a few reads of X.
 
     References
     ----------
@@ -146,24 +147,24 @@ class InfFS(FeatureRanking):
 
 @stored({})
 class InfFSU(FeatureRanking):
-    """Unsupervised infinite feature selection of 2020 (infFS_U): features that vary much and are not like the others.
+    """Unsupervised infinite feature selection of 2020 (infFS_U): features with a large variance unlike the others.
 
-    Edges are those of :class:`InfFS`: ``alpha * s + (1 - alpha) * c``. They are divided by the largest sum of a row, so
-    that they are the chances of a walk to go on, which at the end it does not. The score of a feature is how long walks
-    that begin with it are expected to be, less one. Labels are not used, whether passed or not.
+    Edges are those of :class:`InfFS`: ``alpha * s + (1 - alpha) * c``. They are divided by the largest row sum, so
+    they are the transition probabilities of a terminating walk. The score of a feature is the expected length of walks
+    that begin with it, minus one. Labels are not used, whether passed or not.
 
     Parameters
     ----------
     n_features_to_select : int, float, "bins" or None, default=None
-        How many features to keep, or which share of them. None keeps half. "bins" is the rule of the authors' code: as
-        many as there are bins in a histogram of the scores, of half as many bins as features, with more features in
-        them than the average. It counts bins and not features: a heuristic, for those who need to reproduce it.
+        Number or fraction of features to keep. None keeps half. "bins" is the rule of the authors' code: the
+        number of bins in a histogram of the scores, with half as many bins as features, that contain more features
+        than the average. It counts bins, not features: a heuristic, for reproduction only.
     alpha : float, default=0.5
-        The weight of deviations, in [0, 1]; the rest is for correlations. It should be cross-validated.
+        The weight of standard deviations, in [0, 1]; the rest is for correlations. It should be cross-validated.
     double_scaling : bool, default=False
-        Whether to divide by the largest sum of a row twice, as the authors' code does. With many features walks of more
-        than one edge then count next to nothing, and features are ranked by the sums of their edges. With few, all much
-        alike, the largest sum may be below one, and walks may have no bound: that is an error.
+        Whether to divide by the largest row sum twice, as the authors' code does. With many features, walks of more
+        than one edge then count almost nothing, and features are ranked by their edge sums. With few, similar
+        features, the largest sum may be below one, and walks may diverge, which raises an error.
     solver : {"auto", "dense", "krylov"}, default="auto"
         As of :class:`InfFS`.
 
@@ -178,7 +179,7 @@ class InfFSU(FeatureRanking):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X has any that are all strings.
+        Names of features, if X has names that are all strings.
 
     See Also
     --------
@@ -268,7 +269,7 @@ class InfFSS(FeatureRanking):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X has any that are all strings.
+        Names of features, if X has names that are all strings.
 
     See Also
     --------

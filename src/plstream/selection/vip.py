@@ -116,7 +116,7 @@ def _pls_in(estimator: Any) -> Any:
     name = model.__name__ + ", a class" if isinstance(model, type) else type(model).__name__
     raise TypeError(
         "VIP is that of IncrementalPLS, CIPLS and OLPLS, and of PLSRegression, PLSCanonical and CCA of scikit-learn, "
-        f"which hold weights, loadings of y and sums of squares of scores: it cannot be had from {name}."
+        f"which hold weights, loadings of y and sums of squares of scores: {name} does not provide them."
     )
 
 
@@ -178,7 +178,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if X has any that are all strings.
+        Names of features, if X has names that are all strings.
 
     See Also
     --------

@@ -30,16 +30,16 @@ from .._core.types import Array, Float64Array, FloatArray, Rows
 from ..pls import Factors
 from ..rows import Block
 
-# Variances of residuals are at least this share of the mean variance of the columns: noise-free data has none.
+# Minimum variance of residuals as a share of the mean variance of the columns: noise-free data has none.
 _LEAST_NOISE = 1e-8
-# Columns whose products are formed at a time.
+# Columns processed at a time.
 _COLUMNS_AT_A_TIME = 1024
-# Rows that are completed at a time.
+# Rows completed at a time.
 _ROWS_AT_A_TIME = 1024
 
 
 class SolvedModel(Protocol):
-    """What of a PLS solution is needed to complete rows."""
+    """The parts of a PLS solution needed to complete rows."""
 
     @property
     def factors(self) -> Factors:
@@ -86,7 +86,7 @@ class SolvedModel(Protocol):
 )
 @dataclass
 class Gaps:
-    """Missing cells of training rows: how many in each column of X, and what share of the weight of X, and then y.
+    """Missing cells of training rows: their number in each column of X, and their share of the weight of X, then y.
 
     Attributes
     ----------
@@ -102,13 +102,13 @@ class Gaps:
 
     @classmethod
     def none(cls, shape: tuple[int, int], weight: float) -> Self:
-        """Return what is known of complete rows of so many columns of X and y."""
+        """Return the gaps of complete rows with the given numbers of columns of X and y."""
         n_columns, n = shape[0], sum(shape)
         return cls(np.zeros(n_columns), np.full(n, float(weight)), np.zeros(n))
 
     @classmethod
     def of(cls, block: Block) -> Self:
-        """Return what is known of a block."""
+        """Return the gaps of a block."""
         weight = np.ones(block.n_rows) if block.weight is None else block.weight
         gaps = cls.none((block.X.shape[1], block.n_targets), float(weight.sum()))
         m = len(gaps.n_missing)
@@ -118,7 +118,7 @@ class Gaps:
             missing = np.concatenate([missing, np.isnan(block.Y)], axis=1)
         n = missing.shape[1]
         gaps.missing_weight[:n] = weight @ missing
-        # What rounding leaves of a difference is no observation.
+        # The rounding error of a difference is not an observation.
         gaps.weight[:n] = np.where(missing.all(axis=0), 0.0, gaps.weight[:n] - gaps.missing_weight[:n])
         gaps.missing_weight[:m][gaps.n_missing == 0] = 0.0
         return gaps
@@ -130,7 +130,7 @@ class Gaps:
 
     @property
     def unseen(self) -> NDArray[np.bool_]:
-        """Columns of X, and then y, without any value."""
+        """Columns of X, then y, without any value."""
         return np.asarray(self.weight <= 0)
 
     @property
@@ -141,7 +141,7 @@ class Gaps:
         return share
 
     def merged(self, other: Gaps, factor: float = 1.0) -> Self:
-        """Return those of these rows, whose weights are multiplied by a factor, and of others."""
+        """Return the gaps of these rows, whose weights are multiplied by a factor, and of others."""
         return type(self)(
             self.n_missing + other.n_missing,
             factor * self.weight + other.weight,
@@ -149,12 +149,12 @@ class Gaps:
         )
 
     def merge(self, other: Gaps) -> Self:
-        """Add those of other rows."""
+        """Add the gaps of other rows."""
         vars(self).update(vars(self.merged(other)))
         return self
 
     def shrink(self, factor: float) -> None:
-        """Let the rows weigh less."""
+        """Multiply the weights by a factor."""
         self.weight = factor * self.weight
         self.missing_weight = factor * self.missing_weight
 
@@ -184,7 +184,7 @@ def observed_means(block: Block) -> Float64Array:
 
 
 def as_dense(rows: Rows) -> Array:
-    """Return dense rows as they are, and sparse ones as an array."""
+    """Return dense rows unchanged, and sparse ones as an array."""
     dense: Array = rows.toarray() if sparse.issparse(rows) else rows
     return dense
 
@@ -195,8 +195,18 @@ def has_gaps(rows: Rows) -> bool:
     return bool(values.dtype.kind == "f" and np.isnan(values).any())
 
 
+@stored(
+    {
+        "mean": Numbers("n"),
+        "scale": Numbers("n", least=0),
+        "loadings": Numbers("n", "k?", finite=False, any_order=True),
+        "precision": Numbers("n", least=0, finite=False),
+        "coefficients": Numbers("q", "m", finite=False, any_order=True),
+    },
+    {"columns are those of X and y": lambda its: its.sizes["n"] == its.sizes["m"] + its.sizes["q"]},
+)
 class FactorModel(NamedTuple):
-    """Completes rows: loadings and variances of X and y, and coefficients for y. Arrays are of X, and then of y."""
+    """Completes rows: loadings and variances of X and y, and coefficients for y. Arrays are those of X, then of y."""
 
     mean: Float64Array
     """Means, (m + q,)."""
@@ -211,7 +221,7 @@ class FactorModel(NamedTuple):
 
     @classmethod
     def of_means(cls, mean: Float64Array, n_targets: int) -> FactorModel:
-        """Return the model of no components, which completes rows by means."""
+        """Return the model without components, which completes rows by means."""
         n = len(mean)
         return cls(mean, np.ones(n), np.zeros((n, 0)), np.zeros(n), np.zeros((n_targets, n - n_targets)))
 
@@ -220,7 +230,7 @@ class FactorModel(NamedTuple):
         r"""Return the model of a solution.
 
         ``gaps`` are those of the training rows. The residuals of completed cells are zero, so
-        that variances of residuals are those of the observed ones,
+        the variances of residuals are those of the observed cells,
 
         .. math::
             D_j = (s_j - \sum_i p_{ji}^2 \tau_i) / (n f_j)
@@ -250,7 +260,7 @@ class FactorModel(NamedTuple):
         return int(self.coefficients.shape[1])
 
     def completed(self, X: Rows) -> Rows:
-        """Return rows without gaps: X itself if it has none, else a dense copy of the same dtype."""
+        """Return rows without gaps: X itself if it has none, otherwise a dense copy of the same dtype."""
         values = as_dense(X)
         if values.dtype.kind != "f":
             return X
@@ -292,7 +302,7 @@ class FactorModel(NamedTuple):
         return predicted
 
     def _completed_features(self, X: Array, Y: Float64Array | None) -> Array:
-        """Return incomplete rows with the conditional means of what is missing."""
+        """Return incomplete rows with the conditional means of the missing cells."""
         m = self.n_features
         values = X if Y is None else np.concatenate([X, Y], axis=1)
         n = values.shape[1]
@@ -308,7 +318,7 @@ class FactorModel(NamedTuple):
         n, c = z.shape[1], self.loadings.shape[1]
         loadings, precision = self.loadings[:n], self.precision[:n]
         right = (z * precision) @ loadings
-        # Rows with the same gaps have the same matrix, for example while a sensor is off.
+        # Rows with the same gaps share a matrix, for example while a sensor is off.
         bits, which = np.unique(np.packbits(gaps, axis=1), axis=0, return_inverse=True)
         observed = ~np.unpackbits(bits, axis=1, count=n).astype(bool)
         pairs = np.triu_indices(c)

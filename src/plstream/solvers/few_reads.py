@@ -1,4 +1,4 @@
-r"""Exact PLS in a few reads: an approximate Gram action, corrected by block reads until the solution stays.
+r"""Exact PLS in a few reads: an approximate Gram action, corrected by block reads until the solution converges.
 
 Let :math:`S = X_c^T X_c`, and :math:`S_0` an approximation of it from the first read: a sketch or a Gram matrix. A read
 for a block of vectors V gives :math:`A = S V`. With V turned so that :math:`V^T A = I`, that is with orthonormal
@@ -8,12 +8,12 @@ scores,
     S_1 v = A a + (I - A V^T) S_0 (v - V a), \quad a = A^T v ,
 
 is exact on V, and positive semidefinite. The data is read for the rotations of the solution with :math:`S_1`, which is
-then solved again, and so on: that converges superlinearly. The first weights need no Gram action, and every read makes
-at least one more component exact, so that after c + 1 reads all are.
+then solved again, and so on: this converges superlinearly. The first weights need no Gram action, and every read makes
+at least one more component exact, so after c + 1 reads all are.
 
-How far a solution is from the exact one is seen when the next one is known. It is off by a distance d that becomes
-smaller from one solution to the next, and ever faster: so the last one is off by less than :math:`d^2 / d'` or about
-that much, with the distance d of the last two solutions and d' of the two before.
+The distance of a solution from the exact one is estimated from the next one. It decreases from one solution to the
+next, and ever faster: the error of the last one is at most about :math:`d^2 / d'`, with the distance d of the last
+two solutions and d' of the two before.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ..states.sketch import Sketch
 from .multipass import MultipassGram
 from .scaling import Scaling, solve_scaled
 
-# Directions whose scores have a smaller share of squares, once those of others are taken out of them, are left out: so
-# small a difference has too few digits left. More so if vectors are long beside their scores.
+# Directions whose scores have a smaller share of squares, after orthogonalization to the others, are dropped: so
+# small a difference has too few digits left, in particular if vectors are long relative to their scores.
 _LEAST_SHARE = 1e-12
 _DIGITS = 100 * float(np.finfo(np.float64).eps)
-# On the data of benchmarks/few_reads.py errors are at most twice d^2 / d'.
+# On the data of benchmarks/few_reads.py, errors are at most twice d^2 / d'.
 _SAFETY = 3.0
-# For d', of which there is none yet after two reads, this power of d: a sketch is closest to S on the first rotations.
+# For d', which is unknown after two reads, this power of d: a sketch is closest to S on the first rotations.
 _FIRST_POWER = 0.25
 
 
@@ -44,16 +44,16 @@ class CorrectedGram:
     Parameters
     ----------
     state : Gram or Sketch
-        :math:`S_0`, which the first read has left.
+        :math:`S_0`, from the first read.
     x_scale : ndarray of shape (n_columns,)
-        Divisors of the columns, by which lengths of vectors are comparable.
+        Divisors of the columns, which make lengths of vectors comparable.
 
     Attributes
     ----------
     directions, actions : ndarray of shape (k, n_columns)
         V and A = SV, one row per vector, with V'A = I.
     lost : ndarray or float
-        Sums of squares of the columns that the solution knows nothing of.
+        Sums of squares of the columns that are not represented in the solution.
     subspace_error : ndarray of shape (n_components,)
         Estimated error of the solution, for each number of components.
 
@@ -87,7 +87,7 @@ class CorrectedGram:
 
     @property
     def variance_resolution(self) -> float:
-        """Relative variance below which a direction cannot be told from rounding errors."""
+        """Relative variance below which a direction cannot be distinguished from rounding errors."""
         return self.state.variance_resolution
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
@@ -95,7 +95,7 @@ class CorrectedGram:
         if not len(self.directions):
             return self.state.apply(v)
         a, off = np.zeros(len(self.directions)), v
-        # Twice: what is left of a vector that was read must be no more than the rounding errors of the vector.
+        # Twice: the remainder of a vector that was read must be at most its rounding errors.
         for _ in range(2):
             along = self.actions @ off
             a, off = a + along, off - along @ self.directions
@@ -103,10 +103,10 @@ class CorrectedGram:
         return action + (a - self.directions @ action) @ self.actions, square + float(a @ a)
 
     def correct(self, V: Float64Array, A: Float64Array, products: Float64Array) -> None:
-        """Let the action be exact on vectors V as well, given A = SV and V'SV; there is one row per vector.
+        """Make the action exact on vectors V as well, given A = SV and V'SV; there is one row per vector.
 
-        These come first, and the directions before are made orthogonal to them. These are differences, and may be small
-        ones: what depends on their rounding errors is small as well, because the solution is close to V by then.
+        These come first, and the earlier directions are made orthogonal to them. The results are differences, possibly
+        small ones: what depends on their rounding errors is small as well, because the solution is close to V by then.
         """
         V, A = _orthonormal(V, A, products, _LEAST_SHARE)
         before, actions = self.directions, self.actions
@@ -143,9 +143,9 @@ def read_few_times(
     Parameters
     ----------
     reads : MultipassGram
-        The rows, of which one read has been made.
+        The rows, after the first read.
     state : Gram or Sketch
-        What this has left of them.
+        The state from this read.
     n_components : int
         Components to solve for.
     scale : bool
@@ -159,7 +159,7 @@ def read_few_times(
     gram = CorrectedGram(state, scaling.x_scale)
     factors = solve_scaled(state, gram, scaling, n_components, quiet=True)
     if factors.n_components < n_components < most:
-        # If there are more components, they have less variance than the state resolves: only the rows tell.
+        # Further components have less variance than the state resolves: only reading the rows helps.
         return reads
     gram.subspace_error = _error_of_state(state, factors, float(scaling.x_squares.sum()))
     distance: Float64Array | None = None
@@ -183,7 +183,7 @@ def _error_of_state(state: Gram | Sketch, factors: Factors, x_squares: float) ->
     """Return the estimated error of the solution of a state, for each number of components."""
     c, found = len(factors.score_squares), factors.n_components
     error = np.zeros(c)
-    # Of what was lost, nothing is known without an estimate.
+    # Without an estimate, nothing is known about the discarded part.
     error[:found] = float(np.any(state.lost))
     known = state.subspace_error[:found]
     if len(known) > 1:
@@ -196,7 +196,7 @@ def _error_of_state(state: Gram | Sketch, factors: Factors, x_squares: float) ->
 
 
 def _changes(before: Factors, after: Factors) -> Float64Array:
-    """Return how far two solutions are apart, in weights or coefficients, for each number of components."""
+    """Return the distance of two solutions, in weights or coefficients, for each number of components."""
     changes = np.zeros(len(after.score_squares))
     found = sorted([before.n_components, after.n_components])
     changes[found[0] : found[1]] = 1.0

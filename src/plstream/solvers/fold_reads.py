@@ -1,4 +1,4 @@
-r"""The Gram actions of all rows but those of each fold, and held-out scores, from shared reads of the data.
+r"""The Gram actions of the training rows of each fold, and held-out scores, from shared reads of the data.
 
 With the rows :math:`H_f` of fold f, centred on their own mean :math:`\bar x_f`, their weight :math:`n_f`, and the mean
 :math:`\bar x_{-g}` of all rows but those of fold g,
@@ -6,7 +6,7 @@ With the rows :math:`H_f` of fold f, centred on their own mean :math:`\bar x_f`,
 .. math::
     S_{-g} v = \sum_{f \ne g} H_f^T H_f v + n_f \, d_{fg} (d_{fg}^T v) , \quad d_{fg} = \bar x_f - \bar x_{-g} .
 
-So one read of the rows serves the models of all folds, and a product of H with one column per fold takes the place of
+One read of the rows thus serves the models of all folds, and a product of H with one column per fold replaces
 as many products with a vector. Scaling by the training rows of each fold is a factor of v, and of the result. Centring
 each fold on its own mean keeps outliers of a fold out of the models that it does not train.
 """
@@ -40,19 +40,19 @@ FoldsOf = Callable[[int, int], NDArray[np.int64]]
 
 
 class Summary(Protocol):
-    """What is kept of some rows of a fold."""
+    """Results of some rows of a fold."""
 
     def merge(self, other: Any) -> Any:
-        """Add what is kept of other rows."""
+        """Add the results of other rows."""
 
 
 Kept = TypeVar("Kept", bound=Summary)
 
 
 class FoldReads:
-    """The moments of every fold, from a first read, and what further reads say of the rows.
+    """The moments of every fold, from a first read, and products from further reads.
 
-    Sets of rows are known by the fold that they leave out; the number of folds stands for all rows.
+    Sets of rows are identified by the fold that they leave out; the number of folds identifies all rows.
 
     Parameters
     ----------
@@ -61,22 +61,22 @@ class FoldReads:
     folds_of : callable
         Returns the folds of rows, given the number of the first one and how many they are.
     n_folds : int
-        Number of folds, each of which has rows.
+        Number of folds, none of them empty.
     planned_reads : int
-        Reads that will be made in all, for progress to tell.
+        Total number of reads, for progress.
     folds : sequence of Moments, optional
-        The moments of each fold, if they are known: then there is no first read.
+        The moments of each fold, if known: the first read is then skipped.
 
     Attributes
     ----------
     folds : list of Moments
         The moments of each fold.
     training : list of Moments
-        The moments of all rows but those of each fold, and last of all rows.
+        The moments of all rows except those of each fold, and last of all rows.
     held : list of ndarray
         Of rows that are held in memory, those of each fold, centred on its mean and times the roots of the weights.
     n_reads : int
-        Reads so far.
+        Number of reads so far.
 
     Examples
     --------
@@ -137,6 +137,8 @@ class FoldReads:
         self.blocks = [block._replace(X=rows) for block, rows in zip(self.blocks, self.held, strict=True)]
 
     def _prepare(self) -> None:
+        # The rows that are held, fold after fold, once they have been needed so.
+        self._stacked = np.empty((0, 0))
         self.training = [*all_but_one(self.folds), merged(self.folds)]
         self._weight = np.array([[fold.weight] for fold in self.folds])
         self.means = np.array([fold.x_mean for fold in self.folds])
@@ -146,10 +148,10 @@ class FoldReads:
         self.centres_products = bool(self.held or self._means_are_small())
 
     def _set_relative_means(self) -> None:
-        """Take the means of folds and sets relative to a reference that no single fold can move far.
+        """Compute the means of folds and sets relative to a robust reference.
 
-        It is the median of three folds, for each column. Where one fold has an outlier, the means of the others keep
-        their digits.
+        It is the median of three folds, per column. If one fold has an outlier, the means of the others keep their
+        digits.
         """
         three = np.array([0, self.n_folds // 2, self.n_folds - 1])
         middle = three[np.argsort(self.means[three], axis=0)[1]], np.arange(self.means.shape[1])
@@ -188,7 +190,9 @@ class FoldReads:
     def _held_actions(self, V: Float64Array, sets: Sequence[int]) -> _Actions:
         """Return the actions of rows in memory, but for the differences between means."""
         if len(sets) > _FEW_SETS or sum(rows.nbytes for rows in self.held) <= _LITTLE_BYTES:
-            rows = np.concatenate(self.held)
+            if len(self._stacked) == 0:
+                self._stacked = np.concatenate(self.held)
+            rows = self._stacked
             scores = rows @ V.T
             ends = np.cumsum([0, *map(len, self.held)])
             for k, left_out in enumerate(sets):
@@ -219,14 +223,14 @@ class FoldReads:
     def held_out(
         self, projections: Mapping[int, Float64Array], summarise: Callable[[int, Float64Array, Block], Kept]
     ) -> dict[int, Kept]:
-        """Return what is kept of some folds, from one read.
+        """Return the results of some folds, from one read.
 
         Parameters
         ----------
         projections : mapping of int to ndarray of shape (m, c)
             For each of the folds, what its rows are multiplied by, after centring on their own mean.
         summarise : callable
-            Returns what to keep of some rows, given their fold, their scores, and their block.
+            Returns the results of some rows, given their fold, their scores, and their block.
         """
         if not self.blocks:
             return self._by_fold(
@@ -268,7 +272,7 @@ class FoldReads:
         return scores
 
     def _by_fold(self, work: Callable[[int, Block], Kept], chosen: Collection[int] | None = None) -> dict[int, Kept]:
-        """Return what is kept of each fold, or of some of them, from one read."""
+        """Return the results of each fold, or of some of them, from one read."""
 
         def of_block(block: Block) -> _ByFold:
             folds = self.folds_of(block.first, block.n_rows)
@@ -280,7 +284,7 @@ class FoldReads:
         return dict(sorted(total.kept.items()))
 
     def _read(self, work: Callable[[Block], Any], total: Summary) -> None:
-        """Add to a total what ``work`` makes of the blocks of one read."""
+        """Add to a total the results of ``work`` for the blocks of one read."""
         self.n_reads += 1
         for part, _ in self.rows.parts(work, 1.0, f"read {self.n_reads} of {self.planned_reads}"):
             total.merge(part)
@@ -310,7 +314,7 @@ class _Sum:
 
 @dataclass
 class _ByFold:
-    """What is kept of each fold that has come so far."""
+    """Results of each fold so far."""
 
     kept: dict[int, Any]
 
@@ -344,7 +348,7 @@ class FoldGrams:
 
 
 class _BlockActions:
-    """The part that a block has in the actions, of rows centred on the means of their folds."""
+    """The contribution of a block to the actions, of rows centred on the means of their folds."""
 
     def __init__(self, reads: FoldReads, V: Float64Array, sets: Sequence[int]) -> None:
         self.reads = reads
@@ -379,7 +383,7 @@ class _BlockActions:
         return _Actions(total.actions[: self.n_sets], total.squares[: self.n_sets])
 
     def _tiles(self, X: Rows) -> list[slice]:
-        """Return the rows that are worked on at a time: all, or few enough that a copy stays in cache."""
+        """Return the number of rows processed at a time: all, or few enough that a copy stays in cache."""
         n_rows, n_columns = X.shape
         copied = self.centres is None or X.dtype != np.float64
         step = max(MIN_TILE_ROWS, TILE_BYTES // (8 * n_columns)) if copied else n_rows

@@ -7,9 +7,9 @@ the squared error of each response by
 .. math::
     q_i^2 \, a_i^T G a_i - 2 q_i \, a_i^T \Big( C - \sum_{j < i} G a_j q_j^T \Big)
 
-and what the means are off by comes on top. So one product with G for each component gives the errors of all numbers of
-components. The terms are those of what earlier components leave of y, and not of y itself. Still their sum is a small
-difference of large numbers where y is predicted almost without error: root mean squares below about 1e-7 of the
+and the error of the means is added. One product with G per component thus gives the errors of all numbers of
+components. The terms refer to the residuals of y, not to y itself. Still, their sum is a small
+difference of large numbers if y is predicted almost without error: root mean squares below about 1e-7 of the
 standard deviation of y are rounding errors.
 """
 
@@ -35,7 +35,7 @@ def held_out_errors(
     training : Moments
         Moments of the training rows.
     scaling : Scaling
-        What they were divided by.
+        The divisors of the columns.
     held_out : Moments
         Moments of the other rows.
     gram : GramAction
@@ -44,7 +44,7 @@ def held_out_errors(
     Returns
     -------
     errors : ndarray of shape (c, q)
-        In the units of the responses. Past the components that there are, the last error is repeated.
+        In the units of the responses. Past the rank, the last error is repeated.
     """
     c = factors.n_components
     rotations = factors.x_rotations[:, :c] * scaling.x_factor[:, None]
@@ -53,7 +53,7 @@ def held_out_errors(
     for i in range(c):
         actions[:, i] = gram.apply(rotations[:, i])[0]
     products = rotations.T @ actions
-    # What the score of a component has in common with the responses, less what earlier components account for.
+    # Covariance of the score of a component with the residuals of the responses.
     common = rotations.T @ held_out.cross * scaling.y_factor - np.tril(products, -1) @ loads
     changes = loads * (np.diag(products)[:, None] * loads - 2 * common)
     squares = held_out.y_squares * scaling.y_factor * scaling.y_factor + _running_sums(changes)

@@ -1,8 +1,8 @@
 r"""PLS of several sets of rows at once: the solver of :mod:`plstream.pls` with one more axis.
 
-The sets of cross-validation, all rows but those of a fold, take the same steps with different numbers. Step by step
-together, they need one Gram action for all sets, so that one read of the data serves them all, and small data takes as
-many calls of NumPy as a single fit.
+The training sets of cross-validation take the same steps with different numbers. In
+lockstep, they need one Gram action for all sets, so one read of the data serves them all, and small data takes as
+many NumPy calls as a single fit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class JointGramAction(Protocol):
 
     @property
     def variance_resolution(self) -> float:
-        """Relative variance below which a direction cannot be told from rounding errors."""
+        """Relative variance below which a direction cannot be distinguished from rounding errors."""
 
     def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
         """Return Sv and v'Sv of each set, for the row of V that belongs to it."""
@@ -49,11 +49,11 @@ def solve_jointly(
     gram : JointGramAction
         The action of Xc'Xc of each set.
     sets : sequence of int
-        What the Gram action knows the sets by.
+        Identifiers of the sets in the Gram action.
     scalings : sequence of Scaling
-        What the columns of each set are divided by.
+        The divisors of the columns of each set.
     n_components : int
-        Components to look for. Columns past the rank are zero.
+        Number of components. Columns past the rank are zero.
     """
     factor = np.array([scaling.x_factor for scaling in scalings])
     pairs = list(zip(moments, scalings, strict=True))
@@ -66,16 +66,16 @@ def solve_jointly(
     W, P, R = np.zeros((3, n_sets, n_components, m))
     Q, squares = np.zeros((n_sets, n_components, q)), np.zeros((n_sets, n_components))
     noise = gram.rounding * np.sqrt(x_squares * y_squares)
-    found = np.zeros(n_sets, dtype=np.intp)
+    found, each = np.zeros(n_sets, dtype=np.intp), np.arange(n_sets)
     for i in range(min(n_components, m)):
         left = _norms(C)
-        # Of a set without another component nothing is left, and all of its numbers are zero from now on.
+        # A set without another component has only zeros from now on.
         C[left <= noise] = 0.0
         if not (left > noise).any():
             break
         w = _dominant_left_vectors(C, np.where(left > noise, left, 1.0))
         w = _project_out(W[:, :i], W[:, :i], w)
-        peaks = np.take_along_axis(w, np.abs(w).argmax(axis=1)[:, None], axis=1)[:, 0]
+        peaks = w[each, np.abs(w).argmax(axis=1)]
         w *= _ratio(np.where(peaks < 0, -1.0, 1.0), _norms(w))[:, None]
         r = _project_out(R[:, :i], P[:, :i], _project_out(R[:, :i], P[:, :i], w))
         action, tau = gram.apply_jointly(factor * r, sets)
@@ -86,15 +86,12 @@ def solve_jointly(
         if not stands_out.any():
             break
         action = _project_out(P[:, :i], R[:, :i], action)
-        share = _ratio(stands_out.astype(np.float64), tau)
-        load = (C @ r[:, :, None])[:, :, 0] * share[:, None]
-        C -= load[:, :, None] * action[:, None]
-        if i:
-            C -= (C @ _transposed(R[:, :i])) @ P[:, :i]
-        noise += gram.variance_resolution * x_squares * length * _norms(load)
-        kept = stands_out[:, None]
-        W[:, i], R[:, i] = w * kept, r * kept
-        P[:, i], Q[:, i], squares[:, i] = action * share[:, None], load, tau * stands_out
+        share, kept = _ratio(stands_out.astype(np.float64), tau), stands_out[:, None]
+        W[:, i], P[:, i], R[:, i], squares[:, i] = w * kept, action * share[:, None], r * kept, tau * stands_out
+        products = C @ _transposed(R[:, : i + 1])
+        Q[:, i] = products[:, :, i] * share[:, None]
+        C -= products @ P[:, : i + 1]
+        noise += gram.variance_resolution * x_squares * length * _norms(Q[:, i])
         found[stands_out] = i + 1
     solutions = []
     for k, scaling in enumerate(scalings):

@@ -2,7 +2,8 @@ r"""The Gram action by reading the data again: exact PLS of data of any size in 
 
 For each block :math:`t = (X_b - \bar x) v`, then :math:`S v \mathrel{+}= (X_b - \bar x)^T t` while its rows are in
 cache: one read of the data per component, and nothing the size of the data is ever formed. Small data is the exception:
-it is copied once, centred, and the products are BLAS's.
+it is held in memory, and if it is so small that compiled loops do not pay, it is centred once and the products are
+BLAS's.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _LARGEST_DENSE_MEAN = 8.0
 @stored({"v": solved_numbers("m"), "action": Numbers("m", nan=True), "square": Number(nan=True)})
 @dataclass
 class Sums:
-    """S v and v'Sv of the rows read so far, but for the correction of the mean."""
+    """S v and v'Sv of the rows read so far, without the correction of the mean."""
 
     v: Float64Array
     action: Float64Array
@@ -53,7 +54,7 @@ class Sums:
         return self
 
     def shrink(self, factor: float) -> None:
-        """Let the rows read so far weigh less."""
+        """Multiply the weights of the rows so far by a factor."""
         self.action *= factor
         self.square *= factor
 
@@ -93,20 +94,20 @@ def _n_first(its: Any) -> int | None:
 )
 @dataclass
 class Journal:
-    """What reads have come to, block by block. A :class:`MultipassGram` that is given one goes on where it ends.
+    """The results of reads, block by block. A :class:`MultipassGram` resumes from it.
 
     Attributes
     ----------
     moments : Moments or None
-        Those of the rows of the first read.
+        Moments of the rows of the first read.
     stream : Buffered or None
-        The stream that these rows are in, if it takes the place of the moments.
+        The stream with these rows, if it replaces the moments.
     actions : list of Sums
-        Those of the reads after it, the last one perhaps under way.
+        Results of later reads, the last one possibly incomplete.
     n_reads : int
-        Reads that are complete.
+        Number of complete reads.
     n_rows : int
-        Rows done of the read under way.
+        Number of rows done in the current read.
     tell : callable or None
         Called after every block with the number of its rows, when all of the above includes it.
     """
@@ -120,14 +121,14 @@ class Journal:
 
     @property
     def n_first(self) -> int | None:
-        """Rows that the first read has come to; None if it has not begun."""
+        """Number of rows of the first read; None if it has not begun."""
         return _n_first(self)
 
     def continued_stream(self, stream: Buffered[Any]) -> Buffered[Any]:
         """Return the stream to add the first read to: that of the journal, or an empty one, which it keeps."""
         self.stream = self.stream or stream
         if (type(self.stream.state), self.stream.state.shape) != (type(stream.state), stream.state.shape):
-            raise JournalError("The journal is one of other data.")
+            raise JournalError("The journal belongs to other data.")
         return self.stream
 
     def add_to_stream(self, stream: Buffered[Any], n_rows: int) -> None:
@@ -141,7 +142,7 @@ class Journal:
         """Return the moments to add the first read to: those of the journal, or empty ones, which it keeps."""
         self.moments = self.moments or moments
         if self.moments.shape != moments.shape:
-            raise JournalError("The journal is one of other data.")
+            raise JournalError("The journal belongs to other data.")
         return self.moments
 
     def continued_sums(self, sums: Sums, n_reads: int) -> Sums:
@@ -150,7 +151,9 @@ class Journal:
             self.actions.append(replace(sums, v=sums.v.copy()))
         known = self.actions[n_reads - 1]
         if type(known) is not type(sums) or not np.array_equal(known.v, sums.v):
-            raise JournalError("The journal is one of other data, or of a machine or libraries that round otherwise.")
+            raise JournalError(
+                "The journal belongs to other data, or to a machine or libraries with different rounding."
+            )
         return known
 
     def __getstate__(self) -> dict[str, Any]:
@@ -161,32 +164,32 @@ class Journal:
 
 
 class JournalError(RuntimeError):
-    """A journal of other data, or of a processor or libraries that round otherwise."""
+    """A journal of other data, or of a processor or libraries with different rounding."""
 
 
 class MultipassGram:
-    """The moments of rows, from a first read, and their Gram action, each time from one read more.
+    """The moments of rows, from a first read, and their Gram action, with one read per application.
 
     Parameters
     ----------
     rows : TrainingRows
         Rows that can be read again.
     forgetting : float in (0, 1], default=1.0
-        Factor by which a row weighs less for every row after it.
+        Factor by which the weight of a row shrinks with every later row.
     planned_reads : int, optional
-        Reads that will be made in all, for progress to tell.
+        Total number of reads, for progress.
     journal : Journal, optional
-        Reads of the same rows that have been done, to which those done here are added. Rows must have no weights, and
-        blocks must end at the same rows; then results are the same to the last bit.
+        Completed reads of the same rows, to which further ones are added. Rows must have no weights, and blocks must
+        end at the same rows; results are then bit-identical.
     moments : Moments, optional
-        Those of the rows, if the first read has been made.
+        Moments of the rows, if the first read has been made.
 
     Attributes
     ----------
     moments : Moments
         Means, cross-covariance and sums of squares.
     n_reads : int
-        Reads so far, those in the journal included.
+        Number of reads so far, including those in the journal.
 
     Examples
     --------
@@ -218,14 +221,20 @@ class MultipassGram:
         self.forgetting = forgetting
         self.n_reads = 0
         self.planned_reads = planned_reads
+        # Of small data, the rows: centred for BLAS, or as they are for compiled loops.
         self._held: Float64Array | None = None
+        self._block: Block | None = None
         self._journal = journal
         if moments is not None:
             self.n_reads, self.moments = 1, moments
-        elif rows.in_memory and not rows.compiled:
+        elif rows.in_memory:
             self.n_reads = 1
             blocks = track(rows.aged_blocks(forgetting), "read 1 of 1", rows.n_rows, lambda block: block[1])
-            self.moments, self._held = centred_rows(_as_one([block for block, _ in blocks]))
+            block = _as_one([block for block, _ in blocks])
+            if rows.compiled:
+                self.moments, self._block = moments_of(block), block
+            else:
+                self.moments, self._held = centred_rows(block)
         else:
             self.moments = Moments(rows.n_columns, rows.n_targets)
             if journal is not None:
@@ -258,6 +267,8 @@ class MultipassGram:
 
     def _read(self, sums: Sums, work: Callable[..., Sums]) -> Sums:
         """Return the sums of one read, but for the error of the mean."""
+        if self._block is not None:
+            return work(self._mean, sums.v, self._relative_mean, self._block)
         if self._journal is not None:
             sums = self._journal.continued_sums(sums, self.n_reads)
         self._add_read(sums, partial(work, self._mean, sums.v, self._relative_mean))
@@ -272,7 +283,7 @@ class MultipassGram:
         return Gram.of(self.moments, rows)
 
     def _add_read(self, total: Moments | Sums, work: Callable[[Block], Any]) -> None:
-        """Add to a total what ``work`` makes of the blocks of one read, of those that are not in the journal yet."""
+        """Add to a total the results of ``work`` for the blocks of one read that are not in the journal yet."""
         journal = Journal(n_reads=self.n_reads) if self._journal is None else self._journal
         self.n_reads += 1
         if self.n_reads <= journal.n_reads:
@@ -297,7 +308,7 @@ def _as_one(blocks: list[Block]) -> Block:
 
 
 def _block_action(mean: Float64Array, v: Float64Array, relative_mean: float, block: Block) -> Sums:
-    """Return the part that a block has in Sv and v'Sv; ``relative_mean`` is the largest mean in standard deviations.
+    """Return the contribution of a block to Sv and v'Sv; ``relative_mean`` is the largest mean in standard deviations.
 
     Where means are small, the products are centred and not the rows: sparse rows stay sparse, and dense ones are
     multiplied as they are read.

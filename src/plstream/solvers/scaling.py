@@ -11,6 +11,7 @@ import numpy as np
 from .._core.types import Float64Array
 from ..pls import Factors, GramAction, solve_pls
 from ..states.moments import Moments
+from ..states.ranges import LEAST_SQUARE, TOO_SMALL
 
 
 class Scaling(NamedTuple):
@@ -19,14 +20,14 @@ class Scaling(NamedTuple):
     Attributes
     ----------
     x_scale, y_scale : ndarray
-        Divisors: standard deviations, or ones. A constant column has divisor one, and does not take part.
+        Divisors: standard deviations, or ones. A constant column has divisor one, and does not contribute.
     x_squares, y_squares : ndarray
         Sums of squares of the scaled columns.
     x_unit, y_unit : float
-        Powers of two that bring scaled data near one. Nothing is rounded by that; numbers near 1e+-300 leave no room
-        to work in.
+        Powers of two that bring scaled data near one. This is exact; numbers near 1e+-300 would leave no room
+        for computation.
     x_factor, y_factor : ndarray
-        Factors that take the columns of the data to these units.
+        Factors that convert the columns of the data to these units.
     """
 
     x_scale: Float64Array
@@ -43,7 +44,7 @@ class Scaling(NamedTuple):
         """Return standard deviations, or ones if ``scale`` is false."""
         x_squares, y_squares = moments.x_squares, moments.y_squares
         if scale:
-            # Weights count as repeated rows. Where they sum to less than two, as shares do, n - 1 has no meaning.
+            # Weights count as repeated rows. If they sum to less than two, as shares do, n - 1 is meaningless.
             divisor = max(moments.weight - 1, moments.weight / 2, 1e-300)
             x_scale = np.sqrt(np.where(x_squares > 0, x_squares / divisor, 1.0))
             y_scale = np.sqrt(np.where(y_squares > 0, y_squares / divisor, 1.0))
@@ -51,9 +52,24 @@ class Scaling(NamedTuple):
         else:
             x_scale, y_scale = np.ones_like(x_squares), np.ones_like(y_squares)
         x_unit, y_unit = _power_of_two(x_squares), _power_of_two(y_squares)
-        # A constant column has nothing but rounding errors to give.
+        # A constant column contains only rounding errors.
         x_factor = np.where(moments.x_squares > 0, 1.0 / (x_scale * x_unit), 0.0)
         return cls(x_scale, y_scale, x_squares, y_squares, x_unit, y_unit, x_factor, 1.0 / (y_scale * y_unit))
+
+
+def require_resolution(moments: Moments) -> None:
+    """Raise ValueError if X or y is so small that its squares lose digits. Means and references do not underflow."""
+    for origin, offset, squares in (
+        (moments.x_origin, moments.x_offset, moments.x_squares),
+        (moments.y_origin, moments.y_offset, moments.y_squares),
+    ):
+        largest = float(squares.max(initial=0.0))
+        if largest >= LEAST_SQUARE * moments.effective_rows:
+            continue
+        reach = float(max(np.abs(origin).max(initial=0.0), np.abs(offset).max(initial=0.0)))
+        largest = max(moments.weight * reach * reach, largest)
+        if reach > 0 and largest < LEAST_SQUARE * moments.effective_rows:
+            raise ValueError(TOO_SMALL)
 
 
 def solve_scaled(

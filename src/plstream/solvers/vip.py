@@ -8,7 +8,7 @@ from .._core.types import Float64Array
 
 
 def importance(x_weights: Float64Array, y_lengths: Float64Array, *, per_target: bool = False) -> Float64Array:
-    r"""Return how important every feature is for what the components explain of y.
+    r"""Return the importance of every feature for the part of y that the components explain.
 
     .. math::
         VIP_j = \sqrt{m \sum_i SS_i \frac{w_{ij}^2}{\|w_i\|^2} \Big/ \sum_i SS_i}, \quad
@@ -19,9 +19,9 @@ def importance(x_weights: Float64Array, y_lengths: Float64Array, *, per_target: 
     x_weights : ndarray of shape (m, c)
         Weights w, of any length.
     y_lengths : ndarray of shape (q, c)
-        Roots of :math:`SS_{ki}`, in any unit and of any sign: their squares need not be numbers that float64 can hold.
+        Roots of :math:`SS_{ki}`, in any unit and of any sign: their squares may be outside the range of float64.
     per_target : bool, default=False
-        Whether to take each column of y by itself.
+        Whether to compute VIP for each column of y.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def importance(x_weights: Float64Array, y_lengths: Float64Array, *, per_target: 
 
 
 def column_lengths(columns: Float64Array) -> Float64Array:
-    """Return the Euclidean lengths of columns whose squares may overflow, or vanish."""
+    """Return the Euclidean norms of columns whose squares may overflow or underflow."""
     largest = _largest(columns)
     return np.linalg.norm(columns / largest, axis=0) * largest[0]
 

@@ -1,4 +1,4 @@
-"""States: what is kept of rows. A state absorbs rows, forgets and merges; all but the sketch know nothing of PLS."""
+"""States: summaries of rows. A state absorbs rows, forgets and merges; only the sketch depends on PLS."""
 
 from .buffer import Buffered
 from .folds import Folds

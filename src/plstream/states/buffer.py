@@ -1,7 +1,7 @@
-"""Rows gathered to blocks of a fixed size before a state absorbs them.
+"""Rows collected into blocks of a fixed size before a state absorbs them.
 
-A stream comes in chunks of any size, often one row at a time. Cut into blocks by the count of rows since the start,
-it looks the same to the state however the rows came: the result is the same to the last bit, and products are large.
+A stream comes in chunks of any size, often one row at a time. It is cut into blocks by the row count since the start,
+so the state does not depend on the chunks: results are bit-identical, and products are large.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ONE = np.ones(1)
 
 
 def _is_y(Y: Float64Array, n_targets: int) -> bool:
-    """Return whether rows of Y have all responses, or the numbers of classes."""
+    """Return whether rows of Y have all responses, or class indices."""
     return Y.shape[1] == n_targets or (Y.shape[1] == 1 and bool(np.isin(Y, np.arange(n_targets)).all()))
 
 
@@ -49,19 +49,19 @@ def _is_y(Y: Float64Array, n_targets: int) -> bool:
     },
 )
 class Buffered(Generic[State]):
-    """A state and the rows that wait to be absorbed by it.
+    """A state and the buffered rows that it has not absorbed yet.
 
-    It never changes: ``with_rows`` and the like return another one. So a failure leaves the caller with what it had,
-    and results can be computed from one while the next one is made.
+    It is immutable: ``with_rows`` and similar methods return a new one. A failure thus leaves the caller with what it
+    had, and results can be computed from one while the next one is made.
 
     Parameters
     ----------
     state : Moments or a kind of it
         The state to feed.
     block_rows : int
-        Rows that the state absorbs at a time.
+        Number of rows that the state absorbs at a time.
     of_labels : bool, default=False
-        Whether Y is one column of labels by number, see :class:`Moments`.
+        Whether Y is one column of class indices, see :class:`Moments`.
 
     Examples
     --------
@@ -83,21 +83,21 @@ class Buffered(Generic[State]):
 
     @property
     def of_labels(self) -> bool:
-        """Whether Y is one column of labels by number."""
+        """Whether Y is one column of class indices."""
         return bool(self._buffer.Y.shape[1] < self.state.shape[1])
 
     @property
     def n_rows(self) -> int:
-        """Rows taken in, absorbed or waiting."""
+        """Number of rows, absorbed or buffered."""
         return self.state.n_rows + self.n_waiting
 
     @property
     def nbytes(self) -> int:
-        """Memory that the state and the buffer take."""
+        """Memory of the state and the buffer."""
         return self.state.nbytes + self._buffer.X.nbytes + self._buffer.Y.nbytes + self._buffer.weight.nbytes
 
     def __sizeof__(self) -> int:
-        # Dask asks, to know what it has where: of the buffer, it sends the rows that wait.
+        # For Dask's accounting: of the buffer, only the rows in use are sent.
         buffer = self._buffer
         waiting = sum(rows[: self.n_waiting].nbytes for rows in (buffer.X, buffer.Y, buffer.weight))
         return object.__sizeof__(self) + self.state.nbytes + waiting
@@ -127,11 +127,11 @@ class Buffered(Generic[State]):
         return twin
 
     def with_one(self, X: FloatArray, Y: Float64Array) -> Self | None:
-        """Return the stream after one row more, or None if that takes more than to let it wait: see ``with_rows``."""
+        """Return the stream after one more row, or None if that takes more than buffering it: see ``with_rows``."""
         if not self.n_waiting or self.n_waiting + 1 >= self.block_rows:
             return None
         largest = max(-X.min(), X.max()), max(-Y.min(), Y.max())
-        # The state has room for others that wait and are larger. Comparisons with NaN are false.
+        # The state has room for larger buffered rows. Comparisons with NaN are false.
         if not all(new <= old <= _FAR_FROM_OVERFLOW for new, old in zip(largest, self._peaks, strict=True)):
             return None
         twin = self._twin()
@@ -146,7 +146,7 @@ class Buffered(Generic[State]):
         return self._around(state.merge(other.current()))
 
     def with_classes(self, positions: Sequence[int]) -> Self:
-        """Return the stream with more classes, without rows, each at a position among those there are by then."""
+        """Return the stream with more classes, without rows, each at a position among the resulting classes."""
         state, waiting = self.state.copy(), self._waiting()
         Y = waiting.Y
         for at in positions:
@@ -159,28 +159,28 @@ class Buffered(Generic[State]):
         return twin
 
     def with_state(self, state: State) -> Self:
-        """Return a stream with the same rows waiting for another state."""
+        """Return a stream with the same buffered rows for another state."""
         twin = self._twin()
         twin.state = state
         return twin
 
     def without_waiting(self) -> Self:
-        """Return a stream of the same rows, none of which waits: there is less to be sent to another process."""
+        """Return a stream of the same rows, all absorbed: there is less to send to another process."""
         return self._around(self._own_current())
 
     def current(self) -> State:
-        """Return the state of all rows taken in."""
+        """Return the state of all rows."""
         return self._own_current() if self.n_waiting else self.state
 
     def _own_current(self) -> State:
-        """Return a copy of the state of all rows taken in."""
+        """Return a copy of the state of all rows."""
         state = self.state.copy()
         if self.n_waiting:
             self._absorb(state, self._waiting())
         return state
 
     def _around(self, state: State) -> Self:
-        """Return a stream of a state, with no rows that wait."""
+        """Return a stream of a state, without buffered rows."""
         return type(self)(state, self.block_rows, of_labels=self.of_labels)
 
     def _twin(self) -> Self:
@@ -199,10 +199,10 @@ class Buffered(Generic[State]):
         rows = slice(self.n_waiting, self.n_waiting + block.n_rows)
         is_full = rows.stop > self._buffer.n_places
         if self._buffer.n_taken != self.n_waiting or is_full or dtype != self._buffer.X.dtype:
-            # Its free rows belong to another stream that went on from the same rows, or there are too few.
+            # Its free rows belong to another stream that continued from the same rows, or there are too few.
             n_places = min(self.block_rows, 2 * rows.stop) if is_full else self._buffer.n_places
             self._buffer = self._buffer.copy(self.n_waiting, n_places, dtype)
-        # First of all: whatever happens next, they are not free.
+        # Reserve them first: whatever happens next, they are not free.
         self._buffer.n_taken = rows.stop
         self._buffer.X[rows] = X
         self._buffer.Y[rows] = block.Y
@@ -214,7 +214,7 @@ class Buffered(Generic[State]):
         return Block(self._buffer.X[rows], self._buffer.Y[rows], self._buffer.weight[rows])
 
     def _require_range(self, X: Rows, Y: Float64Array, weight: Float64Array) -> tuple[float, float]:
-        """Return the largest |x| and |y| of these rows and those that wait.
+        """Return the largest |x| and |y| of these rows and the buffered ones.
 
         Raise ValueError unless the rows are finite, and the state has room for all of them.
         """
@@ -227,7 +227,7 @@ class Buffered(Generic[State]):
         return peaks
 
     def __getstate__(self) -> dict[str, Any]:
-        # Only the rows that wait are worth keeping.
+        # Only the buffered rows are worth keeping.
         waiting = self._waiting()
         kept = {name: value for name, value in vars(self).items() if name != "_buffer"}
         return kept | {"_X": waiting.X.copy(), "_Y": waiting.Y.copy(), "_weight": np.array(waiting.weight)}
@@ -240,28 +240,28 @@ class Buffered(Generic[State]):
 
 
 class _Buffer:
-    """Places for rows that wait, shared by the streams that follow each other until one of them branches off.
+    """Storage of buffered rows, shared by successive streams until one of them branches off.
 
-    There are as many as have been needed so far, not as many as a block has: a file says how many those are.
+    It has room for as many as have been needed so far, not for a whole block, whose size may come from a file.
     """
 
     def __init__(self, X: FloatArray, Y: Float64Array, weight: Float64Array, n_taken: int) -> None:
         self.X, self.Y, self.weight = X, Y, weight
-        # Places that have been written to, by any of the streams.
+        # Rows that have been written to, by any of the streams.
         self.n_taken = n_taken
 
     @classmethod
     def of(cls, n_rows: int, n_columns: int, n_targets: int) -> _Buffer:
-        """Return free places."""
+        """Return free rows."""
         return cls(np.empty((n_rows, n_columns), np.float32), np.empty((n_rows, n_targets)), np.empty(n_rows), 0)
 
     @property
     def n_places(self) -> int:
-        """Rows that there is room for."""
+        """Capacity in rows."""
         return len(self.weight)
 
     def copy(self, n_waiting: int, n_places: int, dtype: Any = None) -> _Buffer:
-        """Return a buffer of its own with so many places and the first rows; the other places have no content."""
+        """Return an independent buffer with the given capacity and the first rows; the other rows are uninitialized."""
         X: FloatArray = np.empty((n_places, self.X.shape[1]), dtype or self.X.dtype)
         Y, weight = np.empty((n_places, self.Y.shape[1])), np.empty(n_places)
         for copied, rows in ((X, self.X), (Y, self.Y), (weight, self.weight)):

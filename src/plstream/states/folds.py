@@ -1,4 +1,4 @@
-"""One stream per fold of the rows, and the states of all rows but those of a fold."""
+"""One stream per fold of the rows, and the states of all rows except those of a fold."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .buffer import Buffered, State
     {"there are two folds or more": lambda its: len(its.streams) > 1},
 )
 class Folds(Generic[State]):
-    """Rows dealt to several streams.
+    """Rows assigned to several streams.
 
     Parameters
     ----------
     streams : iterable of Buffered
-        An empty stream for each fold, all of one kind.
+        One empty stream per fold, all of one kind.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Folds(Generic[State]):
 
     @property
     def nbytes(self) -> int:
-        """Memory that all states and buffers take."""
+        """Memory of all states and buffers."""
         return sum(stream.nbytes for stream in self.streams)
 
     def __sizeof__(self) -> int:
@@ -62,7 +62,7 @@ class Folds(Generic[State]):
     def with_rows(
         self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None, folds: NDArray[np.integer[Any]]
     ) -> Self:
-        """Return the streams after more rows, each in the fold of its number."""
+        """Return the streams after more rows, each in the given fold."""
         streams = list(self.streams)
         for fold in np.unique(folds):
             rows = np.flatnonzero(folds == fold)
@@ -76,11 +76,11 @@ class Folds(Generic[State]):
         return type(self)(mine.merged(theirs, later=later) for mine, theirs in pairs)
 
     def with_classes(self, positions: Sequence[int]) -> Self:
-        """Return streams with more classes, without rows, each at a position among those there are by then."""
+        """Return streams with more classes, without rows, each at a position among the resulting classes."""
         return type(self)(stream.with_classes(positions) for stream in self.streams)
 
     def without_waiting(self) -> Self:
-        """Return streams of the same rows, none of which waits."""
+        """Return streams of the same rows, all absorbed."""
         return type(self)(stream.without_waiting() for stream in self.streams)
 
     def states(self) -> list[State]:
@@ -88,20 +88,20 @@ class Folds(Generic[State]):
         return [stream.current() for stream in self.streams]
 
     def current(self) -> State:
-        """Return the state of all rows taken in."""
+        """Return the state of all rows."""
         return merged(self.states())
 
 
 def merged(states: Sequence[State]) -> State:
-    """Return the state of all rows of some states, which are left as they are."""
+    """Return the merged state of some states, which are unchanged."""
     return reduce(lambda total, state: total.merge(state), states[1:], states[0].copy())
 
 
 def all_but_one(states: Sequence[State], others: Sequence[State] = ()) -> Iterator[State]:
-    """Yield, for one state after the other, the state of all rows but its own, and of others if there are any.
+    """Yield, for each state in turn, the state of all rows except its own, including others if there are any.
 
-    Sums are made anew and nothing is taken out of them, which would leave rounding errors behind. Each half of the
-    states is merged once for all of the other half, so n states take about n log(n) merges, and room for log(n).
+    Sums are recomputed and never subtracted from, which would leave rounding errors behind. Each half of the
+    states is merged once for all of the other half, so n states take about n log(n) merges, and memory for log(n).
     """
     if len(states) == 1:
         yield others[0]

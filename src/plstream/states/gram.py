@@ -23,20 +23,20 @@ from .moments import Moments, centred_rows
 class Gram(Moments):
     """Moments with the matrix of sums (x - mean)(x - mean)'.
 
-    Forming it squares the condition number of X, so that results are known up to about eps cond(X)^2, where the data
-    itself gives eps cond(X): directions of very small variance are known less well, or not at all.
+    Forming it squares the condition number of X, so results are accurate to about eps cond(X)^2, where the data
+    itself allows eps cond(X): directions of very small variance are known less accurately, or not at all.
 
     Parameters
     ----------
     n_columns, n_targets : int
         Number of features and of responses.
     forgetting : float in (0, 1], default=1.0
-        Factor by which the weight of everything seen before shrinks with every row.
+        Factor by which the weight of all earlier rows shrinks with every row.
 
     Attributes
     ----------
     upper : ndarray of shape (n_columns, n_columns)
-        The upper triangle of the sum of (x - mean)(x - mean)'; what is below it has no meaning.
+        The upper triangle of the sum of (x - mean)(x - mean)'; entries below it are meaningless.
 
     Examples
     --------
@@ -50,19 +50,19 @@ class Gram(Moments):
     """
 
     rounding = 1e-15
-    # Squares are all there is: a direction's variance has the rounding error of the largest one.
+    # Only squares are stored: the variance of any direction has the rounding error of the largest one.
     variance_resolution = 1e-15
     lost = 0.0
     subspace_error = np.zeros(0)
 
     def __init__(self, n_columns: int, n_targets: int, *, forgetting: float = 1.0) -> None:
         super().__init__(n_columns, n_targets, forgetting=forgetting)
-        # In column order, and one triangle only, for BLAS to add to it in place.
+        # In Fortran order, and one triangle only, so BLAS can update it in place.
         self.upper = np.zeros((n_columns, n_columns), order="F")
 
     @classmethod
     def of(cls, moments: Moments, rows: Float64Array) -> Self:
-        """Return the state of rows, centred and times the roots of their weights, with known moments."""
+        """Return the state of rows, centred and multiplied by the roots of their weights, with known moments."""
         state = cls(*moments.shape)
         vars(state).update(vars(moments))
         state._add_product(rows)
@@ -74,7 +74,7 @@ class Gram(Moments):
         return action, float(v @ action)
 
     def merge(self, other: Moments) -> Self:
-        """Add the rows that another state has absorbed; the other one is left as it is."""
+        """Add the rows that another state has absorbed; the other one is unchanged."""
         if not isinstance(other, Gram):
             raise TypeError(f"Only another Gram can be merged, not {type(other).__name__}.")
         row = self._between_means(other)
@@ -92,11 +92,11 @@ class Gram(Moments):
         self._add_product(np.concatenate([rows, between[None]]))
 
     def _add_product(self, rows: Float64Array) -> None:
-        """Add rows'rows, in place if that can be: BLAS would write to memory that is mapped to be read only."""
+        """Add rows'rows, in place if possible: BLAS would write to memory that is mapped read-only."""
         in_place = self.upper.flags.writeable
         self.upper = blas.dsyrk(1.0, rows.T, beta=1.0, c=self.upper, overwrite_c=in_place)
 
     def shrink(self, factor: float) -> None:
-        """Let everything absorbed so far weigh less by a factor."""
+        """Multiply the weight of everything absorbed so far by a factor."""
         super().shrink(factor)
         self.upper *= factor

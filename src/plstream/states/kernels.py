@@ -1,10 +1,10 @@
-"""Compiled loops over the rows of large blocks: several results from one read of memory, in float64 whatever the data.
+"""Compiled loops over the rows of large blocks: several results from one read of memory, in float64 for any data type.
 
-NumPy makes a pass over memory for every operation, and the exact solvers do so little arithmetic that memory is all
-they wait for. These loops take a few rows at a time and form all that is needed while these are in the nearest cache:
+NumPy makes a pass over memory for every operation, and the exact solvers do so little arithmetic that memory bandwidth
+is the limit. These loops process a few rows at a time and compute everything needed while these are in L1 cache:
 up to twice as fast as BLAS on tiles, and as exact for float32 as for float64. Rows in a group are
-written out one by one, for so LLVM makes vector instructions of the loop over columns. Numba compiles the functions on
-first use, and caches them on disk. They take X as ``readable`` yields it.
+unrolled, because LLVM then vectorizes the loop over columns. Numba compiles the functions on
+first use, and caches them on disk. They take X as yielded by ``readable``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def add_moments(
 ) -> None:
     """Add to ``squares`` the sums of w (x - shift)^2, and to ``sums`` left'(X - shift).
 
-    ``left`` has an even number of columns, of which the first is w.
+    ``left`` has an even number of columns, the first of which is w.
     """
     n, m = X.shape
     n_columns = left.shape[1]

@@ -1,4 +1,4 @@
-r"""The moments every state keeps: counts, means, cross-covariance and sums of squares, exact and mergeable.
+r"""The moments that every state keeps: counts, means, cross-covariance and sums of squares, exact and mergeable.
 
 Two sets of rows, of weights n and n' and with means that differ by :math:`\delta_x, \delta_y`, combine as (Chan, Golub
 and LeVeque, 1983)
@@ -10,8 +10,8 @@ and LeVeque, 1983)
     \bar x \leftarrow \bar x + \frac{n'}{n + n'} \delta_x .
 
 Every block is taken relative to medians of a few of its rows before anything is multiplied, so data far from zero loses
-no digits, nor does data with a few rows that are, and a constant column has a variance of exactly zero. All is formed
-in float64, whatever the data.
+no digits, neither does data with a few such rows, and a constant column has a variance of exactly zero. Everything is
+computed in float64, whatever the data type.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .._core.types import Array, Float64Array, Rows
 from ..rows import Block
 from .kernels import add_class_moments, add_moments
 
-# A sparse column's sum of squares about the mean is taken from that about zero if it is at least this share of it.
+# The sum of squares of a sparse column about the mean is computed from that about zero if it is at least this share.
 _SAFE_SHARE = 1e-3
-# Entries of sparse columns made dense at a time.
+# Entries of sparse columns converted to dense at a time.
 _DENSE_ENTRIES = 1 << 20
 
 # Relative rounding error of a product with rows.
@@ -58,25 +58,25 @@ TOO_LARGE = "X, y or the weights are too large, weighted squares overflow float6
 class Moments:
     """Weight, means, cross-covariance and sums of squares of the rows absorbed so far.
 
-    Where there are several responses, Y may be a single column with the numbers of classes: it stands for a response
-    for each class, which is one for rows of the class and zero for others. Their cross-covariance is that of sums of
-    rows, a few operations for each number in X and not as many as there are classes.
+    With several responses, Y may be a single column of class indices: it represents one response
+    per class, which is one for rows of the class and zero for others. Their cross-covariance is computed from sums of
+    rows, at a cost that does not depend on the number of classes.
 
     Parameters
     ----------
     n_columns, n_targets : int
         Number of features and of responses.
     forgetting : float in (0, 1], default=1.0
-        Factor by which the weight of everything seen before shrinks with every row.
+        Factor by which the weight of all earlier rows shrinks with every row.
 
     Attributes
     ----------
     n_rows : int
-        Rows absorbed.
+        Number of rows absorbed.
     weight, typical_weight : float
-        Sum of their present weights, and their mean as weighted by themselves.
+        Sum of their current weights, and their mean weighted by themselves.
     x_mean, y_mean : ndarray
-        Weighted means, kept as the sum of two numbers: far from zero, a single one would be too coarse for the
+        Weighted means, stored as the sum of two numbers: far from zero, a single one would be too coarse for the
         difference of two means.
     cross : ndarray of shape (n_columns, n_targets)
         Sum of (x - mean)(y - mean)'.
@@ -111,7 +111,7 @@ class Moments:
 
     @property
     def effective_rows(self) -> float:
-        """Number of rows of equal weight that would say as much (Kish)."""
+        """Effective number of rows (Kish)."""
         return self.weight / self.typical_weight if self.typical_weight > 0 else float(self.n_rows)
 
     @property
@@ -126,41 +126,41 @@ class Moments:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the state takes."""
+        """Memory of the state."""
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
     def __sizeof__(self) -> int:
-        # Dask asks, to know what it has where.
+        # For Dask's accounting.
         return object.__sizeof__(self) + self.nbytes
 
     def copy(self) -> Self:
-        """Return a state of its own with the same content."""
+        """Return an independent copy."""
         twin = type(self).__new__(type(self))
         for name, value in vars(self).items():
             setattr(twin, name, value.copy(order="K") if isinstance(value, np.ndarray) else value)
         return twin
 
     def update(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
-        """Absorb a block of rows; a failure leaves the state as it was."""
+        """Absorb a block of rows; a failure leaves the state unchanged."""
         n_targets = self.shape[1]
         block = Block(X, Y, sample_weight, n_classes=n_targets if Y.shape[1] < n_targets else 0).present()
         if block.n_rows:
             summary, rows = self._summarise(block.aged(self.forgetting))
             summary.n_rows = block.n_rows
-            # Nothing here changes before the block is known to be good.
+            # Nothing changes before the block is known to be valid.
             self.differences(summary)
             self.forget(block.n_rows)
             self._add(summary, rows)
         return self
 
     def forget(self, n_rows: int) -> Self:
-        """Let everything absorbed so far age by a number of rows."""
+        """Age everything absorbed so far by a number of rows."""
         if self.forgetting < 1.0:
             self.shrink(self.forgetting**n_rows)
         return self
 
     def merge(self, other: Moments) -> Self:
-        """Add the rows that another state has absorbed; the other one is left as it is."""
+        """Add the rows that another state has absorbed; the other one is unchanged."""
         dx, dy, f = self.differences(other)
         total = self.weight + other.weight
         if total > 0:
@@ -168,14 +168,14 @@ class Moments:
             if other.cross.flags.c_contiguous:
                 self.cross += other.cross + np.outer(f * dx, dy)
             else:
-                # Sums of classes lie in memory one after the other. They may be many, so no more is made of them than
+                # Sums of classes are contiguous in memory. They may be many, so no more is computed than
                 # is kept.
                 self.cross = np.asfortranarray(self.cross)
                 self.cross += other.cross
                 self.cross = blas.dger(1.0, f * dx, dy, a=self.cross, overwrite_a=True)
             self.x_squares += other.x_squares + f * dx**2
             self.y_squares += other.y_squares + f * dy**2
-            # From the mean of the larger part, which is the closer one.
+            # From the mean of the larger part, which is closer.
             start, step = (self, share) if share <= 0.5 else (other, share - 1)
             self.x_origin, self.x_offset = _two_sum(start.x_origin, start.x_offset + step * dx)
             self.y_origin, self.y_offset = _two_sum(start.y_origin, start.y_offset + step * dy)
@@ -185,9 +185,9 @@ class Moments:
         return self
 
     def differences(self, other: Moments) -> tuple[Float64Array, Float64Array, float]:
-        """Return the differences of the means and the weight f that they have in the sums of squares.
+        """Return the differences of the means and their weight f in the sums of squares.
 
-        Raise ValueError if the sums of squares of both states together overflow, by which products are bounded.
+        Raise ValueError if the combined sums of squares, which bound products, overflow.
         """
         total = self.weight + other.weight
         f = self.weight * (other.weight / total) if total > 0 else 0.0
@@ -208,15 +208,15 @@ class Moments:
         return self
 
     def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
-        """Return the moments of a block, and what of its rows there is to add besides."""
+        """Return the moments of a block, and what else to add of its rows."""
         return moments_of(block), np.empty((0, 0))
 
     def _add(self, summary: Moments, rows: Float64Array) -> None:
-        """Add what is known of a block."""
+        """Add the summary of a block."""
         Moments.merge(self, summary)
 
     def shrink(self, factor: float) -> None:
-        """Let everything absorbed so far weigh less by a factor."""
+        """Multiply the weight of everything absorbed so far by a factor."""
         self.weight *= factor
         self.typical_weight *= factor
         self.cross *= factor
@@ -224,7 +224,7 @@ class Moments:
         self.y_squares *= factor
 
     def _between_means(self, other: Moments) -> Float64Array:
-        """Return the row that stands for the difference between the means of two states."""
+        """Return the row that represents the difference between the means of two states."""
         dx, _, f = self.differences(other)
         return np.sqrt(f) * dx
 
@@ -236,12 +236,12 @@ def moments_of(block: Block) -> Moments:
 
 
 def centred_rows(block: Block) -> tuple[Moments, Float64Array]:
-    """Return the moments of one block, and its rows, dense, centred, and times the roots of their weights."""
+    """Return the moments of one block, and its rows, dense, centred, and multiplied by the roots of their weights."""
     return _summary(block, _set_x)
 
 
 def _summary(block: Block, set_x: Callable[[Moments, Block, Rows], Float64Array | None]) -> tuple[Moments, Any]:
-    """Return the moments of a block, those of X as ``set_x`` sets them, and what else it returns."""
+    """Return the moments of a block, those of X as set by ``set_x``, and its other results."""
     state = Moments(block.X.shape[1], block.n_targets)
     state.n_rows = block.n_rows
     weight = block.weight
@@ -255,7 +255,7 @@ def _summary(block: Block, set_x: Callable[[Moments, Block, Rows], Float64Array 
             state.y_squares = np.einsum("ij,ij->j", y if weight is None else y * weight[:, None], y)
         rows = set_x(state, block, y)
     if block.n_classes:
-        # If all rows are of one class, its sum is that of all rows, which are centred: nothing but rounding errors.
+        # If all rows are of one class, its sum is that of all centred rows: only rounding errors.
         state.cross[:, state.y_squares == 0] = 0.0
     if not (np.isfinite(state.x_squares).all() and np.isfinite(state.y_squares).all()):
         require_finite("X", block.X)
@@ -265,9 +265,9 @@ def _summary(block: Block, set_x: Callable[[Moments, Block, Rows], Float64Array 
 
 
 def _set_classes(state: Moments, block: Block) -> Rows:
-    """Set the moments of Y and return its ones and zeros, sparse.
+    """Set the moments of Y and return its indicator matrix, sparse.
 
-    They are not centred. X is, so that is all the same to the cross-covariance.
+    It is not centred. X is, so the cross-covariance is the same.
     """
     weights = np.bincount(block.classes, block.weight, block.n_classes).astype(np.float64)
     state.y_offset = weights / weights.sum()
@@ -277,7 +277,7 @@ def _set_classes(state: Moments, block: Block) -> Rows:
 
 
 def _set_x(state: Moments, block: Block, y: Rows) -> Float64Array:
-    """Set the moments of X, and return its rows, dense, centred, and times the roots of their weights."""
+    """Set the moments of X, and return its rows, dense, centred, and multiplied by the roots of their weights."""
     X = block.X.toarray() if sparse.issparse(block.X) else block.X
     state.x_origin, state.x_offset, rows = _centre(X, block.weight, state.weight)
     if block.weight is not None:
@@ -312,7 +312,7 @@ def _set_x_by_loops(state: Moments, block: Block, y: Rows) -> None:
         sums -= np.outer(state.y_offset * state.weight, offset)
         state.cross = sums.T
     else:
-        # [1, y] with rows times the weights, and with a column of zeros more if the number of columns is odd.
+        # [1, y] with rows times the weights, padded with a column of zeros if the number of columns is odd.
         q = y.shape[1]
         left = np.zeros((block.n_rows, (q + 2) // 2 * 2))
         left[:, 0] = 1.0
@@ -329,7 +329,7 @@ def _set_x_by_loops(state: Moments, block: Block, y: Rows) -> None:
 
 
 def _set_x_of_sparse(state: Moments, block: Block, y: Rows) -> None:
-    """Set the moments of sparse X from sums about zero, which do not touch what is not stored."""
+    """Set the moments of sparse X from sums about zero, which use only stored entries."""
     X = block.X.astype(np.float64)
     weight = np.ones(block.n_rows) if block.weight is None else block.weight
     weighted = _times(y, weight[:, None])
@@ -341,7 +341,7 @@ def _set_x_of_sparse(state: Moments, block: Block, y: Rows) -> None:
         state.cross = X.T @ weighted
     about_zero = X.multiply(X).T @ weight
     state.x_squares = np.maximum(about_zero - state.weight * state.x_offset**2, 0.0)
-    # A column whose mean is large beside its deviation loses its digits in that difference.
+    # A column whose mean is large relative to its deviation loses digits in that difference.
     columns = np.flatnonzero(~(state.x_squares >= _SAFE_SHARE * about_zero))
     by_column = X.tocsc() if len(columns) else X
     step = max(1, _DENSE_ENTRIES // block.n_rows)
@@ -354,32 +354,32 @@ def _set_x_of_sparse(state: Moments, block: Block, y: Rows) -> None:
 
 
 def _reference(rows: Array, weight: Float64Array | None) -> Float64Array:
-    """Return numbers of the columns to take differences to: their medians in three rows that stand for equal weights.
+    """Return reference values of the columns: their medians in three rows at equal quantiles of weight.
 
-    Differences are exact where it matters, and exactly zero for a constant column. Products of them have digits to
-    spare for the mean that they still have, whose square is, but for a chance of one in some hundred, less than 20
-    times the variance: by Chebyshev's inequality, two of three rows would have to be so far off. A single row could be
-    an outlier, whose square is as much as all others together, times their number.
+    Differences from them are exact where it matters, and exactly zero for a constant column. Products of them have
+    digits to spare for the remaining mean, whose square is, with a probability of about 99 %, less than 20 times the
+    variance: by Chebyshev's inequality, two of three rows would have to be so far off. A single row could be an
+    outlier, whose square is as large as all others together, times their number.
     """
-    if weight is None:
-        chosen = [len(rows) * share // 6 for share in (1, 3, 5)]
-    else:
+    n = len(rows)
+    i, j, k = n // 6, n // 2, 5 * n // 6
+    if weight is not None:
         total = np.cumsum(weight)
         shares = np.array([1, 3, 5]) / 6
-        chosen = np.minimum(np.searchsorted(total, shares * total[-1]), len(rows) - 1).tolist()
-    a, b, c = (rows[row].astype(np.float64) for row in chosen)
+        i, j, k = np.minimum(np.searchsorted(total, shares * total[-1]), n - 1).tolist()
+    a, b, c = rows[i].astype(np.float64), rows[j].astype(np.float64), rows[k].astype(np.float64)
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
 def _two_sum(a: Float64Array, b: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Return the sum, rounded to float64, and what the rounding has left out (Knuth)."""
+    """Return the sum, rounded to float64, and the rounding error (Knuth)."""
     total = a + b
     there = total - a
     return total, (a - (total - there)) + (b - there)
 
 
 def _centre(rows: Array, weight: Float64Array | None, total: float) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return a reference, the difference of the mean to it, and the centred rows in a C-ordered array."""
+    """Return a reference, the difference of the mean from it, and the centred rows in a C-ordered array."""
     reference = _reference(rows, weight)
     shifted = np.subtract(rows, reference, dtype=np.float64, order="C")
     # A product is several times faster than the mean along columns.

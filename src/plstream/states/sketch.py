@@ -1,112 +1,78 @@
 r"""The moments and a sketch of the rows: PLS from one pass, in memory for a few hundred rows.
 
-The sketch stands for the sum of (x - mean)(x - mean)' as
+The sketch represents the sum of (x - mean)(x - mean)' as
 
 .. math::
     X_c^T X_c \approx A = S^T S + (I - H^T H) \operatorname{diag}(\rho) (I - H^T H) ,
 
-a few hundred rows S, as many orthonormal directions H in which S is exact, and one number per column for what S does
-not hold elsewhere. New rows are put under S. When there are too many, S is replaced by fewer combinations of its rows,
-:math:`U^T S` with orthonormal U. Ordinary incremental SVD takes for U the leading left singular vectors, and so throws
-away what has little variance, predictive or not. Here the first columns of U are the scores T of a PLS fit to all that
-is known so far: because :math:`T = S R`, the product :math:`S^T S R` stays what it was, so the present PLS solution
-outlives every compression. Leading singular vectors fill the other columns.
+a few hundred rows S, as many orthonormal directions H in which S is exact, and one number per column for the variance
+that S lacks elsewhere. New rows are appended to S. When there are too many, S is replaced by fewer combinations of its
+rows, :math:`U^T S` with orthonormal U. Ordinary incremental SVD takes the leading left singular vectors as U, and
+discards directions of little variance, predictive or not. Here the first columns of U are the scores T of a PLS fit to
+all rows so far: because :math:`T = S R`, the product :math:`S^T S R` is unchanged, so the current PLS solution
+survives every compression. Leading singular vectors fill the other columns.
 
-The numbers :math:`\rho` follow from the column sums of squares, which are exact: they make up what S lacks of them.
+The numbers :math:`\rho` follow from the column sums of squares, which are exact: they add what S lacks.
 
-How far the solution is from the exact one is measured on the way. A compression is exact for the present rotations R,
-so its error shows when R moves on. How it acts on the R of the compression before is known, and as rows come in random
-order, R will move in the future as it has moved so far.
+The distance of the solution from the exact one is estimated. A compression is exact for the current rotations R,
+so its error shows when R changes. Its action on the R of the previous compression is known, and because rows come in
+random order, R will change in the future as it has changed so far.
 """
 
 from __future__ import annotations
 
 from copy import copy
-from functools import lru_cache
 from itertools import chain
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import linalg
 
 from .._core.schema import Boolean, Choice, Count, Each, Number, Numbers, Object, is_in_proportion, stored
-from .._core.signs import peak_signs
 from .._core.threads import single_threaded_blas
 from .._core.types import Float64Array, FloatArray
 from ..pls import Factors, largest_sine, solve_pls
 from ..rows import Block
 from .gram import Gram
+from .held_rows import (
+    NOTHING_LOST,
+    ROWS,
+    ROWS_AT_A_TIME,
+    Residual,
+    add_along,
+    column_squares,
+    combine,
+    inner_products,
+    leading_columns,
+    leading_combinations,
+    mixture,
+    n_rows_of,
+    rows_acting_on,
+    unit_rows,
+)
 from .moments import ROUNDING, Moments, centred_rows
 
-# As close as all eigenvectors, but for flat spectra, where the third digit gains from more; one step is less so.
-_SUBSPACE_STEPS = 2
-# Directions of y that a compression looks at: these are enough for the solution it preserves.
+# Directions of y used by a compression: enough for the solution it preserves.
 _DIRECTIONS_OF_Y_PER_COMPONENT = 2
 _MORE_DIRECTIONS_OF_Y = 16
-# With fewer responses than this many times as much, to find the directions takes as long as it saves.
-_MANY_MORE = 3
 # A compression preserves no component whose covariance, or variance, is a smaller share of the total.
 _LEAST_PRESERVED = 1e-13
-# With this share of the variance lost, the rounding errors of float32 do not count.
+# If this share of the variance is discarded, the rounding errors of float32 are negligible.
 _SINGLE_PRECISION_LOSS = 0.01
-# What is formed of a large array at a time.
-_ROWS_AT_A_TIME = 32
-_COLUMNS_AT_A_TIME = 1024
-# Less than this share of the variance is a rounding error.
-_NOTHING_LOST = 1e-13
-# The residual of a column is raised by what the directions held take out of it, at most by the inverse of this.
+# The residual of a column is increased by the part that the held directions remove, at most by the inverse of this.
 _LEAST_FREE_SHARE = 0.5
 # Rows are divided by a unit that follows the columns' root sums of squares, to within these factors.
 _FAR_OFF = 2.0**20
 _WIDEST_FOR_COMPRESSION = 1.1
 # A unit that would soon be too small to divide by.
 _SMALLEST_UNIT = 1e-100
-# A column with less than some share of the squares it once had, before these were forgotten, counts as constant: the
-# errors of the sketch, which are those of rounding or much larger, do not fade with it. But it is not held against a
-# column for ever that it was once louder.
+# A column with less than some share of its former squares, before these were forgotten, counts as constant: the
+# errors of the sketch, rounding errors or much larger ones, do not fade with it. The former squares
+# themselves are forgotten slowly.
 _LEAST_QUIET, _MOST_QUIET = 1e-2, 1e-20
 _FADING_OF_THE_LOUDEST = 0.25
-# Rows that a sketch may hold. Memory is taken for them when a stream goes on.
+# Maximum number of rows of a sketch. Memory is allocated for them when training continues.
 MOST_ROWS = 1 << 25
-
-
-def _n_rows(pieces: tuple[FloatArray, ...]) -> int:
-    return sum(piece.shape[0] for piece in pieces)
-
-
-_ROWS = Numbers(None, "m", dtypes=("float64", "float32"), any_order=True)
-
-
-@stored({"diagonal": Numbers("m", least=0), "directions": _ROWS})
-class Residual(NamedTuple):
-    """What the rows do not hold: a diagonal, off the directions in which the rows are exact."""
-
-    diagonal: Float64Array
-    directions: FloatArray
-    """Orthonormal rows H, of shape (k, m)."""
-
-    def act(self, V: FloatArray) -> FloatArray:
-        """Return (I - H'H) diag (I - H'H) V, for a vector or the columns of a matrix."""
-        weighted = (self.diagonal.astype(V.dtype, copy=False) * self._off(V).T).T
-        return self._off(weighted)
-
-    def squares_along(self, rows: FloatArray) -> FloatArray:
-        """Return the square that the residual adds along each of some rows."""
-        off = rows - (rows @ self.directions.T) @ self.directions
-        return np.square(off, out=off) @ self.diagonal.astype(rows.dtype)
-
-    def without(self, R: Float64Array) -> Residual:
-        """Return a residual that vanishes on more directions, the columns of R."""
-        both = np.concatenate([self.directions.T.astype(np.float64), R], axis=1)
-        basis = linalg.qr(both, mode="economic", check_finite=False)[0]
-        return self._replace(directions=basis.T.astype(self.directions.dtype))
-
-    def _off(self, V: FloatArray) -> FloatArray:
-        off = V.copy()
-        for start in range(0, len(self.directions), _ROWS_AT_A_TIME):
-            rows = self.directions[start : start + _ROWS_AT_A_TIME].astype(V.dtype, copy=False)
-            off -= rows.T @ (rows @ off)
-        return off
 
 
 @stored(
@@ -114,7 +80,7 @@ class Residual(NamedTuple):
         "size": Count(1, MOST_ROWS),
         "n_components": Count(1, size="c"),
         "scale": Boolean(),
-        "pieces": Each(_ROWS),
+        "pieces": Each(ROWS),
         "unit": Numbers("m", least=0),
         "residuals": Each(Object(Residual, m="m")),
         "lost": Numbers("m", least=0),
@@ -132,10 +98,10 @@ class Residual(NamedTuple):
     },
     {
         "all rows have one type": lambda its: all(piece.dtype == its.dtype for piece in its.pieces),
-        "a sketch of size n has at most 3n + 1 rows": lambda its: _n_rows(its.pieces) <= 3 * its.size + 1,
-        # Else a few rows would take as long to solve for as many.
+        "a sketch of size n has at most 3n + 1 rows": lambda its: n_rows_of(its.pieces) <= 3 * its.size + 1,
+        # Otherwise a few rows would take as long to solve as many.
         "compressed rows are as many as components": lambda its: (
-            _n_rows(its.pieces) >= min(its.n_components, len(its.unit)) if its.compressed else not its.residuals
+            n_rows_of(its.pieces) >= min(its.n_components, len(its.unit)) if its.compressed else not its.residuals
         ),
         "components are in proportion to its arrays": lambda its: (
             its.n_components < its.size and is_in_proportion(its.n_components * len(its.unit), its)
@@ -143,45 +109,46 @@ class Residual(NamedTuple):
     },
 )
 class Sketch(Moments):
-    """Moments with a few rows that stand for all.
+    """Moments with a few rows that represent all.
 
     Parameters
     ----------
     n_columns, n_targets : int
         Number of features and of responses.
     size : int
-        Rows left after a compression. Data of no higher rank is represented exactly.
+        Number of rows after a compression. Data of no higher rank is represented exactly.
     n_components : int
-        Components of the PLS solution that compressions preserve.
+        Number of components of the PLS solution that compressions preserve.
     scale : bool, default=False
-        Whether that is the solution for columns scaled to unit variance.
+        Whether the solution is for columns scaled to unit variance.
     forgetting : float in (0, 1], default=1.0
-        Factor by which the weight of everything seen before shrinks with every row.
+        Factor by which the weight of all earlier rows shrinks with every row.
 
     Attributes
     ----------
     pieces : tuple of ndarray
-        The rows S, divided by ``unit``. Arrays in it are never written to, so copies of the state share them.
+        The rows S, divided by ``unit``. Its arrays are never modified, so copies of the state share them.
     unit : ndarray of shape (n_columns,)
-        About the columns' root sums of squares, or for unscaled data one number for all columns.
+        Approximately the columns' root sums of squares, or one number for all columns of unscaled data.
     compressed : bool
-        Whether there has been a compression; until then S are the rows themselves.
+        Whether there has been a compression; before, S contains the rows themselves.
     residuals : tuple of Residual
-        What S does not hold, in units; after merges there may be several.
+        The part not represented by S, in units; several after merges.
     lost : ndarray of shape (n_columns,)
-        Sums of squares of the columns that S does not hold.
+        Sums of squares of the columns that are not represented by S.
     loudest : ndarray of shape (n_columns,)
-        The largest sums of squares that there have been, forgotten more slowly.
+        The largest sums of squares so far, forgotten more slowly.
     rotations : ndarray of shape (c, n_columns)
         The rotations of the last solution preserved, with scores of length one, in units.
     known_weight, known_rows, known_squares : float
-        Weight, effective number and sum of squares, in units, of the rows that it was made from.
+        Weight, effective number and sum of squares, in units, of the rows of that solution.
     errors : ndarray of shape (3, n_components)
-        Sums that tell the error of the action on each rotation, relative to ``known_weight``.
+        Sums that estimate the error of the action on each rotation, relative to ``known_weight``.
     subspace_error : ndarray of shape (c,)
         Estimated sine of the angle to the exact solution, for each number of components, until the next compression.
     unresolved : float
-        About the largest sum of squares, in units, that rows known by their solution alone have in a direction off it.
+        Approximately the largest sum of squares, in units, of rows known only by their solution, in a direction outside
+        of it.
 
     Examples
     --------
@@ -227,10 +194,10 @@ class Sketch(Moments):
     def seeded(
         cls, moments: Moments, factors: Factors, x_scale: Float64Array, *, size: int, n_components: int, scale: bool
     ) -> Self:
-        r"""Return the state of rows of which the moments and an exact PLS solution are known, and nothing else.
+        r"""Return the state of rows for which only the moments and an exact PLS solution are known.
 
-        :math:`X_c^T X_c R = P \operatorname{diag}(\tau)`, so the rows :math:`\sqrt{\tau_i} p_i` act on R as all of them
-        do, and what they lack is zero there.
+        :math:`X_c^T X_c R = P \operatorname{diag}(\tau)`, so the rows :math:`\sqrt{\tau_i} p_i` act on R like all rows,
+        and the residual vanishes there.
 
         Parameters
         ----------
@@ -258,7 +225,7 @@ class Sketch(Moments):
         n_components: int,
         scale: bool,
     ) -> Self:
-        """Return the state of rows of which the moments are known, and other rows that act as they do.
+        """Return the state of rows with known moments, and other rows with the same action.
 
         Parameters
         ----------
@@ -267,7 +234,7 @@ class Sketch(Moments):
         rows : ndarray of shape (n, m)
             Rows S with S'S R = Xc'Xc R.
         rotations : ndarray of shape (m, c) or None
-            R. None if S'S is all of Xc'Xc.
+            R. None if S'S equals Xc'Xc.
         size, n_components, scale
             As of the class.
         """
@@ -285,21 +252,21 @@ class Sketch(Moments):
         return state
 
     def _begin(self, rows: FloatArray, rotations: Float64Array) -> None:
-        """Begin with rows that act as all of them do on some rotations, both in units; the rest is the residual."""
+        """Begin with rows that act like all rows on some rotations, both in units; the rest is the residual."""
         total = self._total(self.x_squares)
-        if total - _column_squares(rows).sum() > _NOTHING_LOST * total:
+        if total - column_squares(rows).sum() > NOTHING_LOST * total:
             self._set_residual(rows, rows[:0], rotations)
         self.pieces = (rows,)
         self._settle_dtype()
         self._remember(rotations)
         if self.residuals:
-            # What a component explains falls from one to the next, and there is no better guess for those not found.
+            # Explained variance decreases from component to component; there is no better estimate for those not found.
             last = float(np.square(rows[-1:], dtype=np.float64).sum())
             self.unresolved = min(last, self._total(self.lost)) if len(rows) else self._total(self.lost)
             self._expect_errors(self.unresolved)
 
     def _rows_of(self, factors: Factors, x_scale: Float64Array) -> tuple[FloatArray, Float64Array]:
-        """Return rows that act on the rotations of a solution as all rows do, and these rotations, in units."""
+        """Return rows that act like all rows on the rotations of a solution, and these rotations, in units."""
         c, ratio = factors.n_components, (self.unit / x_scale)[:, None]
         varies = (self.x_squares > 0)[:, None]
         rotations = np.where(varies, _rotations(factors) * ratio, 0.0)
@@ -310,7 +277,7 @@ class Sketch(Moments):
     def corrected(self, factors: Factors, x_scale: Float64Array) -> Self:
         r"""Return a state that acts exactly on the rotations of a PLS solution, which further reads have made exact.
 
-        As in :meth:`seeded`, the rows :math:`\sqrt{\tau_i} p_i` do so. What the others have there is taken out of them:
+        As in :meth:`seeded`, the rows :math:`\sqrt{\tau_i} p_i` do so. The part of the other rows there is removed:
         :math:`S (I - R P^T)`.
 
         Parameters
@@ -328,7 +295,7 @@ class Sketch(Moments):
         state.residuals = tuple(residual.without(rotations) for residual in self.residuals)
         variances = self._errors_now()[1]
         state._remember(rotations)
-        # Whatever was lost, the error is that of one compression now: there is none for these rotations.
+        # Whatever was discarded, the error is now that of one compression: there is none for these rotations.
         state.errors = np.array([[1 / self.effective_rows], [1.0], [1 / self.effective_rows]]) * variances
         state._compress()
         return state
@@ -351,7 +318,7 @@ class Sketch(Moments):
 
     @classmethod
     def _of_moments(cls, moments: Moments, size: int, n_components: int, *, scale: bool) -> Self:
-        """Return a state with the moments of another one, and the units for these."""
+        """Return a state with the moments of another one, and corresponding units."""
         state = cls(*moments.shape, size=size, n_components=n_components, scale=scale)
         for name in vars(Moments(0, 0)):
             setattr(state, name, copy(getattr(moments, name)))
@@ -362,22 +329,22 @@ class Sketch(Moments):
 
     @property
     def rounding(self) -> float:
-        """Relative rounding error of a sum of products: after a compression, S is made from the products SS'."""
+        """Relative rounding error of a sum of products: after a compression, S is computed from the products SS'."""
         return Gram.rounding if self.compressed else ROUNDING
 
     @property
     def variance_resolution(self) -> float:
-        """Relative variance below which a direction cannot be told from rounding errors."""
+        """Relative variance below which a direction cannot be distinguished from rounding errors."""
         return Gram.variance_resolution if self.compressed else ROUNDING**2
 
     @property
     def n_held(self) -> int:
         """Number of rows held."""
-        return _n_rows(self.pieces)
+        return n_rows_of(self.pieces)
 
     @property
     def nbytes(self) -> int:
-        """Memory that the state takes."""
+        """Memory of the state."""
         return super().nbytes + sum(array.nbytes for array in chain(self.pieces, *self.residuals))
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
@@ -386,7 +353,7 @@ class Sketch(Moments):
         return self.unit * action, float(square)
 
     def preserve(self, *, n_components: int, scale: bool) -> Self:
-        """Let the compressions from now on preserve another solution."""
+        """Preserve another solution in compressions from now on."""
         errors = np.zeros((3, n_components))
         n_known = min(n_components, self.n_components)
         errors[:, :n_known] = self.errors[:, :n_known]
@@ -398,7 +365,7 @@ class Sketch(Moments):
         return self.n_components == n_components and self.scale == scale
 
     def merge(self, other: Moments) -> Self:
-        """Add the rows that another state has absorbed; the other one is left as it is."""
+        """Add the rows that another state has absorbed; the other one is unchanged."""
         if not isinstance(other, Sketch):
             raise TypeError(f"Only another Sketch can be merged, not {type(other).__name__}.")
         between = self._between_means(other)
@@ -420,7 +387,7 @@ class Sketch(Moments):
         return self
 
     def _add_what_is_known(self, other: Sketch, ratio: Float64Array) -> None:
-        """Add the errors of another state, and take over its solution if it was made from more."""
+        """Add the errors of another state, and adopt its solution if it is based on more rows."""
         errors, weight = other.errors, other.known_weight
         squares = other.known_squares * self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
         if squares > self.known_squares:
@@ -444,7 +411,7 @@ class Sketch(Moments):
         self._append(rows, between)
 
     def shrink(self, factor: float) -> None:
-        """Let everything absorbed so far weigh less by a factor."""
+        """Multiply the weight of everything absorbed so far by a factor."""
         super().shrink(factor)
         self.lost *= factor
         self.loudest *= factor**_FADING_OF_THE_LOUDEST
@@ -452,7 +419,7 @@ class Sketch(Moments):
         self.known_weight *= factor
 
     def _silence(self, rows: Float64Array, between: Float64Array) -> None:
-        """Drop what is left of columns of which almost everything has been forgotten."""
+        """Drop the remainder of columns that are almost forgotten."""
         self.loudest = np.maximum(self.loudest, self.x_squares)
         quiet = self.x_squares < np.clip(self._lost_share() ** 2, _MOST_QUIET, _LEAST_QUIET) * self.loudest
         if quiet.any():
@@ -468,7 +435,7 @@ class Sketch(Moments):
         self.quiet = quiet
 
     def _append(self, rows: Float64Array, between: Float64Array) -> None:
-        """Put rows under S, and the one that stands for a difference of means unless there is none."""
+        """Append rows to S, and the one that represents a difference of means, if any."""
         piece = np.empty((len(rows) + bool(between.any()), len(between)), self.dtype)
         factor = 1 / self.unit
         np.multiply(rows, factor, out=piece[: len(rows)], casting="same_kind")
@@ -481,7 +448,7 @@ class Sketch(Moments):
             self._remember(_rotations(self._solve(self._cross_in_units())))
 
     def _settle_unit(self, *, widest: float) -> None:
-        """Let the unit follow the data if it is far off, or if columns differ by more than a factor in how far."""
+        """Adapt the unit to the data if it is far off, or if the columns differ in how far."""
         squares = self.x_squares if self.scale else np.full_like(self.x_squares, self.x_squares.max())
         varies = squares > 0
         target = np.where(varies, np.sqrt(squares), 1.0)
@@ -508,12 +475,12 @@ class Sketch(Moments):
         with single_threaded_blas():  # Too little work for threads.
             pieces, kept, variances = self._combinations(_rotations(solution))
         squares = self._in_units(self.x_squares)
-        # Rounding errors in a constant column would be scaled up with what little it may vary by later.
+        # Rounding errors in a constant column would be scaled up if it varies a little later.
         kept[:, squares == 0] = 0
-        dropped = _column_squares(*pieces).sum() - _column_squares(kept).sum()
-        if self.residuals or dropped > _NOTHING_LOST * squares.sum():
+        dropped = column_squares(*pieces).sum() - column_squares(kept).sum()
+        if self.residuals or dropped > NOTHING_LOST * squares.sum():
             leading = kept[: len(variances)]
-            _add_along(leading, variances, self.residuals, pieces[len(self.pieces) :])
+            add_along(leading, variances, self.residuals, pieces[len(self.pieces) :])
             self._set_residual(kept, leading, _rotations(solution))
         self.pieces = (kept,)
         self._settle_dtype()
@@ -522,35 +489,35 @@ class Sketch(Moments):
         self._estimate_error(cross, solution)
 
     def _set_residual(self, rows: FloatArray, leading: FloatArray, R: Float64Array) -> None:
-        """Let a diagonal make up what rows lack of the columns' sums of squares, off R and the leading rows."""
-        lost = np.maximum(self._in_units(self.x_squares) - _column_squares(rows), 0.0)
+        """Let a diagonal add what rows lack of the columns' sums of squares, outside of R and the leading rows."""
+        lost = np.maximum(self._in_units(self.x_squares) - column_squares(rows), 0.0)
         self.lost = lost * self.unit * self.unit
         weights = linalg.qr(R, mode="economic", check_finite=False)[0].T
-        directions = np.concatenate([_unit_rows(leading), weights.astype(rows.dtype)])
-        free = 1.0 - _column_squares(directions)
+        directions = np.concatenate([unit_rows(leading), weights.astype(rows.dtype)])
+        free = 1.0 - column_squares(directions)
         self.residuals = (Residual(lost / np.maximum(free, _LEAST_FREE_SHARE), directions),)
 
     def _combinations(self, R: Float64Array) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray]:
-        """Return the rows, the combinations of them that are kept, and the squares of those that come first.
+        """Return the rows, the combinations of them that are kept, and the squares of the first ones.
 
-        The residuals' action on R is brought into a few rows more: with these, :math:`T = S R` is orthonormal, and
-        :math:`S^T T` is all of A R.
+        The action of the residuals on R is converted into a few more rows: with these, :math:`T = S R` is orthonormal,
+        and :math:`S^T T` equals A R.
         """
-        pieces = self.pieces + tuple(_rows_acting_on(R, residual).astype(self.dtype) for residual in self.residuals)
-        gram = _inner_products(pieces).astype(self.dtype)
+        pieces = self.pieces + tuple(rows_acting_on(R, residual).astype(self.dtype) for residual in self.residuals)
+        gram = inner_products(pieces).astype(self.dtype)
         T = np.concatenate([piece @ R.astype(self.dtype) for piece in pieces])
         T = linalg.qr(T, mode="economic", check_finite=False)[0]
         n_leading = min(self.size, len(R)) - T.shape[1]
-        U, variances = _leading_combinations(gram, T, n_leading)
-        return pieces, _combine(np.hstack([U, T]), pieces), variances
+        U, variances = leading_combinations(gram, T, n_leading)
+        return pieces, combine(np.hstack([U, T]), pieces), variances
 
     def _solve(self, cross: Float64Array, noise: FloatArray | None = None) -> Factors:
         """Return the solution to preserve, in units; with noise, that of an action which is off by these columns."""
         if cross.shape[1] > cross.shape[0]:
-            # A factor with as few columns as there are features has the same left vectors.
+            # A factor with as many columns as features has the same left vectors.
             cross = linalg.qr(cross.T, mode="r")[0].T[:, : len(cross)]
         n_directions = _DIRECTIONS_OF_Y_PER_COMPONENT * self.n_components + _MORE_DIRECTIONS_OF_Y
-        cross = _leading_columns(cross, n_directions)
+        cross = leading_columns(cross, n_directions)
         return solve_pls(
             cross,
             _ActionInUnits(self, noise),
@@ -564,8 +531,8 @@ class Sketch(Moments):
         """Return A V and the diagonal of V'AV, for a vector or the columns of a matrix, in the precision of V."""
         action, squares = np.zeros_like(V), np.zeros(V.shape[1:], V.dtype)
         for piece in self.pieces:
-            for start in range(0, len(piece), _ROWS_AT_A_TIME):
-                rows = piece[start : start + _ROWS_AT_A_TIME].astype(V.dtype, copy=False)
+            for start in range(0, len(piece), ROWS_AT_A_TIME):
+                rows = piece[start : start + ROWS_AT_A_TIME].astype(V.dtype, copy=False)
                 scores = rows @ V
                 action += rows.T @ scores
                 squares += np.square(scores).sum(axis=0)
@@ -584,7 +551,7 @@ class Sketch(Moments):
 
     def _residuals_in_units(self, ratio: Float64Array) -> tuple[Residual, ...]:
         """Return the residual for units that are smaller by a ratio: it vanishes on the same directions."""
-        # To any constant factor: only what they span counts.
+        # Up to any constant factor: only their span matters.
         inverse = np.divide(ratio[ratio > 0].min(initial=np.inf), ratio, out=np.zeros_like(ratio), where=ratio > 0)
         if not np.ptp(ratio):
             return tuple(residual._replace(diagonal=residual.diagonal * ratio**2) for residual in self.residuals)
@@ -602,11 +569,11 @@ class Sketch(Moments):
         self.known_squares = self._total(self.x_squares)
 
     def _add_errors(self, changes: Float64Array) -> None:
-        r"""Take account of how a compression changed the action on the rotations r of the compression before.
+        r"""Record how a compression changed the action on the rotations r of the previous compression.
 
         A rotation estimated from k rows differs from that of n rows by a random walk: the expected square of the
         difference is proportional to :math:`1/k - 1/n`, or with weights to the expression in :meth:`_action_errors`.
-        The change e of the action on r, divided by that for the two compressions, tells what to expect of the future.
+        The change e of the action on r, divided by that for the two compressions, predicts future changes.
         """
         known, rows, total = self.known_weight / self.weight, self.effective_rows, self._total(self.x_squares)
         self.errors = self._errors_now()
@@ -617,7 +584,7 @@ class Sketch(Moments):
             self.errors[:, :n_known] += np.array([[1 / rows], [1.0], [1 / rows]]) * relative
 
     def _expect_errors(self, variance: float) -> None:
-        r"""Expect errors of a loss that was not measured, as of the present solution and for later ones.
+        r"""Estimate errors of a loss that was not measured, for the current solution and later ones.
 
         Sampling errors of the covariance with the y that is left, of squares :math:`y_i^2`, have the covariance of the
         rows. They turn the i-th rotation, with scores of length one, off the present ones by these errors divided by
@@ -634,7 +601,7 @@ class Sketch(Moments):
         loads = solution.y_loadings[:, :c]
         squares = np.square(loads).sum(axis=0)
         left = 1.0 - np.cumsum(loads**2 * tau[:c], axis=1) + loads**2 * tau[:c]
-        # Of the combination of responses that the component is for.
+        # For the combination of responses that the component predicts.
         y_left = np.maximum((loads**2 * left).sum(axis=0) / squares, 0.0)
         rows, total, lost = self.effective_rows, self._total(self.x_squares), self._total(self.lost)
         n_columns = max(1, int(np.count_nonzero(self.x_squares)) - c)
@@ -645,9 +612,9 @@ class Sketch(Moments):
         self._estimate_error(cross, solution)
 
     def _errors_now(self) -> Float64Array:
-        """Return the sums with the shares of weights and squares that they have now."""
+        """Return the sums with the current shares of weights and squares."""
         total = self._total(self.x_squares)
-        # If almost nothing is left of the rows before, their share is a matter of rounding.
+        # If the earlier rows are almost forgotten, their share is a matter of rounding.
         share = min(1.0, self.known_squares / (total or np.inf))
         return self.errors * _powers(share, self.known_weight / self.weight)
 
@@ -669,13 +636,13 @@ class Sketch(Moments):
         return np.sqrt(squares * self._total(self.x_squares))
 
     def _estimate_error(self, cross: Float64Array, solution: Factors) -> None:
-        """Solve once more with an action that is off by as much as is expected, and see how the solution turns."""
+        """Solve again with an action that is off by the expected error, and measure how the solution turns."""
         c = solution.n_components
         self.subspace_error = np.zeros(c)
         errors = self._action_errors()
         if self.residuals and errors.any():
             residual = np.sum([residual.diagonal for residual in self.residuals], axis=0)
-            noise = _mixture(len(cross), self.n_components) * np.sqrt(residual)[:, None]
+            noise = mixture(len(cross), self.n_components) * np.sqrt(residual)[:, None]
             noise *= errors / np.linalg.norm(noise, axis=0)
             turned = self._solve(cross, noise)
             for k in range(1, min(c, turned.n_components)):  # The first weights depend on the cross-covariance alone.
@@ -683,7 +650,7 @@ class Sketch(Moments):
             self.subspace_error[turned.n_components :] = 1.0
 
     def _settle_dtype(self) -> None:
-        """Keep rows in float32 if so much is lost that its rounding errors do not count."""
+        """Store rows in float32 if so much is discarded that rounding errors are negligible."""
         self.dtype = np.dtype(np.float32 if self._lost_share() > _SINGLE_PRECISION_LOSS else np.float64)
         self.pieces = tuple(piece.astype(self.dtype, copy=False) for piece in self.pieces)
         self.residuals = tuple(
@@ -698,7 +665,7 @@ class Sketch(Moments):
         return self.cross / self.unit[:, None] / y_unit
 
     def _in_units(self, squares: Float64Array) -> Float64Array:
-        # One after the other: the square of the unit may be too small a number.
+        # In turn: the square of the unit may underflow.
         return squares / self.unit / self.unit
 
     def _total(self, squares: Float64Array) -> float:
@@ -706,90 +673,24 @@ class Sketch(Moments):
         return float(np.sum(self._in_units(squares)))
 
     def _mean(self, by_column: Float64Array) -> float:
-        """Return a mean over columns, as their sums of squares in units count."""
+        """Return a mean over columns, weighted by their sums of squares in units."""
         squares = self._in_units(self.x_squares)
         return float(squares @ by_column) / (float(squares.sum()) or 1.0)
 
     def _lost_share(self) -> float:
-        """Return the share of the sum of squares that is lost, of scaled columns if these are what counts."""
+        """Return the discarded share of the sum of squares, of scaled columns if the solution is scaled."""
         varies = self.x_squares > 0
         if not varies.any():
             return 0.0
         if self.scale:
-            # Not in units: these follow the columns from compression to compression only.
+            # Not in units: these follow the columns only from compression to compression.
             return float(np.mean(self.lost[varies] / self.x_squares[varies]))
         return self._total(self.lost) / self._total(self.x_squares)
 
 
-def _leading_columns(C: Float64Array, n: int) -> Float64Array:
-    """Return n combinations of the columns of C, if it has many more, with about its leading left singular vectors."""
-    if C.shape[1] <= _MANY_MORE * n:
-        return C
-    basis = _mixture(C.shape[1], n)
-    for _ in range(_SUBSPACE_STEPS):
-        basis = linalg.qr(C.T @ (C @ basis), mode="economic", check_finite=False)[0]
-    return C @ basis
-
-
-def _inner_products(pieces: tuple[FloatArray, ...]) -> Float64Array:
-    """Return SS' in float64."""
-    ends = np.cumsum([0, *map(len, pieces)])
-    gram = np.empty((ends[-1], ends[-1]))
-    for i, left in enumerate(pieces):
-        for j, right in enumerate(pieces[: i + 1]):
-            rows, columns = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
-            gram[rows, columns] = left @ right.T
-            gram[columns, rows] = gram[rows, columns].T
-    return gram
-
-
-def _combine(left: Float64Array, pieces: tuple[FloatArray, ...]) -> FloatArray:
-    """Return left'S."""
-    dtype, n_columns = pieces[0].dtype, pieces[0].shape[1]
-    factors = np.split(left.T.astype(dtype), np.cumsum([len(piece) for piece in pieces[:-1]]), axis=1)
-    total = np.empty((left.shape[1], n_columns), dtype)
-    for start in range(0, n_columns, _COLUMNS_AT_A_TIME):
-        columns = slice(start, start + _COLUMNS_AT_A_TIME)
-        total[:, columns] = sum(factor @ piece[:, columns] for factor, piece in zip(factors, pieces, strict=True))
-    return total
-
-
-def _column_squares(*pieces: FloatArray) -> Float64Array:
-    squares = np.zeros(pieces[0].shape[1])
-    for piece in pieces:
-        squares += np.einsum("ij,ij->j", piece, piece)
-    return squares
-
-
-def _leading_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
-    """Return about the leading eigenvectors of the part of SS' orthogonal to T, and their eigenvalues.
-
-    This is subspace iteration, with QR in every step so that data of low rank stays exact. It starts from the first
-    rows: after a compression, these are what was leading before. All others are mixed in, lest a new direction be
-    missed.
-    """
-    basis = np.concatenate([np.eye(n, dtype=gram.dtype), _mixture(len(gram) - n, n).astype(gram.dtype)])
-    for _ in range(_SUBSPACE_STEPS):
-        basis = linalg.qr(np.hstack([T, gram @ basis]), mode="economic", check_finite=False)[0][:, T.shape[1] :]
-    variances, rotation = np.linalg.eigh(basis.T @ gram @ basis)
-    vectors = basis @ rotation[:, ::-1]
-    # With fixed signs, where the next iteration starts does not depend on rounding errors.
-    return vectors * peak_signs(vectors), np.maximum(variances[::-1], 0.0)
-
-
-@lru_cache(maxsize=8)
-def _mixture(n_rows: int, n_columns: int) -> Float64Array:
-    return np.random.default_rng(0).standard_normal((n_rows, n_columns)) / np.sqrt(n_rows)
-
-
 def _powers(squares: float, weight: float) -> Float64Array:
-    """Return what errors are multiplied by if their share of the sum of squares, and of the weight, changes."""
+    """Return the factor of errors if their share of the sum of squares, and of the weight, changes."""
     return np.array([[squares**2], [squares**2], [squares**2 * weight]])
-
-
-def _unit_rows(rows: FloatArray) -> FloatArray:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
 
 
 def _rotations(solution: Factors) -> Float64Array:
@@ -798,31 +699,8 @@ def _rotations(solution: Factors) -> Float64Array:
     return solution.x_rotations[:, :c] / np.sqrt(solution.score_squares[:c])
 
 
-def _rows_acting_on(R: Float64Array, residual: Residual) -> Float64Array:
-    """Return rows whose products act on R as the residual does (Nystrom)."""
-    action = residual.act(R)
-    squares, basis = np.linalg.eigh(R.T @ action)
-    held = squares > _NOTHING_LOST
-    basis = basis[:, held] * peak_signs(basis[:, held])
-    return (action @ basis / np.sqrt(squares[held])).T
-
-
-def _add_along(
-    rows: FloatArray, squares: FloatArray, residuals: tuple[Residual, ...], brought: tuple[FloatArray, ...]
-) -> None:
-    """Lengthen orthogonal rows by what the residuals had in their directions, less what was brought into rows of it."""
-    along = np.zeros(len(rows))
-    for residual, brought_rows in zip(residuals, brought, strict=True):
-        along += residual.squares_along(rows) - np.square(rows @ brought_rows.T).sum(axis=1)
-    squares = squares.astype(np.float64)
-    # A row of rounding errors has no direction.
-    present = squares > np.finfo(rows.dtype).eps * squares.max(initial=0.0)
-    shares = np.divide(along, squares**2, out=np.zeros(len(rows)), where=present)
-    rows *= np.sqrt(np.maximum(1 + shares, 0.0))[:, None].astype(rows.dtype)
-
-
 class _ActionInUnits:
-    """The action of a sketch as the solver takes it, which may be off by noise relative to the length of the scores."""
+    """The action of a sketch for the solver, which may be off by noise relative to the length of the scores."""
 
     def __init__(self, state: Sketch, noise: FloatArray | None) -> None:
         self.state = state

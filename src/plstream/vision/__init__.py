@@ -1,4 +1,4 @@
-"""Vision: from images to rows of features, and to those of pairs."""
+"""Image features: from images to rows of features, and to features of pairs."""
 
 from .features import extract_features
 from .images import Images, find_images

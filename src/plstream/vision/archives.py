@@ -1,4 +1,4 @@
-"""Archives of images, read from their beginning: nothing is unpacked, no link is followed, and sizes are bounded."""
+"""Archives of images, read sequentially: nothing is unpacked, no link is followed, and sizes are bounded."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tif
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 ARCHIVE_ENDINGS = (*TAR_ENDINGS, ".zip")
 _ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError)
-# Of one image, compressed, and of headers with long names: more is damage or malice.
+# Limits for one compressed image, and for headers with long names: more is damage or malice.
 _LARGEST_MEMBER = 1 << 28
 _LARGEST_HEADER = 1 << 20
-# Types of members that hold names and attributes of the next one, which tarfile reads whole.
+# Types of members that hold names and attributes of the next one, which tarfile loads as a whole.
 _HEADER_TYPES = (
     tarfile.XHDTYPE,
     tarfile.XGLTYPE,
@@ -44,7 +44,7 @@ def is_image(name: str) -> bool:
 
 
 class Archive:
-    """Images in a .tar or .zip file, in its order; in a .tar file also those of the .tar files in it.
+    """Images in a .tar or .zip file, in its order, including those of .tar files inside a .tar file.
 
     An image of ``n01440764.tar`` in another archive is named as if that were a folder, ``n01440764/1.JPEG``.
     """
@@ -54,7 +54,7 @@ class Archive:
 
     def names(self) -> list[str]:
         """Return the name of each image; raise DataError if two are the same."""
-        # Looking for them takes minutes in an archive of a million.
+        # Listing an archive of a million images takes minutes.
         found = track(_members(self.path), f"Listing {self.path.name}", None, lambda _: 1, "images")
         names = [name for name, _ in found]
         twice = [name for name, count in Counter(names).items() if count > 1]
@@ -63,7 +63,7 @@ class Archive:
         return names
 
     def contents(self, start: int) -> Iterator[tuple[str, Content]]:
-        """Yield the images from one on, each with its place, for messages."""
+        """Yield the images from an index on, each with its location for messages."""
         with closing(_members(self.path)) as members:  # type: ignore[type-var]
             for i, (name, read) in enumerate(members):
                 if i >= start:
@@ -71,7 +71,7 @@ class Archive:
                     yield where, _content(where, read)
 
     def identities(self) -> Iterator[object]:
-        """Yield what changes if the images change."""
+        """Yield values that change if the images change."""
         yield file_identity(self.path)
 
 
@@ -79,7 +79,7 @@ def _content(where: str, read: Callable[[], bytes]) -> Content:
     try:
         return read()
     except (*_ERRORS, RuntimeError) as error:
-        # RuntimeError: encrypted, or compressed in a way that is not known here.
+        # RuntimeError: encrypted, or compressed in an unsupported way.
         return DataError(f"{where} cannot be read: {error}.")
 
 
@@ -94,11 +94,11 @@ def _members(path: Path) -> Iterator[_Member]:
             with tarfile.open(path, tarinfo=_TarHeader) as tar:
                 yield from _tar_images(tar)
     except _ERRORS as error:
-        raise DataError(f"{path} is no archive, damaged or cut off: {error}.") from None
+        raise DataError(f"{path} is not an archive, damaged or cut off: {error}.") from None
 
 
 class _TarHeader(tarfile.TarInfo):
-    """A header that may not ask for more memory than names need."""
+    """A header that may not request more memory than names need."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _TarHeader:
@@ -109,9 +109,9 @@ class _TarHeader(tarfile.TarInfo):
 
 
 def _tar_images(tar: tarfile.TarFile, folder: str | None = None) -> Iterator[_Member]:
-    """Yield the images of a .tar file, or of one inside it, which then has the name of a folder."""
+    """Yield the images of a .tar file, or of one inside it, whose name becomes a folder."""
     while (member := tar.next()) is not None:
-        # It keeps all that it has read, a gigabyte of them for a million images.
+        # tarfile keeps all members it has read, a gigabyte for a million images.
         tar.members.clear()  # type: ignore[attr-defined]
         if not member.isreg() or member.issparse():
             continue
@@ -125,7 +125,7 @@ def _tar_images(tar: tarfile.TarFile, folder: str | None = None) -> Iterator[_Me
 
 
 def _joined(folder: str, name: str) -> str:
-    """Return a name in a folder, unless it begins with that itself."""
+    """Return a name in a folder, unless it already begins with it."""
     last = PurePosixPath(folder).name
     return f"{folder}/{name.removeprefix('./').removeprefix(f'{last}/')}"
 
@@ -137,7 +137,7 @@ def _extracted(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _require_end(tar: tarfile.TarFile) -> None:
-    """Raise ReadError unless zeros or nothing are where a header ends the iteration: tarfile ends at damage as well."""
+    """Raise ReadError unless iteration ended at zeros or at the end of the file: tarfile also stops at damage."""
     assert tar.fileobj is not None
     tar.fileobj.seek(tar.offset)
     if any(tar.fileobj.read(tarfile.BLOCKSIZE)):
@@ -145,7 +145,7 @@ def _require_end(tar: tarfile.TarFile) -> None:
 
 
 def _read(opened: Callable[[Any], Any], member: Any, size: int) -> bytes:
-    # What an archive says of a size may be wrong, but only ever less is read.
+    # The declared size may be wrong, but never more than that is read.
     if size > _LARGEST_MEMBER:
         raise OSError(f"it has {size:,} bytes, more than {_LARGEST_MEMBER >> 20} MiB: unpack the archive")
     with opened(member) as file:

@@ -1,4 +1,4 @@
-"""Batches of small images with labels, as the downsampled ImageNet and CIFAR have them: pickles, or .npz files."""
+"""Batches of small labelled images in the format of the downsampled ImageNet and CIFAR: pickles, or .npz files."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from ..data.opening import read_array
 from .decoding import Content
 from .pickles import read_pickle
 
-# Names of the files for training, with a number if they end in a dash, and of the one for testing; and what that is.
+# Names of the training files (with a number if they end in a dash), of the test file, and its kind.
 _LAYOUTS = (("train_data_batch_", "val_data", "val"), ("data_batch_", "test_batch", "test"), ("train", "test", "test"))
 _NUMBERS = range(1, 11)
 _LABELS = ("labels", "fine_labels")
-# How pickles begin: those of protocol 2 and later, and those before.
+# First bytes of pickles: protocol 2 and later, and earlier ones.
 _BEGINNINGS = (b"\x80", b"(")
 
 
 class BatchFile(NamedTuple):
-    """A file of a batch, and what it is for: "train", "val" or "test"."""
+    """A file of a batch, and its purpose: "train", "val" or "test"."""
 
     path: Path
     part: str
 
 
 def find_batches(place: Path) -> list[BatchFile]:
-    """Return the batches of a folder, those for training first, by number; or a file that is one; or none."""
+    """Return the batches of a folder, training batches first, by number; or a single batch file; or none."""
     folder = place if place.is_dir() else place.parent
     for train, test, part in _LAYOUTS:
         names = [f"{train}{number}" for number in _NUMBERS] if train.endswith("_") else [train]
@@ -50,7 +50,7 @@ def find_batches(place: Path) -> list[BatchFile]:
 
 
 def _is_batch(path: Path) -> bool:
-    """Return whether there is such a file. CIFAR-100's names are those of other things as well."""
+    """Return whether there is such a file. CIFAR-100's names are common names of other files."""
     if not path.is_file() or path.name not in {"train", "test"}:
         return path.is_file()
     with path.open("rb") as file:
@@ -67,7 +67,7 @@ def read_batch(path: Path) -> tuple[Array, Array]:
     if isinstance(labels, list) and all(isinstance(label, int) for label in labels):
         labels = np.array(labels)
     if not isinstance(data, np.ndarray) or data.ndim != 2 or not isinstance(labels, np.ndarray) or labels.ndim != 1:
-        raise DataError(f"{path} is not a batch of images: it must have data, rows of pixels, and labels, one a row.")
+        raise DataError(f"{path} is not a batch of images: it must have data, rows of pixels, and labels, one per row.")
     if len(labels) != len(data):
         raise DataError(f"{path} has {len(data):,} images and {len(labels):,} labels.")
     return data, labels
@@ -86,12 +86,12 @@ class Batches:
         for path, _ in track(files, "Listing batches", len(files), lambda _: 1, "batches"):
             data, labels = read_batch(path)
             if labels.dtype.kind not in "iu":
-                raise DataError(f"{path}: labels must be whole numbers, one per image.")
+                raise DataError(f"{path}: labels must be integers, one per image.")
             sizes.append(_size(path, data))
             self._labels.append(labels.astype(np.int64))
             del data
         if len(set(sizes)) > 1:
-            raise DataError(f"{files[0].path.parent}: images have {listed(map(str, sizes))} pixels a side.")
+            raise DataError(f"{files[0].path.parent}: images have {listed(map(str, sizes))} pixels per side.")
         self.size: int = sizes[0]
         """Height and width."""
 
@@ -104,20 +104,20 @@ class Batches:
         ]
 
     def contents(self, start: int) -> Iterator[tuple[str, Content]]:
-        """Yield the images from one on, each with its place, for messages."""
+        """Yield the images from an index on, each with its location for messages."""
         for (path, _), labels in zip(self._files, self._labels, strict=True):
             if start < len(labels):
                 data, _ = read_batch(path)
                 if len(data) != len(labels) or _size(path, data) != self.size:
                     raise DataError(f"{path} has changed while it was read.")
                 for i in range(start, len(data)):
-                    # Rows are all of red, then of green and of blue.
+                    # Each row contains all of red, then green, then blue.
                     yield f"{path}, image {i}", data[i].reshape(3, self.size, self.size).transpose(1, 2, 0)
                 del data
             start = max(0, start - len(labels))
 
     def identities(self) -> Iterator[object]:
-        """Yield what changes if the images change."""
+        """Yield values that change if the images change."""
         yield from (file_identity(path) for path, _ in self._files)
 
 

@@ -1,4 +1,4 @@
-"""From an image in a file to the numbers that a network takes, in a bounded amount of memory."""
+"""From an image file to the input of a network, in bounded memory."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ RESAMPLING = ("lanczos", "bicubic", "bilinear", "box")
 CHANNELS = ("rgb", "bgr")
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
-# Formats that are plain data: others of Pillow's start programs.
+# Formats that are plain data: others of Pillow's start external programs.
 _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-# Pillow has up to 4 bytes per pixel of the decoded image, and as many of its conversion; and its decoder of WebP, which
-# can have several frames, has two images more.
+# Pillow needs up to 4 bytes per pixel of the decoded image, and as many for its conversion; its WebP decoder, which
+# supports several frames, needs two more images.
 _BYTES_PER_PIXEL = 8
 _BYTES_PER_PIXEL_OF = {"WEBP": 16}
-# Of all images that are decoded at the same time, and so of the largest: 134 million pixels, where photographs have up
+# For all images decoded at the same time, and thus for the largest: 134 million pixels; photographs have up
 # to 100 million.
 _MOST_BYTES = 1 << 30
 _DECODING = MemoryBudget(_MOST_BYTES)
-# Whether there is memory for an image is looked up for those that need so much.
+# Available memory is checked for images that need this much.
 _LARGE_BYTES = 1 << 26
-# What is converted at a time where that takes several copies.
+# Size of the parts in which images are converted if that takes several copies.
 _STRIP_PIXELS = 1 << 20
 _LARGEST_OF_16_BITS = 65_535
 
 Content: TypeAlias = Path | bytes | NDArray[np.uint8] | DataError
-"""Where an image is, its bytes, its pixels (height, width, 3), or why they cannot be read."""
+"""The location of an image, and its bytes, its pixels (height, width, 3), or why they cannot be read."""
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How an image becomes numbers: ``(RGB / 255 - mean) / std`` at a given size, whatever its own shape.
+    """Preprocessing of an image: ``(RGB / 255 - mean) / std`` at a given size, regardless of its aspect ratio.
 
     Attributes
     ----------
     size : tuple of int
         Height and width.
     resample : {"lanczos", "bicubic", "bilinear", "box"}
-        How pixels are made of others; when an image becomes smaller all of them count.
+        Interpolation; when downsampling, all pixels contribute.
     mean, std : tuple of float
         Of red, green and blue.
     crop : float
         The share of height and width that is kept, around the centre.
     channels : {"rgb", "bgr"}
-        The order in which the network takes them.
+        The channel order of the network.
     """
 
     size: tuple[int, int]
@@ -77,12 +77,12 @@ class Preprocessing:
             raise ValueError(f"crop={self.crop!r} must be above 0, and at most 1.")
 
     def __call__(self, content: Content, where: str) -> NDArray[np.float32]:
-        """Return the numbers of an image, as (3, height, width)."""
+        """Return the input of an image, as (3, height, width)."""
         Image = import_optional("PIL.Image", "Reading images", "vision")
         height, width = self.size
         with _opened(content, where) as image:
             needed = _bytes_per_pixel(image) * image.width * image.height
-            # Pixels are gone before others take their place, also if they turn out to be bad.
+            # Release the pixels before others are decoded, even if they turn out to be invalid.
             with _DECODING.taking(needed), closing(image):
                 upright = _in_rgb(image, where)
                 resample = getattr(Image.Resampling, self.resample.upper())
@@ -94,7 +94,7 @@ class Preprocessing:
         return np.ascontiguousarray(numbers if self.channels == "rgb" else numbers[::-1])
 
     def _box(self, width: int, height: int) -> tuple[float, float, float, float] | None:
-        """Return left, top, right and bottom of what is kept."""
+        """Return left, top, right and bottom of the crop."""
         if self.crop == 1:
             return None
         left, top = (length * (1 - self.crop) / 2 for length in (width, height))
@@ -102,15 +102,15 @@ class Preprocessing:
 
 
 def read_image(content: Content, where: str) -> Any:
-    """Return an image of Pillow in RGB, 8 bits each, upright.
+    """Return a Pillow image in 8-bit RGB, upright.
 
-    Grey, palettes and CMYK are converted, 16 bits of grey scaled to 8, what is transparent becomes white, and of
-    several frames the first is taken. Profiles of colours are left alone.
+    Grey, palette and CMYK images are converted, 16-bit grey is scaled to 8 bits, transparency becomes white, and only
+    the first frame is used. Colour profiles are ignored.
 
     Parameters
     ----------
     content : path, bytes or array
-        A file, what is in it, or pixels. If it is a DataError, that is raised.
+        A file, its content, or pixels. A DataError is raised.
     where : str
         The name of the image, for messages.
     """
@@ -120,7 +120,7 @@ def read_image(content: Content, where: str) -> Any:
 
 @contextmanager
 def _opened(content: Content, where: str) -> Iterator[Any]:
-    """Open an image, of which only the header is read; what goes wrong is DataError, also when it is decoded."""
+    """Open an image, reading only the header; failures raise DataError, also during decoding."""
     Image = import_optional("PIL.Image", "Reading images", "vision")
     if isinstance(content, DataError):
         raise content
@@ -138,7 +138,7 @@ def _opened(content: Content, where: str) -> Iterator[Any]:
     except Image.UnidentifiedImageError:
         raise DataError(f"{where} is not an image in a format that is read here: {', '.join(_FORMATS)}.") from None
     except Exception as error:  # noqa: BLE001
-        # Decoders raise whatever they come across.
+        # Decoders raise arbitrary exceptions.
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise DataError(f"{where} is damaged, or cannot be read: {reason}.") from None
 
@@ -148,7 +148,7 @@ def _bytes_per_pixel(image: Any) -> int:
 
 
 def _require_room(image: Any, where: str) -> None:
-    """Raise DataError if an image needs too much memory, by the size in its header."""
+    """Raise DataError if an image needs too much memory, according to its header."""
     needed = _bytes_per_pixel(image) * image.width * image.height
     size = f"{image.width:,} x {image.height:,} pixels"
     if needed > _MOST_BYTES:
@@ -169,14 +169,14 @@ def _in_rgb(image: Any, where: str) -> Any:
     if image.mode.startswith("I"):
         return _in_strips(image, lambda strip: Image.fromarray(_in_8_bits(np.asarray(strip), where)).convert("RGB"))
     if image.mode == "F":
-        raise DataError(f"{where} holds fractions, which say nothing of black and white: save it with 8 or 16 bits.")
+        raise DataError(f"{where} holds floats, whose range is unknown: save it with 8 or 16 bits.")
     if image.mode.endswith(("A", "a")) or "transparency" in image.info:
         return _in_strips(image, _on_white)
     return image.convert("RGB")
 
 
 def _in_strips(image: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return an image in RGB that is converted some rows at a time."""
+    """Return an image in RGB, converted in blocks of rows."""
     Image = import_optional("PIL.Image", "Reading images", "vision")
     result = Image.new("RGB", image.size)
     step = max(1, _STRIP_PIXELS // max(1, image.width))
@@ -188,12 +188,12 @@ def _in_strips(image: Any, convert: Callable[[Any], Any]) -> Any:
 def _in_8_bits(values: NDArray[Any], where: str) -> NDArray[np.uint8]:
     if values.min() < 0 or values.max() > _LARGEST_OF_16_BITS:
         raise DataError(f"{where} has values beyond 16 bits: save it with 8 or 16 bits.")
-    # Conversion by Pillow would clip at 255.
+    # Pillow's conversion would clip at 255.
     return np.rint(values / 257).astype(np.uint8)
 
 
 def _on_white(image: Any) -> Any:
-    """Return an image with transparent pixels, which may have any colour, in front of white."""
+    """Return an image with transparent pixels, which may have any colour, on white."""
     Image = import_optional("PIL.Image", "Reading images", "vision")
     visible = image.convert("RGBA")
     return Image.alpha_composite(Image.new("RGBA", visible.size, "white"), visible).convert("RGB")

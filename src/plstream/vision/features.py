@@ -1,4 +1,4 @@
-"""Features of images by a network, in one file."""
+"""Extraction of image features by a network, to one file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.errors import DataError
+from .._core.errors import DataError, counted
 from .._core.memory import format_bytes
 from .._core.progress import track
 from .._core.threads import ordered_map
@@ -33,7 +33,7 @@ from .vgg import PRESETS, smallest_size, vgg16
 _DTYPES = ("float16", "float32")
 _VGG_SIZE = 224
 _VGG_LAYER = "conv5_3"
-# Of images from an archive that wait to be decoded, compressed.
+# Compressed bytes of images from an archive that wait to be decoded.
 _WAITING_BYTES = 1 << 28
 
 
@@ -59,9 +59,9 @@ def extract_features(
     skip_bad: bool = False,
     overwrite: bool = False,
 ) -> Array:
-    """Compute features of images, and write them to a .npy file, with a row for each image or for each folder.
+    """Extract features of images to a .npy file, with one row per image or per folder.
 
-    Beside ``faces.npy`` there will be ``faces.txt`` with the name of the image of each row, one to a line. If the
+    The names of the images are written next to ``faces.npy``, to ``faces.txt``, one per line. If the
     process is killed, the same call resumes.
 
     Parameters
@@ -77,44 +77,44 @@ def extract_features(
     weights : str or path-like, default=None
         The weights of VGG16: see :func:`vgg16`. Those of an ONNX model are in it.
     layer : str, default=None
-        What to take. Of VGG16 ``"conv1_1"`` to ``"pool5"``, by default ``"conv5_3"``, the last convolution after its
-        ReLU; of an ONNX model the name of any tensor, by default of its only output.
+        The layer to extract. For VGG16 ``"conv1_1"`` to ``"pool5"``, by default ``"conv5_3"``, the last convolution
+        after its ReLU; for an ONNX model the name of any tensor, by default of its only output.
     pool : {"none", "avg", "max"}, default="none"
-        Whether each map becomes one number. Otherwise all are laid out one after the other.
+        Whether each map is reduced to one number. Otherwise all maps are flattened.
     size : int, default=None
-        Height and width to resize images to. By default what the model says, and for VGG16 the size of the images in
-        batches, and else 224.
+        Height and width to resize images to. By default that of the model; for VGG16 the size of the images in
+        batches, otherwise 224.
     resample : {"lanczos", "bicubic", "bilinear", "box"}, default="lanczos"
-        How to resize.
+        Interpolation filter.
     mean, std : tuple of three floats, default=None
         The network sees ``(RGB / 255 - mean) / std``. By default those of ImageNet, and for VGGFace its own mean with
         a std of 1 / 255.
     channels : {"rgb", "bgr"}, default=None
-        The order in which the network takes the channels, also if mean and std are given, which are of red, green and
+        The channel order of the network, also if mean and std are given, which are always for red, green and
         blue. By default "rgb", and "bgr" for VGGFace.
     crop : float, default=1.0
-        The share of height and width to keep, around the centre, before images are resized. The face in an aligned
+        The share of height and width to keep, around the centre, before resizing. The face in an aligned
         frame of YouTube Faces is 1 / 2.2 of it.
     per_folder : bool, default=False
-        Whether to write one row for each folder, the mean of those of its images, such as the frames of a video.
-        Names in the .txt file are then those of the folders, ending in a slash.
+        Whether to write one row per folder, the mean over its images, such as the frames of a video.
+        The .txt file then lists the folders, with a trailing slash.
     labels : str or path-like, default=None
         The classes of ImageNet's validation images: see :func:`find_images`.
     dtype : {"float32", "float16"}, default="float32"
         The type of numbers in the file.
     batch_size : int, default=None
-        Images computed at a time. By default what takes some 256 MB, and no more than 64.
+        Images per batch. By default as many as take about 256 MB, at most 64.
     threads : int, default=None
         Threads of the network. By default as many as BLAS may use.
     skip_bad : bool, default=False
-        Whether images that cannot be read are left out, with a warning. If not, the first one is an error.
+        Whether unreadable images are left out, with a warning. Otherwise the first one raises an error.
     overwrite : bool, default=False
-        Whether to replace files that are there already.
+        Whether to replace existing files.
 
     Returns
     -------
     features : array of shape (n_images, n_features)
-        The file, mapped.
+        The file, memory-mapped.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def extract_features(
     beside = path.with_suffix(".txt")
     if isinstance(images, str | os.PathLike) and beside.exists() and Path(images).exists() and beside.samefile(images):
         raise ValueError(f"{beside} is the list of images, and would be replaced by that of rows: rename one of them.")
-    # What is wrong with weights and options is said before images are looked for, which may be a million.
+    # Check weights and options before searching for images, which may be a million.
     chosen = _chosen(model, weights, layer)
     pixels = (tuple(mean or chosen.mean), tuple(std or chosen.std), crop, channels or chosen.channels)
     preprocessing = Preprocessing((_VGG_SIZE, _VGG_SIZE), resample, *pixels)
@@ -159,13 +159,14 @@ def extract_features(
         part.finish(rows.names(part.skipped))
     if part.skipped:
         names = listed(found.names[i] for i in part.skipped)
-        warn_user(f"{len(part.skipped)} image(s) cannot be read and were left out: {names}.")
+        were = "was" if len(part.skipped) == 1 else "were"
+        warn_user(f"{counted(len(part.skipped), 'image')} could not be read and {were} left out: {names}.")
     features: Array = np.load(path, mmap_mode="r")
     return features
 
 
 class _Batch(NamedTuple):
-    """A batch of images: their number, the pixels of those that can be read, the indices of the others."""
+    """A batch of images: their number, the pixels of readable ones, and the indices of the others."""
 
     n_images: int
     pixels: NDArray[np.float32]
@@ -173,11 +174,11 @@ class _Batch(NamedTuple):
 
 
 class _RowsOf:
-    """What rows are made of images: one of each, or one of each folder, which is the mean."""
+    """The mapping of images to rows: one row per image, or one per folder, which is the mean."""
 
     def __init__(self, images: Images, *, per_folder: bool) -> None:
         self._names = images.folders() if per_folder else images.names
-        # The number of the image after the last one of each row.
+        # The end of the images of each row.
         ends = [i for i in range(1, len(images)) if self._names[i] != self._names[i - 1]] if per_folder else []
         self._ends = np.array([*ends, len(images)]) if per_folder else None
         self._n_rows = len(images) if self._ends is None else len(self._ends)
@@ -186,14 +187,14 @@ class _RowsOf:
         return self._n_rows
 
     def names(self, skipped: list[int]) -> list[str]:
-        """Return the names of the rows without images that were skipped."""
+        """Return the names of the rows, without skipped images."""
         left_out = set(skipped)
-        # All names of a folder are the same, and images of one are together.
+        # The images of a folder are contiguous and share its name.
         kept = (name for i, name in enumerate(self._names) if i not in left_out)
         return list(kept) if self._ends is None else list(dict.fromkeys(kept))
 
     def made(self, computed: Iterable[tuple[Array, _Batch]], start: int) -> Iterator[tuple[Array, int, list[int]]]:
-        """Yield rows, how many images they are of and which of these were skipped, from the features of batches."""
+        """Yield rows, the number of their images and which of these were skipped, from the features of batches."""
         if self._ends is None:
             yield from ((values, batch.n_images, batch.bad) for values, batch in computed)
             return
@@ -203,7 +204,7 @@ class _RowsOf:
             good = np.setdiff1d(np.arange(start, stop), batch.bad)
             bad += batch.bad
             rows, ends = [], self._ends[(self._ends > start) & (self._ends <= stop)].tolist()
-            # Folders that end in this batch, and the beginning of one that goes on in the next.
+            # Folders that end in this batch, and the beginning of one that continues in the next.
             for end in (*ends, stop):
                 some = values[(good >= start) & (good < end)]
                 sums = some.sum(axis=0, dtype=np.float64) + (sums if n_good else 0)
@@ -225,7 +226,7 @@ def _batches(
             return preprocessing(content[1], content[0])
         except DataError as error:
             if skip_bad:
-                # Without what was under way, the pixels among it.
+                # Without pending work, including its pixels.
                 return DataError(str(error))
             raise
 
@@ -244,7 +245,7 @@ def _batches(
 
 
 class _Model(NamedTuple):
-    """A network before it is known how large images are, and the pixels it takes."""
+    """A network before the image size is known, and its preprocessing."""
 
     graph: bytes
     name: str
@@ -252,12 +253,12 @@ class _Model(NamedTuple):
     mean: tuple[float, ...]
     std: tuple[float, ...]
     channels: str
-    # What images are resized to by default, and the least that is possible.
+    # Default and minimum image size.
     usual_size: int | None = None
     smallest_size: int = 1
 
     def network(self, size: int | None, own_size: int | None, **options: Any) -> Network:
-        """Return the network for images of a size, by default their own if that is known."""
+        """Return the network for a given image size, by default that of the images if known."""
         if size is None and self.usual_size is not None:
             size = own_size or self.usual_size
         # The runtime would pool empty maps.
@@ -284,7 +285,7 @@ def _chosen(model: Any, weights: Any, layer: str | None) -> _Model:
 
 
 def _stored(rows: Array, dtype: str, where: str) -> Array:
-    """Return features in the type of the file; raise DataError if they overflow it."""
+    """Return features in the type of the file; raise DataError on overflow."""
     with np.errstate(over="ignore"):
         stored = rows.astype(dtype)
     if not np.isfinite(stored).all():
@@ -295,12 +296,12 @@ def _stored(rows: Array, dtype: str, where: str) -> Array:
 
 def _check(path: Path, dtype: str, **counts: int | None) -> None:
     if path.suffix != ".npy":
-        raise ValueError(f"{path} must end in .npy, for that is what is written.")
+        raise ValueError(f"{path} must end in .npy, because that is the format written.")
     if dtype not in _DTYPES:
         raise ValueError(f"dtype={dtype!r} is not one of {', '.join(_DTYPES)}.")
     for name, count in counts.items():
         if count is not None and (isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1):
-            raise ValueError(f"{name}={count!r} must be a whole number of 1 or more.")
+            raise ValueError(f"{name}={count!r} must be an integer of at least 1.")
 
 
 def _require_room(path: Path, n_bytes: int) -> None:

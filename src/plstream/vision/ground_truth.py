@@ -1,4 +1,4 @@
-"""ImageNet's validation images, which come in one folder: their classes, from its development kit or from a list."""
+"""The classes of ImageNet's validation images, which come in one folder: from the development kit or a list."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 _CLASSES = "meta.mat"
 _KIT = "ILSVRC2012_devkit_t12"
 _ADDRESS = "https://image-net.org/"
-# Where the file may be, in the folder of the images, in that one's folder, or in a folder that is named.
+# Where the file may be: in the folder of the images, in its parent, or in a given folder.
 _PLACES = ("", "data", _KIT, f"{_KIT}/data")
 _IMAGE = re.compile(r"ILSVRC2012_(val|test)_(\d{8})\.jpe?g", re.IGNORECASE)
 _CLASS = re.compile(r"n\d{8}")
-# A line of a list, such as "ILSVRC2012_val_00000001.JPEG n01751748": more may follow, as boxes do in Kaggle's.
+# A line of a list, such as "ILSVRC2012_val_00000001.JPEG n01751748"; more may follow, such as Kaggle's boxes.
 _LINE = re.compile(r"ILSVRC2012_val_(\d{8})(?:\.jpe?g)?[\s,]+(n\d{8})(?:[\s,].*)?", re.IGNORECASE)
-# That of the kit has 100 kB, and lists have 2 MB.
+# The file of the kit has 100 kB, and lists have 2 MB.
 _LARGEST_FILE = 1 << 26
 
 
 def with_classes(names: Sequence[str], labels: Path | None, near: Path) -> list[str]:
-    """Return names of images with those of their classes, where these are validation images that have none.
+    """Return image names with class folders, for validation images without one.
 
-    ``val/ILSVRC2012_val_00000001.JPEG`` becomes ``val/n01751748/ILSVRC2012_val_00000001.JPEG``. DataError says what to
-    do if the classes are not known.
+    ``val/ILSVRC2012_val_00000001.JPEG`` becomes ``val/n01751748/ILSVRC2012_val_00000001.JPEG``. DataError gives
+    instructions if the classes are unknown.
 
     Parameters
     ----------
     names : sequence of str
         With slashes.
     labels : path or None
-        The development kit, its file with the ground truth, or a list of images and classes. By default the ground
-        truth is looked for near the images.
+        The development kit, its ground truth file, or a list of images and classes. By default the ground
+        truth is searched near the images.
     near : path
-        The folder of the images, or of the archive they are in.
+        The folder of the images, or of their archive.
     """
     found = {i: match for i, name in enumerate(names) if (match := _unsorted(name))}
     untold = next((names[i] for i, match in found.items() if match[1].lower() == "test"), None)
@@ -66,13 +66,13 @@ def with_classes(names: Sequence[str], labels: Path | None, near: Path) -> list[
 
 
 def _unsorted(name: str) -> re.Match[str] | None:
-    """Match the name of an image that is not in the folder of a class."""
+    """Match the name of an image that is not in a class folder."""
     path = PurePosixPath(name)
     return None if _CLASS.fullmatch(path.parent.name) else _IMAGE.fullmatch(path.name)
 
 
 def _file(labels: Path | None, near: Path, image: str) -> Path:
-    """Return the file with the ground truth, or a list."""
+    """Return the ground truth file, or a list."""
     if labels is not None and not labels.is_dir():
         require_readable(labels)
         return labels
@@ -101,10 +101,10 @@ def _read(path: Path) -> Mapping[int, str]:
         return {number: classes[line] for number, line in enumerate(lines, start=1)}
     matches = [_LINE.fullmatch(line) for line in lines]
     for number, match in enumerate(matches, start=1):
-        # The first line may be one of titles.
+        # The first line may be a header.
         if match is None and number > 1:
             raise DataError(
-                f"{path}, line {number}: there must be an image and its class, as in ILSVRC2012_val_00000001 "
+                f"{path}, line {number}: expected an image and its class, as in ILSVRC2012_val_00000001 "
                 f"n01751748, not {shortened(lines[number - 1])}."
             )
     return {int(match[1]): match[2].lower() for match in matches if match}
@@ -115,14 +115,14 @@ def _lines(path: Path) -> Iterator[str]:
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError:
-        raise DataError(f"{path} is no list of classes: it is not text.") from None
+        raise DataError(f"{path} is not a list of classes: it is not text.") from None
     return (line.strip() for line in text.rstrip().split("\n"))
 
 
 def _read_classes(path: Path) -> dict[str, str]:
     """Return the names of classes (n01440764) by their numbers, from the list of the kit."""
     if not exists(path):
-        raise DataError(f"There is no {path}, which says what classes the numbers are: it is beside {TRUTH}.")
+        raise DataError(f"There is no {path}, which names the classes of the numbers: it is next to {TRUTH}.")
     _require_small(path)
     from scipy.io import loadmat
 

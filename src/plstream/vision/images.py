@@ -1,4 +1,4 @@
-"""Where images are: in a folder, a pattern, an archive, a list, or batches."""
+"""Locations of images: a folder, a pattern, an archive, a list, or batches."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .ground_truth import with_classes
 
 
 class Store(Protocol):
-    """What images are in: files, an archive, or batches."""
+    """Storage of images: files, an archive, or batches."""
 
     def contents(self, start: int) -> Iterator[tuple[str, Content]]:
-        """Yield the images from one on, each with its place, for messages."""
+        """Yield the images from an index on, each with its location for messages."""
 
     def identities(self) -> Iterator[object]:
-        """Yield what changes if the images change."""
+        """Yield values that change if the images change."""
 
 
 class Files:
@@ -38,11 +38,11 @@ class Files:
         self.paths = paths
 
     def contents(self, start: int) -> Iterator[tuple[str, Content]]:
-        """Yield the paths from one on."""
+        """Yield the paths from an index on."""
         return ((str(path), path) for path in self.paths[start:])
 
     def identities(self) -> Iterator[object]:
-        """Yield the size and the time of the last change of each."""
+        """Yield the size and the modification time of each."""
         for path in self.paths:
             if not exists(path):
                 raise FileNotFoundError(f"There is no file {shown(path)}.")
@@ -56,18 +56,18 @@ class Images:
     Parameters
     ----------
     where : str
-        Where they are, for messages.
+        Their location, for messages.
     names : list of str
         The name of each.
     store : Files, Archive or Batches
-        What they are in.
+        Their storage.
     size : int, default=None
-        Height and width, if all have the same and it is known.
+        Height and width, if known and the same for all.
 
     Attributes
     ----------
     where : str
-        Where they are, for messages.
+        Their location, for messages.
     names : list of str
         The name of each.
     size : int or None
@@ -80,7 +80,7 @@ class Images:
         self.size = size
         self._store = store
         for name in names:
-            # Names are written one to a line.
+            # Names are written one per line.
             if len(name.splitlines()) != 1:
                 raise DataError(f"The name of the image {name!r} is empty or has a line break in it: rename it.")
         if not names:
@@ -97,11 +97,11 @@ class Images:
         return digest.hexdigest()
 
     def contents(self, start: int = 0) -> Iterator[tuple[str, Content]]:
-        """Yield the images from one on, each with its place, for messages."""
+        """Yield the images from an index on, each with its location for messages."""
         return self._store.contents(start)
 
     def by_folder(self) -> Images:
-        """Return them with all images of a folder one after the other; an archive must have them so."""
+        """Return the images grouped by folder; those of an archive must be grouped already."""
         folders = self.folders()
         order = {folder: number for number, folder in enumerate(dict.fromkeys(folders))}
         numbers = sorted(range(len(self)), key=lambda i: order[folders[i]])
@@ -114,7 +114,7 @@ class Images:
         return Images(self.where, [self.names[i] for i in numbers], Files([paths[i] for i in numbers]), self.size)
 
     def folders(self) -> list[str]:
-        """Return the folder of each image, with a slash at its end."""
+        """Return the folder of each image, with a trailing slash."""
         return [f"{PurePosixPath(name).parent}/" for name in self.names]
 
 
@@ -123,25 +123,25 @@ def find_images(
     *,
     labels: str | os.PathLike[str] | None = None,
 ) -> Images:
-    """Find images, in an order that is the same every time.
+    """Find images, in a reproducible order.
 
     Parameters
     ----------
     images : str, path-like or iterable of such
-        One of: a folder, with all folders in it; a pattern such as ``"faces/*/*.jpg"``; an archive (.tar, also
-        compressed, or .zip), also with a .tar file for each class in it; an image; a text file with a path in each
+        One of: a folder, including subfolders; a pattern such as ``"faces/*/*.jpg"``; an archive (.tar, also
+        compressed, or .zip), also with one .tar file per class in it; an image; a text file with one path per
         line, relative to its folder; a batch of the downsampled ImageNet or of CIFAR, or a folder of them; or the paths
-        themselves. Folders and patterns give their images by name, with 2 before 10; all else is taken in its order.
+        themselves. Folders and patterns are sorted by name, with 2 before 10; everything else keeps its order.
     labels : str or path-like, default=None
-        The classes of ImageNet's validation images, which come without folders: the folder of its development kit,
-        ``ILSVRC2012_validation_ground_truth.txt`` with ``meta.mat`` beside it, or a text file with an image and its
-        class in each line. By default the kit is looked for near the images.
+        The classes of ImageNet's validation images, which come without folders: the folder of the development kit,
+        ``ILSVRC2012_validation_ground_truth.txt`` with ``meta.mat`` next to it, or a text file with an image and its
+        class per line. By default the kit is searched near the images.
 
     Returns
     -------
     found : Images
         With ``names``: relative to the folder, as found, as in the archive, or as in the list. Names of ImageNet's
-        validation images get the folder of the class, those of batches are ``val/17/val_data_0``, with the label 17.
+        validation images include the class folder; those of batches are like ``val/17/val_data_0``, with the label 17.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def find_images(
 
 
 def _found(images: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[Images, Path | None]:
-    """Return images, and the folder that they or their archive are in; None for lists, which may be of anything."""
+    """Return images, and the folder of the images or of their archive; None for lists."""
     if not isinstance(images, str | os.PathLike):
         paths = [Path(path) for path in images]
         return Images("the list", [str(path) for path in paths], Files(paths)), None
@@ -191,14 +191,14 @@ def _found(images: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
 
 
 def _matching(pattern: str) -> list[Path]:
-    # Unlike Path.glob it leaves out what is hidden.
+    # Unlike Path.glob, this ignores hidden files.
     found = track(glob.iglob(pattern, recursive=True), "Looking for images", None, lambda _: 1, "files")  # noqa: PTH207
     paths = (Path(name) for name in found if is_image(Path(name).name))
     return sorted((path for path in paths if path.is_file()), key=natural_order)
 
 
 def _require_no_archives(folder: Path) -> None:
-    """Raise DataError if a folder has archives where images should be."""
+    """Raise DataError if a folder contains archives instead of images."""
     found = [file.name for file in sorted(folder.iterdir()) if file.name.lower().endswith(ARCHIVE_ENDINGS)]
     if found:
         raise DataError(
@@ -207,14 +207,14 @@ def _require_no_archives(folder: Path) -> None:
 
 
 def _listed(path: Path) -> Images:
-    """Return the images that a file lists, or the file itself if it is one."""
+    """Return the images listed in a file, or the file itself if it is an image."""
     if is_image(path.name):
         return Images(str(path), [path.name], Files([path]))
     try:
         lines = path.read_text("utf-8").split("\n")
     except UnicodeDecodeError:
         raise DataError(
-            f"{path} is none of what images can be in: a folder, a .tar or .zip archive, an image, batches of "
+            f"{path} does not contain images: expected a folder, a .tar or .zip archive, an image, batches of "
             "ImageNet or CIFAR under their names, or a list in UTF-8."
         ) from None
     names = [line.strip() for line in lines if line.strip()]

@@ -1,4 +1,4 @@
-"""A network that computes a row of features of every image: an ONNX graph up to one of its tensors, run on the CPU."""
+"""A network that computes one row of features per image: an ONNX graph up to one of its tensors, run on the CPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.errors import DataError, import_optional
+from .._core.errors import DataError, counted, import_optional
 from .._core.threads import blas_threads
 from .._core.types import Array
 from ..data.columns import listed
@@ -23,7 +23,7 @@ _INPUT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "ten
 # Measured for VGG16: four to five times its first 64 maps, in float32.
 _BYTES_PER_PIXEL = 5 * 64 * 4
 _LARGEST_BATCH = 64
-# Errors are raised, and need not be logged as well.
+# Errors are raised, so they need not be logged.
 _SILENT = 4
 
 
@@ -35,24 +35,24 @@ class Network:
     graph : bytes
         The model, with one output.
     name : str
-        What to call it in messages.
+        Its name in messages.
     layer : str
         The name of its output.
     pool : {"none", "avg", "max"}
-        Whether each map becomes one number: its mean or its largest.
+        Whether each map is reduced to one number: its mean or its maximum.
     size : int or None
-        Height and width of images; None is what the model says.
+        Height and width of images; None for that of the model.
     threads : int or None
-        Threads of the runtime; None is as many as BLAS may use.
+        Threads of the runtime; None for as many as BLAS may use.
 
     Attributes
     ----------
     size : tuple of int
-        Height and width that images must have.
+        Height and width of input images.
     n_features : int
-        How many numbers an image becomes.
+        Number of features per image.
     batch_size : int
-        How many images can be computed at a time in a moderate amount of memory, or must be, if the model says so.
+        Number of images per batch that takes a moderate amount of memory, or that the model requires.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Network:
         return f"{self._hash} {self.layer} {self.pool}"
 
     def __call__(self, pixels: NDArray[np.float32]) -> Array:
-        """Return a row for each image of (images, 3, height, width); maps are laid out one after the other."""
+        """Return one row per image of (images, 3, height, width), with flattened maps."""
         if self._fixed_batch is None:
             return self._rows(pixels)
         parts = range(0, len(pixels), self._fixed_batch)
@@ -108,8 +108,9 @@ class Network:
         found: Array = np.asarray(result)
         if found.dtype.kind != "f" or found.ndim < 2 or len(found) != len(images) or not found.size:
             raise ValueError(
-                f"{self.layer} of {self.name} is {found.dtype} of shape {found.shape} for {len(images)} image(s), "
-                "and must be fractions, some for each image: take another layer, or larger images."
+                f"{self.layer} of {self.name} is {found.dtype} of shape {found.shape} for "
+                f"{counted(len(images), 'image')}, and must be floats, some per image: use another "
+                "layer, or larger images."
             )
         return found
 
@@ -117,7 +118,7 @@ class Network:
         options = self._runtime.SessionOptions()
         options.log_severity_level = _SILENT
         options.intra_op_num_threads = blas_threads() if threads is None else threads
-        # Threads that spin while they wait take the cores that read the next images.
+        # Threads that spin while waiting would occupy the cores that read the next images.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
             return self._runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
@@ -125,7 +126,7 @@ class Network:
             raise ValueError(f"{self.name} cannot be run by ONNX Runtime: {_reason(error)}.") from None
 
     def _input(self, size: int | None) -> tuple[Any, int | None, bool, tuple[int, int]]:
-        """Return type, number of images if it is fixed, whether channels come last, and height and width."""
+        """Return type, number of images if fixed, whether channels come last, and height and width."""
         inputs = self._session.get_inputs()
         shape = inputs[0].shape if len(inputs) == 1 else []
         if len(shape) != 4 or 3 not in (shape[1], shape[3]) or inputs[0].type not in _INPUT_TYPES:
@@ -151,27 +152,27 @@ def _reason(error: Exception) -> str:
 
 
 def graph_up_to(path: str | os.PathLike[str], layer: str | None) -> tuple[bytes, str]:
-    """Return the part of an ONNX model that a tensor needs, with that as its only output, and the tensor's name.
+    """Return the part of an ONNX model that a tensor depends on, with the tensor as only output, and its name.
 
     Parameters
     ----------
     path : str or path-like
         The model.
     layer : str or None
-        The name of an output, or of any other tensor. None is the only output.
+        The name of an output, or of any other tensor. None for the only output.
     """
     onnx = import_optional("onnx", f"Reading {path}", "vision")
     require_readable(Path(path))
     try:
         model = onnx.load(path)
     except Exception as error:  # noqa: BLE001
-        # The exceptions of protobuf have moved between its versions.
+        # The exceptions of protobuf have moved between versions.
         raise DataError(f"{path} is not an ONNX model, or damaged: {error}.") from None
     graph = model.graph
     layer = _require_tensor(str(path), graph, layer)
     nodes = _nodes_for(graph, layer)
     used = {name for node in nodes for name in _inputs(node)} | {layer}
-    # The runtime finds out the type of an output that has none.
+    # The runtime infers the type of an output without one.
     outputs = [output for output in graph.output if output.name == layer] or [onnx.ValueInfoProto(name=layer)]
     _keep(graph.output, outputs)
     _keep(graph.node, nodes)
@@ -190,7 +191,7 @@ def _require_tensor(where: str, graph: Any, layer: str | None) -> str:
     if layer is None:
         raise ValueError(f"Say with layer= which tensor of {where} to take: its outputs are {listed(outputs)}.")
     if layer not in {name for node in graph.node for name in node.output if name}:
-        raise ValueError(f"layer={layer!r} is no tensor of {where}: its outputs are {listed(outputs)}.")
+        raise ValueError(f"layer={layer!r} is not a tensor of {where}: its outputs are {listed(outputs)}.")
     return layer
 
 
@@ -205,7 +206,7 @@ def _nodes_for(graph: Any, layer: str) -> list[Any]:
 
 
 def _inputs(node: Any) -> Iterator[str]:
-    """Yield the tensors that a node may use, those of branches and loops inside it among them."""
+    """Yield the tensors that a node may use, including those in branches and loops."""
     yield from node.input
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):

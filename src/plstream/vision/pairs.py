@@ -1,4 +1,4 @@
-"""Features of pairs of images, from those of the images."""
+"""Features of pairs of images, computed from those of the images."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from .._core.memory import require_memory
 from .._core.progress import track
 from .._core.types import Array
 
-# A block of rows that stays in cache, or nearly so, while it is subtracted.
+# A block of rows that about fits into cache while it is subtracted.
 _BLOCK_BYTES = 4 << 20
 
 
 def pair_differences(features: Array, pairs: Any, *, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
     """Return the absolute differences of the features of pairs, ``|a - b|``, one row per pair.
 
-    It is the representation of a pair in the paper: as many features as an image has, small where two images agree.
+    This is the representation of a pair in the paper: as many features as an image has, small where two images agree.
 
     Parameters
     ----------
     features : array of shape (n_images, n_features)
-        One row per image, in any floating-point type, perhaps mapped.
+        One row per image, in any floating-point type, possibly memory-mapped.
     pairs : array-like of int of shape (n_pairs, 2)
         The rows of the images of each pair.
     out : float32 array of shape (n_pairs, n_features), default=None
-        Where to put the differences, such as a mapped file if they are larger than memory.
+        Output array, such as a memory-mapped file if the differences are larger than memory.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def pair_differences(features: Array, pairs: Any, *, out: NDArray[np.float32] | 
     """
     rows = np.asarray(pairs)
     if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
-        raise DataError(f"pairs must be whole numbers of shape (n, 2), not {rows.dtype} of shape {rows.shape}.")
+        raise DataError(f"pairs must be integers of shape (n, 2), not {rows.dtype} of shape {rows.shape}.")
     if rows.size and (rows.min() < 0 or rows.max() >= len(features)):
         raise DataError(f"pairs names row {rows.max()} or {rows.min()}, and features has {len(features):,} rows.")
     n, m = len(rows), features.shape[1]

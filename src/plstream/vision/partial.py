@@ -1,8 +1,8 @@
 """An array in a file that grows row by row, and can be resumed after the process was killed.
 
-Until it is complete it has another name, ``features.npy.part``, beside a journal, ``features.npy.part.json``, with what
-it is made from and the number of rows. Rows are on the disk before the journal counts them; any that follow are cut
-off.
+Until it is complete, its name is ``features.npy.part``, with a journal ``features.npy.part.json`` that records its
+inputs and the number of rows. Rows are flushed to disk before the journal counts them; any rows after these are
+truncated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _JOURNAL_SECONDS = 5.0
 
 
 class PartialArray:
-    """A .npy file of rows that are made of items, some at a time; it gets its name when it is complete.
+    """A .npy file of rows computed from items, in batches; it gets its final name when it is complete.
 
     Parameters
     ----------
@@ -36,16 +36,16 @@ class PartialArray:
     made_from : dict
         Fingerprints by name, which must be equal to resume a file.
     overwrite : bool
-        Whether files that are there are replaced, those that were begun with something else among them.
+        Whether existing files are replaced, including those begun with other inputs.
 
     Attributes
     ----------
     n_done : int
-        Number of items that rows were made of, or that were skipped.
+        Number of items processed or skipped.
     n_rows : int
         Number of rows.
     skipped : list of int
-        Items that no row was made of.
+        Items without a row.
     """
 
     def __init__(self, path: Path, n_columns: int, dtype: Any, made_from: dict[str, str], *, overwrite: bool) -> None:
@@ -108,7 +108,7 @@ class PartialArray:
         return self.n_done > 0
 
     def append(self, rows: Array, n_items: int, skipped: list[int]) -> None:
-        """Add the rows of the next items, some of which may be skipped."""
+        """Append the rows of the next items, some of which may be skipped."""
         self._file.write(np.ascontiguousarray(rows, self._dtype).data)
         self.n_done, self.n_rows = self.n_done + n_items, self.n_rows + len(rows)
         self.skipped = self.skipped + skipped
@@ -116,7 +116,7 @@ class PartialArray:
             self._write_journal()
 
     def finish(self, names: list[str]) -> None:
-        """Rename the file, and write one with the names of its rows beside it."""
+        """Rename the file, and write the names of its rows next to it."""
         self._finishing = True
         self._write_journal()
         self._file.seek(0)
@@ -136,7 +136,7 @@ class PartialArray:
                 self._file.close()
                 self._remove()
                 return
-            # On a full disk the journal before it is still there.
+            # On a full disk, the previous journal is still there.
             with suppress(OSError):
                 self._write_journal()
             with suppress(OSError):
@@ -163,7 +163,7 @@ class PartialArray:
             path.unlink(missing_ok=True)
 
     def _header(self) -> bytes:
-        """Return the header of the file, which is as long for any number of rows."""
+        """Return the header of the file, whose length does not depend on the number of rows."""
         header = io.BytesIO()
         descr = np.lib.format.dtype_to_descr(self._dtype)
         shape = (self.n_rows, self._n_columns)

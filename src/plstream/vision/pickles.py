@@ -1,7 +1,7 @@
-"""Pickles of arrays, read without running anything that they name.
+"""Pickles of arrays, read without executing anything that they name.
 
-Batches of CIFAR and of the downsampled ImageNet are pickles, and a pickle is a program. Here it can call nothing but
-the few functions of this module, which stand for those of NumPy by which old and new releases write arrays.
+Batches of CIFAR and of the downsampled ImageNet are pickles, and a pickle is a program. Here it can call only
+the few functions of this module, which replace those by which old and new releases of NumPy write arrays.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy as np
 from .._core.errors import DataError
 from .._core.types import Array
 
-# What Python's own unpickler does, by the byte that stands for it.
+# Opcodes of Python's own unpickler, by byte.
 _OPERATIONS: dict[int, Any] = pickle._Unpickler.dispatch
 
 
 def read_pickle(path: Path) -> dict[str, Any]:
-    """Return the dictionary that is pickled in a file, if it holds only arrays of numbers, lists, numbers and strings.
+    """Return the dictionary pickled in a file, if it contains only arrays of numbers, lists, numbers and strings.
 
-    The file may be made by Python 2 or 3, by any protocol and any release of NumPy. DataError is raised if it asks for
-    anything else, before it gets it, or is damaged.
+    The file may come from Python 2 or 3, any protocol and any release of NumPy. DataError is raised if it requests
+    anything else, before that is provided, or is damaged.
     """
     try:
         with path.open("rb") as file:
@@ -44,12 +44,12 @@ def read_pickle(path: Path) -> dict[str, Any]:
 
 
 class _Unpickler(pickle._Unpickler):
-    """Python's own, not the one in C: its memo is a dictionary, so that a number in the file takes no memory."""
+    """Python's implementation, not the one in C: its memo is a dictionary, so a large index takes no memory."""
 
     stack: list[Any]
 
     def __init__(self, file: IO[bytes]) -> None:
-        # Python 2's texts are bytes: those of arrays must be, and names are decoded later.
+        # Python 2 strings are bytes: those of arrays must be, and names are decoded later.
         super().__init__(file, encoding="bytes")
 
     def find_class(self, module: str, name: str) -> Any:
@@ -57,7 +57,7 @@ class _Unpickler(pickle._Unpickler):
             raise DataError(f"it asks for {module}.{name}, which is no part of an array, and is not read.")
         stand_in = _STAND_INS[module, name]
 
-        # One of its own: a pickle can set attributes of a function that it gets.
+        # A new function each time: a pickle can set attributes of a function it receives.
         def call(*arguments: Any) -> Any:
             return stand_in(*arguments)
 
@@ -92,14 +92,14 @@ class _Unpickler(pickle._Unpickler):
 
 
 def _require_names(keys: Sequence[Any]) -> None:
-    """Raise DataError unless all are strings or numbers: nested tuples take little room, and are slow to hash."""
+    """Raise DataError unless all are strings or numbers: nested tuples take little space, and are slow to hash."""
     for key in keys:
         if not isinstance(key, str | bytes | int | float):
             raise DataError(f"it has a {type(key).__name__} as a name, and is not read.")
 
 
 class _Type:
-    """Stands for a dtype: numbers only."""
+    """Replacement of a dtype: numbers only."""
 
     def __init__(self, code: Any, *_: Any) -> None:
         dtype = np.dtype(_text(code))
@@ -112,7 +112,7 @@ class _Type:
 
 
 class _Array:
-    """Stands for an array: what its state says, made into one only in the end."""
+    """Replacement of an array: its state, converted to an array only at the end."""
 
     def __init__(self, *_: Any) -> None:
         self.__setstate__((1, (0,), _Type("u1"), False, b""))
@@ -131,19 +131,19 @@ class _Array:
 
 
 def _from_buffer(data: Any, kind: Any, shape: Any, order: str) -> _Array:
-    """Stand for the function by which protocol 5 makes arrays."""
+    """Replace the function by which protocol 5 creates arrays."""
     array = _Array()
     array.__setstate__((1, shape, kind, order == "F", data))
     return array
 
 
 def _scalar(kind: _Type, data: bytes) -> Any:
-    """Stand for the function that makes a NumPy scalar."""
+    """Replace the function that creates a NumPy scalar."""
     return np.frombuffer(data, kind.dtype)[0].item()
 
 
 def _encode(text: str, encoding: Any) -> bytes:
-    """Stand for codecs.encode, by which protocols before 3 write bytes."""
+    """Replace codecs.encode, by which protocols before 3 write bytes."""
     if encoding not in {"latin1", b"latin1"}:
         raise DataError("it has bytes in an encoding that no pickle uses.")
     return text.encode("latin1")
@@ -156,7 +156,7 @@ def _text(value: Any) -> str:
 _STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
     ("_codecs", "encode"): _encode,
     ("numpy", "dtype"): _Type,
-    # Only ever handed to _reconstruct.
+    # Only ever passed to _reconstruct.
     ("numpy", "ndarray"): _Array,
 }
 # NumPy 2 calls its core _core.

@@ -1,6 +1,6 @@
-"""VGG16's convolutional layers as an ONNX graph, built from a file of weights, of ImageNet's or of VGGFace's.
+"""The convolutional layers of VGG16 as an ONNX graph, built from a file of ImageNet or VGGFace weights.
 
-Weights are data: safetensors, or PyTorch's format through its loader of weights alone.
+Weights are data: safetensors, or PyTorch's format through its weights-only loader.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _Opened: TypeAlias = tuple[Collection[str], Callable[[str], NDArray[np.float32]]
 _TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "BF16": np.uint16}
 _TORCH_ENDINGS = (".pth", ".pt")
 _CONVOLUTIONS = (2, 2, 3, 3, 3)
-# Supported by all runtimes of the last years.
+# Supported by all runtimes of recent years.
 _OPSET = 13
 _IR_VERSION = 7
 
 
 def _numbered() -> dict[str, int]:
-    """Return the number of each layer in torchvision's list, where a convolution has its ReLU after it."""
+    """Return the index of each layer in torchvision's list, where a convolution is followed by its ReLU."""
     numbers, i = {}, 0
     for block, n_convolutions in enumerate(_CONVOLUTIONS, start=1):
         for k in range(1, n_convolutions + 1):
@@ -50,7 +50,7 @@ VGG16_LAYERS = tuple(_NUMBERS)
 
 
 class Preset(NamedTuple):
-    """What VGG16 was trained on: how its weights are named, and what pixels it takes."""
+    """Training data of VGG16: the names of its weights, and its input pixels."""
 
     title: str
     # The name of the weights of a layer, before ".weight" and ".bias".
@@ -64,7 +64,7 @@ PRESETS = {
     "vgg16": Preset(
         "torchvision's VGG16", lambda layer: f"features.{_NUMBERS[layer]}", IMAGENET_MEAN, IMAGENET_STD, "rgb"
     ),
-    # It takes pixels of 0 to 255 less the mean of its faces, which here are divided by 255.
+    # It takes pixels of 0 to 255 minus the mean of its faces, here divided by 255.
     "vggface": Preset(
         "VGGFace's VGG16",
         lambda layer: layer,
@@ -80,13 +80,13 @@ def vgg16(
 ) -> bytes:
     """Return VGG16 up to a layer as an ONNX graph.
 
-    Its input ``X`` is (images, 3, height, width) of any size, its output has the name of the layer. A layer ``conv``
-    is what comes after its ReLU; ``pool5`` is the largest of each 2 x 2 of ``conv5_3``.
+    Its input ``X`` is (images, 3, height, width) of any size, its output has the name of the layer. A ``conv`` layer
+    is taken after its ReLU; ``pool5`` is the maximum of each 2 x 2 block of ``conv5_3``.
 
     Parameters
     ----------
     weights : str, path-like or dict of arrays
-        A safetensors file in any floating-point type, a .pth file if PyTorch is installed, or the arrays, of which
+        A safetensors file in any floating-point type, a .pth file if PyTorch is installed, or the arrays; only
         those up to the layer are needed. The numbers of channels are those of the weights.
     layer : {"conv1_1", "conv1_2", "pool1", ..., "conv5_3", "pool5"}, default="conv5_3"
         The last layer.
@@ -243,7 +243,7 @@ def _open_torch(path: Path) -> _Opened:
 
     def read(name: str) -> NDArray[np.float32]:
         if not hasattr(tensors[name], "detach"):
-            raise DataError(f"{name} in {path} is no tensor: save a state_dict().")
+            raise DataError(f"{name} in {path} is not a tensor: save a state_dict().")
         return np.array(tensors[name].detach().float().numpy(), np.float32)
 
     return tensors, read

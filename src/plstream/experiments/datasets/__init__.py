@@ -15,7 +15,7 @@ from . import digits, files, imagenet, lfw, ytf
 
 _Loader = Callable[[Path, int], list[Task]]
 
-# What needs nothing, and what is in a folder of the data home.
+# Data sets that need no files, and those in a folder of the data home.
 _WITHOUT_FILES = {"digits": digits.load, "lfw-pixels": lfw.load_pixels}
 _IN_FOLDERS: dict[str, tuple[str, _Loader]] = {
     "lfw": ("lfw", lfw.load),
@@ -29,7 +29,7 @@ NAMES = (*_WITHOUT_FILES, *_IN_FOLDERS)
 
 
 def data_home() -> Path:
-    """Return the folder that has a folder for each data set: PLSTREAM_DATA, or plstream_data at home."""
+    """Return the folder of all data sets: PLSTREAM_DATA, or plstream_data in the home folder."""
     return Path(os.environ.get("PLSTREAM_DATA") or Path.home() / "plstream_data")
 
 
@@ -43,9 +43,9 @@ def load_tasks(data: str, *, folds: int | None = None, seed: int = 0) -> list[Ta
         ``"tiny-imagenet"``, which are looked for in the folder that the environment variable PLSTREAM_DATA names; or
         else a folder or a feature file.
     folds : int, default=None
-        Keep the first so many splits. By default all.
+        Keep only the first splits. By default all.
     seed : int, default=0
-        For folds and pairs that a data set does not come with, and for the order of training rows.
+        For folds and pairs that are not part of a data set, and for the order of training rows.
 
     Returns
     -------
@@ -55,8 +55,8 @@ def load_tasks(data: str, *, folds: int | None = None, seed: int = 0) -> list[Ta
     Raises
     ------
     DataError
-        If there is no such data set, or something is wrong with it. What is not there can be downloaded: the message
-        says from where.
+        If there is no such data set, or it is invalid. For missing data sets, the message says where to
+        download them.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def _load(data: str, seed: int) -> list[Task]:
 
 
 def _loader(path: Path) -> _Loader:
-    """Return what loads a file or folder, by what is in it."""
+    """Return the loader for a file or folder, by its content."""
     if (path / lfw.PAIRS).exists():
         return lfw.load
     if any((path / name).exists() for name in ytf.LISTS):

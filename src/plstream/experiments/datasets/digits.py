@@ -1,4 +1,4 @@
-"""Handwritten digits that come with scikit-learn: 10 classes, and pairs to verify; nothing is downloaded."""
+"""The handwritten digits of scikit-learn: 10 classes, and pairs to verify; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..._core.types import Array
 from ...vision import pair_differences
 from ..task import Task, split_by_fold, stratified_folds
 
-# Of each kind in a fold: LFW has 300.
+# Pairs of each kind per fold: LFW has 300.
 _PAIRS = 200
 
 
 def load(seed: int) -> list[Task]:
-    """Return pairs of digits, and digits."""
+    """Return the tasks of pairs of digits, and of digits."""
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
@@ -32,7 +32,7 @@ def load(seed: int) -> list[Task]:
             note=(
                 f"|a - b| of the 8 x 8 pixels of pairs of scikit-learn's 1,797 digits, made by seed {seed} like LFW's "
                 f"View 2: 10 folds of {_PAIRS} pairs of the same and {_PAIRS} of different digits. No image is in two "
-                "folds; the ten digits themselves are in all, whereas LFW's people are each in one."
+                "folds; unlike LFW's people, the ten digits are in all folds."
             ),
         ),
         Task(
@@ -48,7 +48,7 @@ def load(seed: int) -> list[Task]:
 
 
 def _make_pairs(y: Array, fold: Array, seed: int) -> tuple[Array, NDArray[np.int64], Array]:
-    """Return pairs of rows, whether they are the same, and their fold: of each fold first the same, as in LFW."""
+    """Return pairs of rows, whether they are the same, and their folds: in each fold first the same, as in LFW."""
     random = np.random.default_rng(seed)
     pairs = []
     for number in np.unique(fold):

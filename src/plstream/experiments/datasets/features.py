@@ -1,4 +1,4 @@
-"""Feature files: rows of features, with what is known of every row beside them."""
+"""Feature files: rows of features, with the paths and labels of the rows next to them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _BESIDE = ("y", "fold", "test", "pairs", "same")
 
 
 class FeatureFile:
-    """A .npz file with an array X or F and others about its rows, or a .npy file with files about them beside it.
+    """A .npz file with an array X or F and arrays about its rows, or a .npy file with such files next to it.
 
-    Beside ``vgg16.npy`` the paths of images are in ``vgg16.txt``, one per line, in the order of the rows, and labels in
-    ``vgg16.y.npy`` (as ``vgg16.fold.npy``, ``vgg16.test.npy``). ``X.npy`` may have ``y.npy`` beside it.
+    The image paths of ``vgg16.npy`` are in ``vgg16.txt``, one per line, in the order of the rows, and labels in
+    ``vgg16.y.npy`` (likewise ``vgg16.fold.npy``, ``vgg16.test.npy``). ``X.npy`` may come with ``y.npy``.
 
-    Its ``features`` are as they are in the file, perhaps a memory map; ``files`` are the paths of the images that the
-    rows were made of, with slashes, or None.
+    Its ``features`` are stored unchanged, possibly as a memory map; ``files`` are the paths of the images of the
+    rows, with slashes, or None.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,7 +41,7 @@ class FeatureFile:
         return key in self._beside
 
     def __getitem__(self, key: str) -> Array:
-        """Return an array by name, with one entry (or row) for each row of features, or of pairs."""
+        """Return an array by name, with one entry (or row) per row of features, or of pairs."""
         return read_array(*self._beside[key])
 
     def per_row(self, key: str, n_rows: int, of: str = "rows") -> Array:
@@ -52,9 +52,9 @@ class FeatureFile:
         return values
 
     def unnamed(self, what: str) -> DataError:
-        """Return the error that rows have no names."""
+        """Return the error for rows without names."""
         return DataError(
-            f"{self.path} does not say which {what} a row is of: put their paths, one a line, into "
+            f"{self.path} does not say which {what} a row is of: put their paths, one per line, into "
             f"{self.path.with_suffix('.txt').name} beside it."
         )
 
@@ -64,7 +64,7 @@ class FeatureFile:
             raise DataError(f"{self.path} has no array X or F of features: it has {listed(self._beside)}.")
         features = self[name]
         if features.ndim != 2:
-            raise DataError(f"{self.path} must have rows of features, and has an array of shape {features.shape}.")
+            raise DataError(f"{self.path} must contain rows of features, but has an array of shape {features.shape}.")
         return features
 
     def _files(self) -> list[str] | None:
@@ -84,7 +84,7 @@ class FeatureFile:
 
 
 def _arrays_of(path: Path) -> dict[str, tuple[Path, str | None]]:
-    """Return where arrays are, by name."""
+    """Return the locations of arrays, by name."""
     if path.suffix == ".npz":
         return {name: (path, name) for name in members(path)}
     found: dict[str, tuple[Path, str | None]] = {"X": (path, None)}
@@ -108,15 +108,15 @@ def feature_files(folder: Path) -> list[Path]:
 
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a text file, without empty ones at the end."""
-    # Names of files need not be text.
+    # File names need not be valid text.
     return path.read_text(encoding="utf-8", errors="surrogateescape").rstrip().split("\n")
 
 
 class StackedRows:
-    """Rows of arrays, one after another, in float32 or float64 when they are taken.
+    """Concatenated rows of arrays, converted to float32 or float64 on access.
 
-    Files of float16 and pixels stay as they are: ImageNet's features are larger than memory, and half as large as they
-    would be in float32.
+    Float16 features and pixels stay in their file: ImageNet's features are larger than memory, and take half the
+    space of float32.
     """
 
     ndim = 2
@@ -131,7 +131,7 @@ class StackedRows:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | Array) -> Array:
-        """Return some rows, by a slice or by their numbers."""
+        """Return rows, by a slice or by their numbers."""
         numbers = np.array(range(*rows.indices(len(self)))) if isinstance(rows, slice) else rows
         found = np.empty((len(numbers), self.shape[1]), self.dtype)
         places = np.searchsorted(self._ends, numbers, side="right")
@@ -145,12 +145,12 @@ class StackedRows:
 
 
 def as_rows(arrays: Sequence[Array], where: str) -> Array:
-    """Return rows of arrays, one after another, as float32 or float64; a single one of these types as it is."""
+    """Return concatenated rows of arrays as float32 or float64; a single array of these types is returned unchanged."""
     dtypes = [usable_dtype(array.dtype, where) for array in arrays]
     dtype: np.dtype[Any] = np.result_type(np.float32, *(np.float32 if of.itemsize < 4 else of for of in dtypes))
     if len(arrays) == 1 and arrays[0].dtype == dtype:
         return arrays[0]
     if len({array.shape[1] for array in arrays}) > 1:
         raise DataError(f"{where}: rows have {listed(map(str, (array.shape[1] for array in arrays)))} features.")
-    # Of an array, a task only ever takes rows.
+    # A task only indexes rows.
     return cast("Array", StackedRows(arrays, dtype))

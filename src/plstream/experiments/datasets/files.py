@@ -1,4 +1,4 @@
-"""Feature files of one's own, and folders of them: labelled rows, images in a folder for each class, or pairs."""
+"""User-defined feature files, and folders of them: labelled rows, images in one folder per class, or pairs."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from ..._core.errors import DataError
 from ..._core.types import Array
 from ...data import open_source
 from ...data.columns import listed
-from ..task import FOLDS, Split, Task, single_split, split_by_fold, stratified_folds
+from ..task import FOLDS, Rows, Split, Task, single_split, split_by_fold, stratified_folds
 from .features import SUFFIXES, FeatureFile, as_rows, feature_files
 from .pairs import verification
 
-# Parts of paths and ends of names that say what rows are for.
+# Parts of paths and suffixes of names that distinguish training and test rows.
 _TRAIN = "train"
 _TEST = ("val", "test")
 
 
 def load(path: Path, seed: int, *, name: str = "", title: str = "", without: Sequence[Path] = ()) -> list[Task]:
-    """Return the task of a file, or one for every feature file of a folder.
+    """Return the task of a file, or one per feature file of a folder.
 
-    In a folder ``a_train.npz`` and ``a_val.npz`` are one task, and files ``without`` are left out. The seed is for
-    folds that the files do not have, and for the order of training rows. Name and title of the data set stand before
-    those of the file; by default they are the name of the folder.
+    In a folder, ``a_train.npz`` and ``a_val.npz`` are one task, and files in ``without`` are ignored. The seed is for
+    folds that the files do not define, and for the order of training rows. Name and title of the data set are prepended
+    to those of the file; by default they are the name of the folder.
     """
     if not path.is_dir():
         return [_of_files([path], path.stem, path.name, seed) if path.suffix in SUFFIXES else _of_table(path, seed)]
     name = name or path.resolve().name
     return [
         _of_files(files, f"{name}/{stem}", f"{title or name}, {stem}", seed)
-        for stem, files in _grouped([file for file in feature_files(path) if file not in without]).items()
+        for stem, files in grouped([file for file in feature_files(path) if file not in without]).items()
     ]
 
 
-def _grouped(paths: Sequence[Path]) -> dict[str, list[Path]]:
-    """Return files by name, those for training and for testing under one: ``a_train.npz`` and ``a_val.npz`` are a."""
+def grouped(paths: Sequence[Path]) -> dict[str, list[Path]]:
+    """Return files by name, combining training and test files: ``a_train.npz`` and ``a_val.npz`` are named a."""
     single = {path.stem: path for path in paths}
     groups = {}
     for stem in [stem.removesuffix(_TRAIN) for stem in single if stem.endswith(f"_{_TRAIN}")]:
@@ -49,19 +49,35 @@ def _grouped(paths: Sequence[Path]) -> dict[str, list[Path]]:
 
 
 def _of_files(paths: Sequence[Path], name: str, title: str, seed: int) -> Task:
-    """Return the task of one file, or of one for training and one for testing."""
+    """Return the task of one file, or of a training and a test file."""
     files = [FeatureFile(path) for path in paths]
     if "pairs" in files[0]:
         return _of_pairs(files[0], name, title, seed)
     where = listed(path.name for path in paths)
     X = as_rows([file.features for file in files], where)
-    y = as_labels(np.concatenate([_labels(file) for file in files]), where)
+    labels = [_labels(file) for file in files]
+    if len({values.dtype.kind in "biuf" for values in labels}) > 1:
+        raise DataError(f"{where}: the classes of one have numbers, those of the other names: give both the same.")
+    labels_of_all = np.concatenate(labels)
+    y = as_labels(labels_of_all, where)
     if len(files) == 2:
         splits, how = single_split(np.arange(len(y)) >= len(files[0].features), seed), "trained on the first"
     else:
         splits, how = _splits(files[0], y, seed)
+    if len(splits) == 1:
+        _require_learnt(labels_of_all, *splits[0], where)
     note = f"{where}; {how}; training rows in random order by seed {seed}."
     return Task(name, title, "classification", X, y, splits, note=note)
+
+
+def _require_learnt(labels: Array, train: Rows, test: Rows, where: str) -> None:
+    """Raise DataError if a class is tested on that no training row has, as when classes are numbered in two ways."""
+    unknown = np.setdiff1d(labels[test], labels[train])
+    if unknown.size:
+        raise DataError(
+            f"{where}: {len(unknown):,} of {len(np.unique(labels[test])):,} classes of test rows have no training rows "
+            f"({listed(map(str, unknown))}): classes must have the same names or numbers in both."
+        )
 
 
 def _of_pairs(file: FeatureFile, name: str, title: str, seed: int) -> Task:
@@ -81,7 +97,7 @@ def _of_pairs(file: FeatureFile, name: str, title: str, seed: int) -> Task:
 
 
 def _of_table(path: Path, seed: int) -> Task:
-    """Return the task of a file of any other format, whose labels are in column y."""
+    """Return the task of a file in any other format, with labels in column y."""
     blocks = list(open_source(str(path), target="y").blocks())
     X = as_rows([np.concatenate([X for X, _ in blocks])], path.name)
     y = as_labels(np.concatenate([y for _, y in blocks if y is not None]), path.name)
@@ -91,15 +107,15 @@ def _of_table(path: Path, seed: int) -> Task:
 
 
 def _labels(file: FeatureFile) -> Array:
-    """Return the labels of the rows: y, or the names of the folders that the images are in."""
+    """Return the labels of the rows: y, or the names of the image folders."""
     if "y" in file:
         return file.per_row("y", len(file.features))
     if file.files is None:
         raise DataError(
-            f"{file.path} has no labels: put them as y into the .npz file, or beside a .npy file into "
+            f"{file.path} has no labels: put them as y into the .npz file, or for a .npy file into "
             f"{file.name}.y.npy, or the paths of images, with a folder for each class, into {file.name}.txt."
         )
-    folders = [PurePosixPath(image).parent.name for image in file.files]
+    folders = [(_folders(image) or ("",))[-1] for image in file.files]
     for image, folder in zip(file.files, folders, strict=True):
         if folder in {"", _TRAIN, *_TEST}:
             raise DataError(f"{file.path}: {image} is in no folder of a class, as in train/n01440764/{image}.")
@@ -107,19 +123,19 @@ def _labels(file: FeatureFile) -> Array:
 
 
 def as_labels(values: Array, where: str) -> NDArray[np.int64]:
-    """Return integers as they are, and names numbered in their order."""
+    """Return integers unchanged, and names as their sorted index."""
     if values.dtype.kind in "SU" or (values.dtype.kind == "O" and all(isinstance(value, str) for value in values)):
         return np.unique(values.astype(str), return_inverse=True)[1].astype(np.int64)
-    # What is not finite leaves NaN, which is a remainder like others.
+    # Values that are not finite leave NaN, which is a remainder like others.
     with np.errstate(invalid="ignore"):
         whole = values.dtype.kind in "biu" or (values.dtype.kind == "f" and not np.mod(values, 1).any())
     if not whole:
-        raise DataError(f"{where}: labels must be whole numbers or names, one a row.")
+        raise DataError(f"{where}: labels must be integers or names, one per row.")
     return values.astype(np.int64)
 
 
 def _splits(file: FeatureFile, y: Array, seed: int) -> tuple[tuple[Split, ...], str]:
-    """Return the splits that the file has, or else folds by seed; and what they are."""
+    """Return the splits in the file, or else folds by seed; and a description."""
     if "fold" in file:
         return split_by_fold(file.per_row("fold", len(y)), seed), "its own folds"
     if "test" in file:
@@ -132,6 +148,12 @@ def _splits(file: FeatureFile, y: Array, seed: int) -> tuple[tuple[Split, ...], 
 
 
 def _is_for_testing(image: str) -> bool:
-    """Whether the folder that has the folder of the class is one of images for testing."""
-    parts = PurePosixPath(image).parts
-    return len(parts) > 2 and parts[-3] in _TEST
+    """Whether the parent of the class folder is a folder of test images."""
+    folders = _folders(image)
+    return len(folders) > 1 and folders[-2] in _TEST
+
+
+def _folders(image: str) -> tuple[str, ...]:
+    """Return the folders of an image down to that of its class, which Tiny ImageNet's have a folder images in."""
+    folders = PurePosixPath(image).parent.parts
+    return folders[:-1] if folders[-1:] == ("images",) else folders

@@ -1,4 +1,4 @@
-"""ImageNet: the downsampled batches of 32 x 32 pixels, and features of images in a folder for each class."""
+"""ImageNet: the downsampled batches of 32 x 32 pixels, and features of images in one folder per class."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._core.errors import DataError
+from ..._core.errors import DataError, counted
 from ..._core.progress import track
 from ...vision import batches
 from ...vision.batches import read_batch
 from ..task import Task, single_split
 from . import files
-from .features import as_rows
+from .features import as_rows, feature_files
 
 ADDRESS = "https://image-net.org/"
 TINY_ADDRESS = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
-# Of ILSVRC 2012: those for training and those for validation.
+# Numbers of training and validation images of ILSVRC 2012.
 _CLASSES, _IMAGES = 1000, 1_281_167 + 50_000
 
 
 def load_32(folder: Path, seed: int) -> list[Task]:
-    """Return the pixels of the batches, and every feature file that is there."""
+    """Return the pixels of the batches, and every feature file found."""
     found = find_batches(folder)
     tasks = _of_batches(found, seed, "imagenet32", "ImageNet 32x32") if found else []
     tasks += _of_features(folder, seed, "imagenet32", "ImageNet 32x32", without=found)
@@ -38,7 +38,7 @@ def load_32(folder: Path, seed: int) -> list[Task]:
 
 
 def load_224(folder: Path, seed: int) -> list[Task]:
-    """Return every feature file of images in a folder for each class."""
+    """Return every feature file of images in one folder per class."""
     tasks = _of_features(folder, seed, "imagenet224", "ImageNet 224x224")
     tasks = [_of_paper(task, "ImageNet 224x224") for task in tasks]
     if not tasks:
@@ -52,7 +52,7 @@ def load_224(folder: Path, seed: int) -> list[Task]:
 
 
 def load_tiny(folder: Path, seed: int) -> list[Task]:
-    """Return every pair of feature files, for training and validation."""
+    """Return every pair of training and validation feature files."""
     tasks = _of_features(folder, seed, "tiny-imagenet", "Tiny ImageNet")
     if not tasks:
         raise DataError(
@@ -79,24 +79,34 @@ def _of_batches(paths: list[Path], seed: int, name: str, title: str) -> list[Tas
         y=y,
         splits=single_split(np.arange(len(y)) >= len(y) - len(read[-1][1]), seed),
         note=(
-            f"Pixels as features, not those of a network as in the paper; trained on {len(paths) - 1} batch(es) in "
-            f"random order by seed {seed}, tested on {paths[-1].name}."
+            "Pixels as features, not those of a network as in the paper; trained on "
+            f"{counted(len(paths) - 1, 'batch', 'batches')} in random order by seed {seed}, tested on {paths[-1].name}."
         ),
     )
     return [task]
 
 
 def _of_features(folder: Path, seed: int, name: str, title: str, without: Sequence[Path] = ()) -> list[Task]:
-    return files.load(folder, seed, name=name, title=title, without=without) if folder.is_dir() else []
+    if not folder.is_dir():
+        return []
+    for stem in files.grouped([path for path in feature_files(folder) if path not in without]):
+        base, _, part = stem.rpartition("_")
+        if base and part in {"train", "val", "test"}:
+            other = f"{base}_{'val' if part == 'train' else 'train'}"
+            raise DataError(
+                f"{folder} has features {stem}, but no {other} that belongs to them: make these as well, or name the "
+                "file itself to use it alone."
+            )
+    return files.load(folder, seed, name=name, title=title, without=without)
 
 
 def _of_paper(task: Task, paper: str) -> Task:
-    """Return a task with the name of the data set in the paper, if it is all of it."""
+    """Return a task with the name of the data set in the paper, if it is complete."""
     return replace(task, paper=paper) if (task.n_classes, len(task.y)) == (_CLASSES, _IMAGES) else task
 
 
 def find_batches(folder: Path) -> list[Path]:
-    """Return the batches for training, in order of their numbers, and the one for testing as the last; or none."""
+    """Return the training batches, in order of their numbers, and the test batch last; or none."""
     found = batches.find_batches(folder) if folder.is_dir() else []
     parts = {batch.part for batch in found}
     return [batch.path for batch in found] if "train" in parts and len(parts) > 1 else []

@@ -22,17 +22,17 @@ _OFFICIAL = 600 * FOLDS
 
 
 def load(folder: Path, seed: int) -> list[Task]:
-    """Return View 2, one task for every feature file of the folder."""
+    """Return View 2, one task per feature file of the folder."""
     return [_view_2(path, folder, seed) for path in _found(folder)]
 
 
 def load_view_1(folder: Path, seed: int) -> list[Task]:
-    """Return View 1, which is for choosing models: one split, one task for every feature file of the folder."""
+    """Return View 1, which is for model selection: one split, one task per feature file of the folder."""
     lists = [folder / name for name in _DEVELOPMENT]
     absent = [path.name for path in lists if not path.exists()]
     if absent:
         raise DataError(f"There is no {' and no '.join(absent)} in {folder}: download them from {ADDRESS}.")
-    # As two folds, of which only the first is tested on.
+    # As two folds, only the first of which is tested on.
     train, test = (read_pairs(path) for path in lists)
     pairs = [pair._replace(fold=1) for pair in train] + test
     tasks = [
@@ -50,7 +50,7 @@ def load_view_1(folder: Path, seed: int) -> list[Task]:
 
 
 def load_pixels(seed: int) -> list[Task]:
-    """Return View 2 with pixels as features, which scikit-learn downloads."""
+    """Return View 2 with pixels as features, downloaded by scikit-learn."""
     from sklearn.datasets import fetch_lfw_pairs
 
     try:
@@ -83,19 +83,19 @@ def load_pixels(seed: int) -> list[Task]:
 def read_pairs(path: Path) -> list[NamedPair]:
     """Read a list of pairs: of View 2 (``pairs.txt``), or of View 1 (``pairsDevTrain.txt``, ``pairsDevTest.txt``).
 
-    The first line has the number of folds, if there are several, and the number n of pairs of each kind. Then every
-    fold has n lines of matched pairs (name, image, image) and n of mismatched ones (name, image, name, image), with
-    tabs between. Images are named as in ``"Aaron_Eckhart_0001"``, and folds are counted from 0.
-    DataError names the first line that is otherwise, or a pair that is there twice.
+    The first line contains the number of folds, if there are several, and the number n of pairs of each kind. Every
+    fold then has n lines of matched pairs (name, image, image) and n of mismatched pairs (name, image, name, image),
+    separated by tabs. Images are named as in ``"Aaron_Eckhart_0001"``, and folds are counted from 0.
+    DataError names the first invalid line, or a duplicate pair.
     """
     lines = read_lines(path)
     header = lines[0].split()
     if len(header) not in {1, 2} or not all(is_number(field) and int(field) for field in header):
-        raise DataError(f"{path}, line 1: there must be the number of folds and of pairs of each kind in a fold.")
+        raise DataError(f"{path}, line 1: expected the number of folds and of pairs of each kind per fold.")
     n_folds, n_pairs = (1, int(header[0])) if len(header) == 1 else map(int, header)
     expected = 1 + 2 * n_folds * n_pairs
     if len(lines) != expected:
-        raise DataError(f"{path} has {len(lines):,} lines, and by its first one it should have {expected:,}.")
+        raise DataError(f"{path} has {len(lines):,} lines, but its first line declares {expected:,}.")
     pairs = []
     seen: dict[frozenset[str], int] = {}
     for number, line in enumerate(lines[1:]):
@@ -113,11 +113,11 @@ def _parse(line: str, where: str, fold: int, *, same: bool) -> NamedPair:
     fields = line.split("\t")
     kind = "matched pair: name, image, image" if same else "mismatched pair: name, image, name, image"
     if len(fields) != (3 if same else 4):
-        raise DataError(f"{where}: there must be a {kind}, with tabs between, not {line!r}.")
+        raise DataError(f"{where}: expected a {kind}, separated by tabs, not {line!r}.")
     people = fields[:1] * 2 if same else fields[::2]
     numbers = fields[1:] if same else fields[1::2]
     if not all(is_number(number) and int(number) for number in numbers) or not all(people):
-        raise DataError(f"{where}: there must be a {kind}, images counted from 1, not {line!r}.")
+        raise DataError(f"{where}: expected a {kind}, images counted from 1, not {line!r}.")
     first, second = (f"{person}_{int(number):04}" for person, number in zip(people, numbers, strict=True))
     if first == second or (not same and people[0] == people[1]):
         raise DataError(f"{where}: {line!r} is not a {kind}.")
@@ -125,7 +125,7 @@ def _parse(line: str, where: str, fold: int, *, same: bool) -> NamedPair:
 
 
 def _found(folder: Path) -> list[Path]:
-    """Return the feature files; raise DataError that says how to get them if there are none."""
+    """Return the feature files; raise DataError with instructions if there are none."""
     found = feature_files(folder) if folder.is_dir() else []
     if found:
         return found
@@ -151,7 +151,7 @@ def _view_2(path: Path, folder: Path, seed: int) -> Task:
     elif listed_pairs.exists():
         raise file.unnamed("image")
     else:
-        raise DataError(f"The pairs of LFW are not there: download {PAIRS} from {ADDRESS} into {folder}.")
+        raise DataError(f"The pairs of LFW are missing: download {PAIRS} from {ADDRESS} into {folder}.")
     return verification(
         file.features,
         pairs,

@@ -1,4 +1,4 @@
-"""Pairs of images, or of videos, as a task of verification."""
+"""Pairs of images or videos as a verification task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..task import Task, split_by_fold
 
 
 def is_number(text: str) -> bool:
-    """Whether a field of a list is an integer of a size that such lists have."""
+    """Whether a field of a list is an integer of plausible size."""
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
@@ -30,7 +30,7 @@ class NamedPair(NamedTuple):
 
 
 def find_rows(pairs: Sequence[NamedPair], rows: Mapping[str, int], where: str, what: str) -> NDArray[np.intp]:
-    """Return the rows of named pairs; raise DataError if there are names without."""
+    """Return the rows of named pairs; raise DataError for names without features."""
     absent = sorted({name for pair in pairs for name in pair[:2] if name not in rows})
     if absent:
         raise DataError(
@@ -46,7 +46,7 @@ def verification(
     """Return the task of distinguishing pairs of the same from others by |a - b|, one split per given fold.
 
     Pairs are rows of features; ``same`` and ``fold`` have one entry per pair. The seed is for the order of training
-    rows, and what else is passed are further fields of the task.
+    rows; other arguments are further fields of the task.
     """
     pairs, same, fold = np.asarray(pairs), np.asarray(same), np.asarray(fold)
     if same.shape != (len(pairs),) or fold.shape != (len(pairs),):

@@ -15,15 +15,15 @@ from .features import FeatureFile, feature_files, read_lines
 from .pairs import NamedPair, find_rows, is_number, verification
 
 ADDRESS = "https://www.cs.tau.ac.il/~wolf/ytfaces/"
-# Labels of the first are corrected: it is the one to use if it is there.
+# The first has corrected labels and is preferred.
 LISTS = ("splits_corrected.txt", "splits.txt")
 _OFFICIAL = 500 * FOLDS
-# The share of an aligned frame that is the face: boxes of faces were made 2.2 times as large.
+# The share of an aligned frame that shows the face: boxes are 2.2 times as large as the face.
 FACE = 0.4545
 
 
 def load(folder: Path, seed: int) -> list[Task]:
-    """Return one task for every feature file of the folder."""
+    """Return one task per feature file of the folder."""
     paths = feature_files(folder) if folder.is_dir() else []
     listed_pairs = next((folder / name for name in LISTS if (folder / name).exists()), None)
     if not paths or listed_pairs is None:
@@ -40,11 +40,11 @@ def load(folder: Path, seed: int) -> list[Task]:
 def read_splits(path: Path) -> list[NamedPair]:
     """Read a list of pairs of videos.
 
-    A line has the number of the split, the number of the pair in it, the names of two videos and whether the person is
-    the same, with commas between: ``1, 251, Edgar_Savisaar/1, Ray_Wasden/0, 0``. There may be a further field before
-    the last, and a line of titles.
+    A line contains the number of the split, the number of the pair, the names of two videos and whether the person is
+    the same, separated by commas: ``1, 251, Edgar_Savisaar/1, Ray_Wasden/0, 0``. There may be a further field before
+    the last, and a header line.
 
-    DataError names the first line that is otherwise, a pair that is there twice, or a split of another size.
+    DataError names the first invalid line, a duplicate pair, or a split of a different size.
     """
     pairs = []
     seen: dict[tuple[str, str], int] = {}
@@ -68,7 +68,7 @@ def _parse(fields: list[str], where: str) -> NamedPair:
     videos = [field for field in fields[1:-1] if "/" in field]
     if len(fields) < 4 or not is_number(fields[0]) or len(videos) != 2 or fields[-1] not in {"0", "1"}:
         raise DataError(
-            f"{where}: there must be a split, two videos (as in Aaron_Eckhart/0) and 1 or 0 for the same person or "
+            f"{where}: expected a split, two videos (as in Aaron_Eckhart/0) and 1 or 0 for the same person or "
             f"not, with commas between, not {', '.join(fields)!r}."
         )
     first, second = videos
@@ -104,7 +104,7 @@ def _task(file: FeatureFile, pairs: list[NamedPair], listed_in: str, seed: int) 
 
 
 def _rows_of_videos(files: list[str]) -> dict[str, NDArray[np.intp]]:
-    """Return the rows of every video: ``.../Aaron_Eckhart/0/0.555.jpg`` and ``.../Aaron_Eckhart/0/`` are of one."""
+    """Return the rows of every video: ``.../Aaron_Eckhart/0/0.555.jpg`` and ``.../Aaron_Eckhart/0/`` are the same."""
     rows: dict[str, list[int]] = {}
     for row, file in enumerate(files):
         folder = file.rpartition("/")[0]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..._core.errors import counted
 from ...plots.palette import FAINT, PAPER
 from .. import claims
 from ..classifiers import final_classifier
@@ -14,7 +15,7 @@ from ..experiment import ALL_REDUCERS, Experiment
 from ..inference import interval, paired_difference
 from ..methods import METHODS, PAPER_VARIANTS, TITLES, paper_name
 from ..plan import CostModel
-from ..protocol import Trial, choose_components, is_large, limit
+from ..protocol import Trial, choose, is_large, limit
 from ..results import Cell, TaskResults
 from ..tables import (
     NOTHING,
@@ -68,8 +69,9 @@ def cells(trial: Trial) -> list[Cell]:
     Methods with a model for each class have many more scores than others. So with more than two classes all are tested
     once more, with a score per class, or as many as they can have.
     """
-    chosen, validation = choose_components(trial)
-    cell: Cell = {"n_components": chosen, "validation": validation, **_tested(trial, chosen)}
+    choice = choose(trial)
+    trial, validation = choice.trial, choice.validation
+    cell: Cell = {"validation": validation, **_tested(trial, choice.n_components), **choice.tuned}
     if trial.task.n_classes > 2 and not trial.is_large:
         n_models = METHODS[trial.method].n_models(trial.task.n_classes)
         again = _tested(trial, 1 if n_models > 1 else trial.max_components(trial.task.n_classes))
@@ -94,7 +96,7 @@ def tables(found: TaskResults) -> list[Table]:
         return [*entries, *like_pls[method], *like_cipls[method]]
 
     n_splits = len({cell["split"] for cell in found.cells})
-    notes = [f"Means of {n_splits} split(s) with 95 % confidence intervals. {TESTS}"]
+    notes = [f"Means of {counted(n_splits, 'split')} with 95 % confidence intervals. {TESTS}"]
     if in_paper:
         notes.append(
             "The paper has one CIPLS, and does not say whether by Algorithm 1 or by the released code. The normalized "

@@ -25,7 +25,7 @@ from ..drawing import STYLES, DotPlot, Picture, drawn_cells
 from ..experiment import ALL_REDUCERS, Experiment, why_not
 from ..methods import METHODS, PAPER_VARIANTS, TITLES, Projection, in_blocks, paper_name
 from ..plan import CostModel
-from ..protocol import NotPossibleError, Trial, choose_components
+from ..protocol import NotPossibleError, Trial, choose
 from ..results import Cell, TaskResults
 from ..tables import Table, components_and_scores, components_header, format_number, mean_with_interval, table_of
 from ..task import Rows, Task
@@ -38,9 +38,10 @@ _FAR = 5.0
 
 def cells(trial: Trial) -> list[Cell]:
     """Test without the first score, with it, and without its direction."""
-    chosen, _ = choose_components(trial, least=2)
+    choice = choose(trial, least=2)
+    trial = choice.trial
     task, train, test = trial.task, trial.train, trial.test
-    projection = trial.fit(chosen)
+    projection = trial.fit(choice.n_components)
     if projection.n_components < 2:
         raise NotPossibleError(projection.limited)
     S, S_test = trial.scores(projection, train), trial.scores(projection, test)
@@ -56,6 +57,7 @@ def cells(trial: Trial) -> list[Cell]:
         "accuracy_residual": trial.accuracy(train, R, test, R_test),
         "largest_cosine": largest_cosine(projection.weights()),
         "largest_correlation": _largest_correlation(S),
+        **choice.tuned,
     }
     return [cell]
 
@@ -135,6 +137,11 @@ def seconds(costs: CostModel, method: str) -> float:
     """Estimate the time of a cell: perceptrons take some three times as many epochs without the first score."""
     classifiers = 4 if costs.task.n_classes == 2 else 12
     return costs.choose(method) + costs.fit(method) + classifiers * costs.classify(method)
+
+
+def memory(costs: CostModel, method: str) -> int:
+    """Estimate the bytes of a cell: controls are made of all scores at once, however many there are."""
+    return costs.memory(method) + 4 * costs.bytes_of_scores(method)
 
 
 def tables(found: TaskResults) -> list[Table]:
@@ -275,6 +282,7 @@ EXPERIMENT = Experiment(
     why_not=why_not_without_first,
     cells=cells,
     seconds=seconds,
+    memory=memory,
     classifier=final_classifier,
     tables=tables,
     summary=summary,

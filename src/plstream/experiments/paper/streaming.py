@@ -13,7 +13,7 @@ from ..experiment import STREAMING_REDUCERS, Experiment, why_not_streaming
 from ..inference import column_means
 from ..methods import METHODS, Projection, in_blocks
 from ..plan import CostModel
-from ..protocol import Trial, choose_components
+from ..protocol import Trial, choose
 from ..results import Cell, TaskResults
 from ..tables import NOTHING, Table, components_and_scores, components_header, format_number, table_of
 
@@ -26,8 +26,9 @@ _FIRST_BLOCKS = 5
 
 def cells(trial: Trial) -> list[Cell]:
     """Learn block after block, never a row twice, and test after each with a classifier of all rows so far."""
+    choice = choose(trial)
+    trial, n_components = choice.trial, choice.n_components
     task, train, test, settings = trial.task, trial.train, trial.test, trial.settings
-    n_components, _ = choose_components(trial)
     projection = Projection(METHODS[trial.method], n_components, np.unique(task.y[train]), trial.seed, settings)
     ends = np.linspace(0, len(train), settings.blocks + 1).astype(int)
     found: list[float | None] = []
@@ -40,7 +41,7 @@ def cells(trial: Trial) -> list[Cell]:
             continue
         S, S_test = trial.scores(projection, seen), trial.scores(projection, test)
         found.append(trial.accuracy(seen, S, test, S_test, quick=True))
-    return [{"n_components": n_components, "n_seen": ends[1:].tolist(), "accuracy": found}]
+    return [{"n_components": n_components, "n_seen": ends[1:].tolist(), "accuracy": found, **choice.tuned}]
 
 
 def seconds(costs: CostModel, method: str) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from ..._core.progress import listening, track
 from ..._core.threads import single_threaded_blas
 from ..._core.types import Array
-from ...online._base import NotFiniteError
+from ...online._state import NotFiniteError
 from ...report.html import Verdict
 from ..claims import Assessment, Claim, above, compare_with_rivals, median
 from ..drawing import STYLES, DotPlot, Line, Picture, drawn_cells, label_lines, stacked

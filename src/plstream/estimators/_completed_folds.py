@@ -1,0 +1,210 @@
+"""Cross-validation of rows with missing values: a fit of its own for each fold, whose model completes held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.errors import counted
+from .._core.projection import centred_product
+from .._core.schema import Object, stored
+from .._core.types import Float64Array
+from .._core.warnings import warn_user
+from ..rows import Block, TrainingRows
+from ..solvers.completion import FactorModel
+from ..states import Folds, Moments
+from ..states.moments import moments_of
+from ._cross_validation import ClassCrossValidation, ClassSums, CrossValidation, y_units
+from ._expected_accuracy import accuracies_of_scores, unit_rotations
+from ._fitted import Fitted
+from ._folds import FoldAssignment
+from ._heads import ClassifierHead, Head
+from ._solution import Solution
+from .settings import Settings
+from .training import completed_fit
+
+
+def labelled_blocks(
+    blocks: Iterable[Block], assignment: FoldAssignment, n_before: int = 0
+) -> Iterator[tuple[Block, NDArray[np.int64]]]:
+    """Yield blocks without the rows that have no response, which are not counted, and the folds of their rows."""
+    row = n_labelled = 0
+    for read in blocks:
+        block = read.labelled()
+        if assignment.given is None:
+            yield block, assignment.folds(n_before + n_labelled, n_labelled, block.n_rows)
+        else:
+            folds = assignment.folds(row, row, read.n_rows)
+            yield block, folds if block is read else folds[~np.isnan(read.Y).all(axis=1)]
+        row, n_labelled = row + read.n_rows, n_labelled + block.n_rows
+
+
+@stored(
+    {"solution": Object(Solution, m="m", q="q"), "completing": Object(FactorModel, m="m", q="q")},
+)
+@dataclass(frozen=True)
+class FoldModel:
+    """The model of all rows but those of a fold, and what it completes rows by."""
+
+    solution: Solution
+    completing: FactorModel
+
+    def first(self, n_components: int) -> Solution:
+        """Return the model of the first components, or of all if there are fewer."""
+        return self.solution.first(min(n_components, self.solution.x_weights.shape[1]))
+
+
+class RowsOfFolds(TrainingRows):
+    """The rows of one fold, or of all others. Rows without any response are left out.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        All rows.
+    assignment : FoldAssignment
+        Which fold a row is in.
+    fold : int
+        The fold.
+    n_rows : int
+        Rows that there will be.
+    held_out : bool
+        Whether those of the fold are meant, and not the others.
+    """
+
+    def __init__(
+        self, rows: TrainingRows, assignment: FoldAssignment, fold: int, n_rows: int, *, held_out: bool
+    ) -> None:
+        self.rows, self.assignment, self.fold, self.held_out = rows, assignment, fold, held_out
+        self.n_rows, self.allow_missing = n_rows, rows.allow_missing
+        self.n_columns, self.n_targets, self.n_classes = rows.n_columns, rows.n_targets, rows.n_classes
+        self.compiled, self.in_memory, self._under_way = rows.compiled, rows.in_memory, rows._under_way
+
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """Read the rows from the beginning."""
+        assert start == 0
+        for block, folds in labelled_blocks(self.rows.blocks(), self.assignment):
+            chosen = np.flatnonzero((folds == self.fold) == self.held_out)
+            if len(chosen):
+                weight = None if block.weight is None else block.weight[chosen]
+                yield block._replace(X=block.X[chosen], Y=block.Y[chosen], weight=weight)
+
+    def require_finite(self) -> None:
+        """Raise ValueError for infinity, which is not completed."""
+        self.rows.require_finite()
+
+
+def fit_completed(
+    rows: TrainingRows,
+    head: Head,
+    assignment: FoldAssignment,
+    settings: Settings,
+    model: Any,
+    stream: Folds[Any],
+) -> dict[str, Any]:
+    """Return what a fit of rows with missing values that can be read again knows of the folds and of all rows.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        The rows.
+    head : RegressionHead or ClassifierHead
+        What y is.
+    assignment : FoldAssignment
+        Which fold a row is in.
+    settings : Settings
+        Parameters of the estimator.
+    model : estimator
+        It has names of features, for messages, and the rule that the number of components is chosen by.
+    stream : Folds
+        The streaming states of the folds, by which ``partial_fit`` continues.
+
+    Returns
+    -------
+    parts : dict
+        Solution, validation and what completes rows, as attributes of a FittedFolds.
+    """
+    counts = np.array([one.n_rows for one in stream.streams])
+    own = replace(settings, parameter="n_components", solver="auto")
+    errors: dict[int, Float64Array] = {}
+    models: dict[int, FoldModel] = {}
+    weight = np.zeros(len(counts))
+    total = completed_fit(rows, head, _at_most(own, rows, int(counts.sum())), model)
+    units = y_units(total.current(), scale=settings.scale)
+    for fold in np.flatnonzero(counts).tolist():
+        training = RowsOfFolds(rows, assignment, fold, int(counts.sum() - counts[fold]), held_out=False)
+        where = f"outside fold {fold}"
+        fitted = completed_fit(training, head, _at_most(own, rows, training.n_rows or 0), model, where=where)
+        held_out = RowsOfFolds(rows, assignment, fold, int(counts[fold]), held_out=True)
+        models[fold] = FoldModel(fitted.solved(), fitted.factor_model())
+        find = _accuracies if isinstance(head, ClassifierHead) else _errors
+        errors[fold], weight[fold] = find(fitted, held_out, units[1])
+    c = settings.n_components
+    found = np.full((len(counts), c, *next(iter(errors.values())).shape[1:]), np.nan)
+    for fold, values in errors.items():
+        found[fold] = values[np.arange(c).clip(max=len(values) - 1)]
+    validation: CrossValidation | ClassCrossValidation
+    if isinstance(head, ClassifierHead):
+        validation = ClassCrossValidation(found, weight)
+    else:
+        validation = CrossValidation(found, weight, *units, head.is_vector)
+    n_components = validation.choice(model.rule)
+    whole = FoldModel(total.solved(), total.factor_model())
+    solution = whole.first(n_components)
+    if solution.n_components < n_components:
+        in_common = counted(solution.n_components, "component")
+        warn_user(f"X and y have only {in_common} in common, fewer than were chosen.")
+    return {
+        "solution": solution,
+        "validation": validation,
+        "completing": whole.completing,
+        # A fold without rows takes nothing from the model of all rows.
+        "fold_models": tuple(models.get(fold, whole) for fold in range(len(counts))),
+        "n_reads": total.n_reads,
+    }
+
+
+def _at_most(settings: Settings, rows: TrainingRows, n_rows: int) -> Settings:
+    """Return settings with no more components than the data has."""
+    return replace(settings, n_components=min(settings.n_components, rows.n_columns, n_rows))
+
+
+def _errors(fitted: Fitted, held_out: TrainingRows, unit: Float64Array) -> tuple[Float64Array, float]:
+    """Return the root mean squared errors of 1, 2, ... components, over responses that are known, and the weight."""
+    solution, completing = fitted.solved(), fitted.factor_model()
+    c, q = max(1, solution.n_components), held_out.n_targets
+    squares, weights, total = np.zeros((c, q)), np.zeros(q), 0.0
+    loads = solution.y_loadings[:, :c] * (solution.y_scale / unit)[:, None]
+    for block in held_out.blocks():
+        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        known = ~np.isnan(block.Y)
+        residual = np.where(known, (block.Y - solution.y_mean) / unit, 0.0)
+        scores: Any = centred_product(completing.completed(block.X), solution.x_mean, solution.projection(c))
+        for k in range(c):
+            residual -= known * np.outer(scores[:, k], loads[:, k])
+            squares[k] += weight @ residual**2
+        weights += weight @ known
+        total += float(weight.sum())
+    return np.sqrt(squares / np.where(weights > 0, weights, 1.0)) * unit, total
+
+
+def _accuracies(fitted: Fitted, held_out: TrainingRows, _unit: Float64Array) -> tuple[Float64Array, float]:
+    """Return the expected accuracies of 1, 2, ... components, and the weight."""
+    solution, completing = fitted.solved(), fitted.factor_model()
+
+    def blocks() -> Iterator[Block]:
+        return (block._replace(X=completing.completed(block.X)) for block in held_out.blocks())
+
+    moments: Moments = reduce(lambda total, one: total.merge(one), map(moments_of, blocks()))
+    rotations = unit_rotations(solution)
+    shape = rotations.shape[1], held_out.n_classes
+    sums = ClassSums(np.zeros(shape), np.zeros((shape[0], shape[0])))
+    for block in blocks():
+        scores: Any = centred_product(block.X, moments.x_mean, rotations)
+        sums.merge(ClassSums.of(scores, block))
+    accuracies = accuracies_of_scores(solution, fitted.current(), moments, sums.sums, sums.products)
+    return accuracies, moments.weight

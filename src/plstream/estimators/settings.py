@@ -1,0 +1,182 @@
+"""The parameters that decide which state an estimator has, how it is solved, and what memory that takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from .._core.validation import NoWeightError
+from ..rows import TrainingRows
+from ..solvers.completion import Gaps
+from ..states import Buffered, Folds, Gram, Moments, Sketch
+from ._missing import CompletingStream
+from ._solution import Solution
+
+# Rows that the Gram matrix absorbs at a time: enough that adding to it costs little beside the product itself.
+GRAM_BLOCK_ROWS = 1024
+# With more features the sketch is faster, and the square matrix grows out of hand.
+_LARGEST_GRAM = 2048
+# Rows of a sketch: the larger of the two.
+_SKETCH_SIZE = 128
+_SKETCH_SIZE_PER_COMPONENT = 24
+
+Stream: TypeAlias = Buffered[Gram | Sketch]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of an estimator that decide how its state is made and solved."""
+
+    n_components: int
+    scale: bool
+    solver: str
+    sketch_size: int | None
+    forgetting: float
+    parameter: str
+    """The name of the parameter for the number of components."""
+    read_tol: float = 0.0
+    max_reads: int | None = None
+    missing: str = "error"
+
+    @classmethod
+    def of(cls, model: Any) -> Settings:
+        """Return those that are set now."""
+        parameter = "n_components" if hasattr(model, "n_components") else "max_components"
+        forgetting = getattr(model, "forgetting", 1.0)
+        few_reads = getattr(model, "read_tol", 0.0), getattr(model, "max_reads", None)
+        common = model.scale, model.solver, model.sketch_size
+        return cls(getattr(model, parameter), *common, forgetting, parameter, *few_reads, model.missing)
+
+    @property
+    def in_few_reads(self) -> bool:
+        """Whether ``fit`` reads the data until it is exact enough, and not once per component."""
+        return self.read_tol > 0 or self.max_reads is not None
+
+    @property
+    def in_one_read(self) -> bool:
+        """Whether ``fit`` reads the data only once."""
+        return self.solver in {"gram", "sketch"} or self.parameter == "max_components"
+
+    @property
+    def most_reads(self) -> int:
+        """Largest number of reads that ``fit`` makes."""
+        exact = self.n_components + 1
+        return exact if self.max_reads is None else min(exact, self.max_reads)
+
+    def streaming_solver(self, n_columns: int) -> str:
+        """Return the solver for rows that are read once."""
+        if self.solver in {"gram", "sketch"}:
+            return self.solver
+        # After exact reads, training continues from a sketch.
+        return "gram" if self.solver == "auto" and n_columns <= _LARGEST_GRAM else "sketch"
+
+    def new_stream(self, rows: TrainingRows) -> Stream:
+        """Return an empty state for rows like these."""
+        state: Gram | Sketch
+        shape, of_labels = (rows.n_columns, rows.n_targets), rows.n_classes > 0
+        if self.streaming_solver(rows.n_columns) == "gram":
+            state = Gram(*shape, forgetting=self.forgetting)
+            return self.completing(Buffered(state, GRAM_BLOCK_ROWS, of_labels=of_labels))
+        size = self.sketch_rows
+        state = Sketch(*shape, size=size, forgetting=self.forgetting, n_components=self.n_components, scale=self.scale)
+        return self.completing(Buffered(state, size, of_labels=of_labels))
+
+    def new_folds(self, rows: TrainingRows, n_folds: int) -> Folds[Gram | Sketch]:
+        """Return so many of them."""
+        return Folds(self.new_stream(rows) for _ in range(n_folds))
+
+    def stream_after(self, moments: Moments, solution: Solution, gaps: Gaps | None, *, of_labels: bool) -> Stream:
+        """Return a stream that goes on from what exact reads have left."""
+        if isinstance(moments, Gram | Sketch):
+            block_rows = getattr(moments, "size", GRAM_BLOCK_ROWS)
+            return self.completing(Buffered(moments, block_rows, of_labels=of_labels), gaps)
+        size = self.sketch_rows
+        sketch: Gram | Sketch = Sketch.seeded(
+            moments,
+            solution.factors,
+            solution.x_scale,
+            size=size,
+            n_components=self.n_components,
+            scale=self.scale,
+        )
+        return self.completing(Buffered(sketch, size, of_labels=of_labels), gaps)
+
+    def completing(self, stream: Stream, gaps: Gaps | None = None) -> Stream:
+        """Return a stream that takes missing values, if this is set."""
+        if self.missing == "model" or gaps is not None:
+            how: dict[str, Any] = {
+                "n_components": self.n_components,
+                "scale": self.scale,
+                "from_y": self.parameter == "n_components",
+            }
+            return CompletingStream.of(stream, **how, gaps=gaps)
+        return stream
+
+    def continued(self, stream: Stream) -> Stream:
+        """Return a stream as it is, or one that preserves another solution: parameters may have been set anew."""
+        state = stream.state
+        if state.forgetting != self.forgetting:
+            raise ValueError(f"forgetting cannot change during a stream: set it back to {state.forgetting}.")
+        if isinstance(stream, CompletingStream) and self.missing == "error":
+            raise ValueError("missing cannot change to 'error' during a stream: set it back to 'model'.")
+        stream = self.completing(stream)
+        if not isinstance(state, Sketch):
+            return stream
+        if self.sketch_size not in {None, state.size}:
+            raise ValueError(f"sketch_size cannot change during a stream: set it back to {state.size}.")
+        if self.n_components >= state.size:
+            raise ValueError(f"{self.parameter}={self.n_components} is too many for a sketch of {state.size} rows.")
+        if state.preserves(n_components=self.n_components, scale=self.scale):
+            return stream
+        return stream.with_state(state.copy().preserve(n_components=self.n_components, scale=self.scale))
+
+    def continuing(self, stream: Stream) -> Settings:
+        """Return settings for streams that are to be merged with one: the solver may have been set anew since."""
+        state = stream.state
+        if isinstance(state, Sketch):
+            return replace(self, solver="sketch", sketch_size=state.size)
+        return replace(self, solver="gram")
+
+    def stream_bytes(self, n_features: int, n_targets: int, n_folds: int = 1, n_merged: int = 0) -> int:
+        """Return the bytes that several streams take, with their states when they are solved, and others beside."""
+        n_states = 2 * n_folds + n_merged
+        if self.streaming_solver(n_features) == "gram":
+            # The matrix and the waiting rows are copied while they change, and the rows are centred.
+            block_rows, small = GRAM_BLOCK_ROWS, 0
+            n_rows = n_states * n_features + (n_folds + 3) * block_rows
+        else:
+            # Three times the rows left by a compression, and as many directions, before and after a change of units,
+            # and four blocks.
+            block_rows = self.sketch_rows
+            n_rows = (4 * n_states + n_folds + 5) * block_rows
+            small = 6 * (3 * block_rows) ** 2
+        vectors = 4 * self.n_components + (6 * n_targets + 10) * n_states
+        responses = (n_folds + 5) * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2
+        return 8 * (n_features * (n_rows + vectors) + responses + small)
+
+    def memory_usage(self, n_features: int, n_targets: int) -> int:
+        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows."""
+        return self.stream_bytes(n_features, n_targets)
+
+    def require_rows(self, n_rows: int | None, n_columns: int) -> None:
+        """Raise ValueError unless data of this size has as many components."""
+        if n_rows == 0:
+            raise NoWeightError
+        bound = n_columns if n_rows is None else min(n_rows, n_columns)
+        # In cross-validation, errors of more components than there are repeat the last one.
+        if self.n_components > bound and self.parameter == "n_components":
+            features = f"n_features={n_columns}"
+            # The first words are scikit-learn's, for code that looks for them.
+            raise ValueError(
+                f"`n_components` upper bound is {bound}. Got {self.n_components} instead. Reduce `n_components`. "
+                f"The bound is {features if n_rows is None else f'the smaller of n_samples={n_rows} and {features}'}."
+            )
+
+    @property
+    def sketch_rows(self) -> int:
+        """Rows of a sketch."""
+        if self.sketch_size is None:
+            return max(_SKETCH_SIZE, _SKETCH_SIZE_PER_COMPONENT * self.n_components)
+        if self.sketch_size <= self.n_components:
+            raise ValueError(f"sketch_size={self.sketch_size} must be more than {self.parameter}={self.n_components}.")
+        return self.sketch_size

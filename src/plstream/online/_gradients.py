@@ -1,0 +1,333 @@
+"""Orthonormal bases of two spaces that take a step along the gradient of the covariances with every row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core.compiled import compiled
+from .._core.schema import Count, Kind, Number, Numbers, Rule, stored
+from .._core.types import Array, Float64Array
+from ._loops import (
+    NOTHING_LEFT,
+    add_multiple,
+    add_outer,
+    is_finite,
+    orthonormalise,
+    outer_weight,
+    row_products,
+    scale_into,
+    scale_rows,
+    split_off,
+    square_and_product,
+    step_size,
+    sum_of_squares,
+    turn_covariance,
+)
+from ._state import Recursion, Tile
+
+SingularTriplets = tuple[Float64Array, Float64Array, Float64Array]
+# Rows after which bases are made orthonormal again, up to a rounding error.
+ROWS_BETWEEN_ORTHONORMALISATIONS = 256
+# Steps per row, which take as long as so many rows.
+MOST_STEPS = 1000
+# Operations of compiled loops in one call: a fraction of a second, after which an interrupt is noticed.
+_MOST_WORK = 1 << 27
+# A basis is kept as a triangular factor times vectors, until an entry of the factor's diagonal is above this, or below
+# one over it: it multiplies rounding errors.
+_LARGEST_FACTOR = 100.0
+# What declarations have in common.
+RANK: dict[str, Rule] = {
+    "there are no more vectors than features or responses": lambda its: (
+        len(its.U) <= min(its.U.shape[1], its.V.shape[1])
+    )
+}
+LAST_ROW: dict[str, Kind] = {
+    "previous_x": Numbers("m"),
+    "previous_y": Numbers("q"),
+    "totals": Numbers(3),
+    "eta0": Number(0),
+    "n_steps": Count(1, MOST_STEPS),
+}
+
+
+@stored(
+    {
+        "U": Numbers("c", "m"),
+        "U_factor": Numbers("c", "c"),
+        "V": Numbers("c", "q"),
+        "V_factor": Numbers("c", "c"),
+        "begun": Numbers(1, dtypes=("int64",), least=0),
+        "covariance": Numbers("c", "c"),
+        **LAST_ROW,
+    },
+    # Compiled loops take it for the number of rows that there are.
+    {**RANK, "no more rows have begun than there are": lambda its: its.begun[0] <= len(its.U)},
+)
+@dataclass
+class StochasticGradient(Recursion):
+    """Orthonormal bases whose scores have the largest covariances: the rows of U_factor U and of V_factor V.
+
+    Attributes
+    ----------
+    U, V : ndarrays of shape (c, m) and (c, q)
+        Vectors.
+    U_factor, V_factor : ndarrays of shape (c, c)
+        Lower triangular matrices.
+    begun : ndarray of shape (1,)
+        Rows of U that are not zero.
+    covariance : ndarray of shape (c, c)
+        Estimated covariances of the scores.
+    previous_x, previous_y : ndarrays of shape (m,) and (q,)
+        The last row.
+    totals : ndarray of shape (3,)
+        Sums of squares of x and of y, and of products of rows.
+    eta0, n_steps : float and int
+        Size of steps, and steps per row.
+    """
+
+    U: Float64Array
+    U_factor: Float64Array
+    V: Float64Array
+    V_factor: Float64Array
+    begun: Array
+    covariance: Float64Array
+    previous_x: Float64Array
+    previous_y: Float64Array
+    totals: Float64Array
+    eta0: float
+    n_steps: int
+
+    @classmethod
+    def of(cls, V: Float64Array, n_features: int, eta0: float, n_steps: int) -> StochasticGradient:
+        """Return bases that have seen no rows, given that for y."""
+        c, n_columns = V.shape
+        return cls(
+            U=np.zeros((c, n_features)),
+            U_factor=np.eye(c),
+            V=V,
+            V_factor=np.eye(c),
+            begun=np.zeros(1, dtype=np.int64),
+            covariance=np.zeros((c, c)),
+            previous_x=np.zeros(n_features),
+            previous_y=np.zeros(n_columns),
+            totals=np.zeros(3),
+            eta0=eta0,
+            n_steps=n_steps,
+        )
+
+    def learn(self, tile: Tile) -> int:
+        """Take in rows."""
+        bases = (self.U, self.U_factor, self.V, self.V_factor, self.begun, self.covariance)
+        past = (self.previous_x, self.previous_y, self.totals)
+        work = self.n_steps * 4 * len(self.U) ** 3
+
+        def learn(X: Float64Array, Y: Float64Array, n_before: int) -> int:
+            return stochastic_gradient(X, Y, n_before, *bases, *past, self.eta0, self.n_steps)
+
+        return in_short_calls(tile, work, learn)
+
+    def factors(self, n_rows: int) -> SingularTriplets:
+        """Return the rows of U and V, and the covariances of their scores, the largest first."""
+        rank = int(self.begun[0])
+        U, V = self.U_factor @ self.U, self.V_factor @ self.V
+        return aligned(U[:rank], V[:rank], self.covariance[:rank, :rank])
+
+
+def in_short_calls(tile: Tile, work: int, learn: Callable[[Float64Array, Float64Array, int], int]) -> int:
+    """Let a compiled loop learn from so many rows at a time that it returns now and then; ``work`` is that of a row."""
+    step = max(1, _MOST_WORK // work)
+    for start in range(0, len(tile.U), step):
+        rows = slice(start, start + step)
+        failed = int(learn(tile.U[rows], tile.V[rows], tile.n_before + start))
+        if failed >= 0:
+            return failed
+    return -1
+
+
+def aligned(U: Float64Array, V: Float64Array, covariance: Float64Array) -> SingularTriplets:
+    """Return bases of the same spaces whose scores have no covariances but those of pairs, and these."""
+    A, s, B = np.linalg.svd(covariance)
+    return A.T @ U, B @ V, s
+
+
+@compiled
+def stochastic_gradient(
+    X: Float64Array,
+    Y: Float64Array,
+    n_before: int,
+    U: Float64Array,
+    U_factor: Float64Array,
+    V: Float64Array,
+    V_factor: Float64Array,
+    begun: Array,
+    covariance: Float64Array,
+    previous_x: Float64Array,
+    previous_y: Float64Array,
+    totals: Float64Array,
+    eta0: float,
+    n_steps: int,
+) -> int:
+    """Take steps of the bases along x(y'V) and y(x'U), and make them orthonormal after each.
+
+    The bases are the rows of U_factor U and of V_factor V. So to orthonormalise is to change small factors, which are
+    lower triangular, and a row costs two passes over U. Only the first begun[0] rows of U are there, see
+    :func:`_begin_pair`. ``covariance`` is as in :func:`matrix_gradient`, and is turned with the bases.
+    """
+    c = len(U)
+    left = np.empty(X.shape[1])
+    for k in range(len(X)):
+        x, y, n = X[k], Y[k], n_before + k + 1
+        eta = step_size(x, y, n, previous_x, previous_y, totals, eta0) / n_steps
+        if not is_finite(eta):
+            return 0
+        share = 2.0 / max(2, n)
+        scale_rows(covariance, 1 - share)
+        if eta == 0:
+            continue
+        if begun[0] < c and _has_part_outside(y, V, V_factor, begun[0]):
+            _apply_factor(U_factor, U)
+            _apply_factor(V_factor, V)
+            scale_into(left, 1.0, x)
+            begun[0] += _begin_pair(left, y, U, V, begun[0], math.sqrt(totals[0] / n), math.sqrt(totals[1] / n))
+        x_square, y_square = sum_of_squares(x), sum_of_squares(y)
+        x_parts, y_parts = row_products(U_factor, row_products(U, x)), row_products(V_factor, row_products(V, y))
+        weight = outer_weight(n)
+        gradient = _first_of(y_parts, begun[0], 1.0)
+        add_outer(covariance, x_parts, gradient, share * weight)
+        x_coefficients, y_coefficients = np.zeros(c), np.zeros(c)
+        for _ in range(n_steps):
+            gradient = _first_of(y_parts, begun[0], eta * weight)
+            x_turn = _step(gradient, x_square, x_parts, x_coefficients, U_factor)
+            gradient = _first_of(x_parts, begun[0], eta * weight)
+            y_turn = _step(gradient, y_square, y_parts, y_coefficients, V_factor)
+            turn_covariance(covariance.copy(), x_turn, y_turn, begun[0], covariance)
+        for i in range(c):
+            if not is_finite(x_parts[i] + y_parts[i]):
+                return i
+        _solve(U_factor, x_coefficients.reshape(c, 1))
+        _solve(V_factor, y_coefficients.reshape(c, 1))
+        add_outer(U, x_coefficients, x, 1.0)
+        add_outer(V, y_coefficients, y, 1.0)
+        is_due = n % ROWS_BETWEEN_ORTHONORMALISATIONS == 0
+        if is_due or _has_outgrown(U_factor):
+            _apply_factor(U_factor, U)
+        if is_due or _has_outgrown(V_factor):
+            _apply_factor(V_factor, V)
+    return -1
+
+
+@compiled
+def _has_part_outside(y: Float64Array, V: Float64Array, V_factor: Float64Array, begun: int) -> bool:
+    """Return whether y may have a part in rows of V without a partner: if not, there is no need to look at x."""
+    parts = row_products(V_factor, row_products(V, y))[begun:]
+    return sum_of_squares(parts) > (NOTHING_LEFT / 10) ** 2 * sum_of_squares(y)
+
+
+@compiled
+def _begin_pair(
+    left: Float64Array, y: Float64Array, U: Float64Array, V: Float64Array, begun: int, x_size: float, y_size: float
+) -> int:
+    """Begin another row of U with the part of x, ``left``, that is outside it; return whether there is such a part.
+
+    Its partner is the direction, among the rows of V without one, that y has a part in. So there are no more pairs than
+    x and y have dimensions, and nothing of U is random. The sizes are those of usual rows.
+    """
+    if split_off(left, U, begun)[begun] <= NOTHING_LEFT * x_size:
+        return 0
+    parts = row_products(V[begun:], y)
+    length = math.sqrt(sum_of_squares(parts))
+    if length <= NOTHING_LEFT * max(y_size, math.sqrt(sum_of_squares(y))):
+        return 0
+    # A reflection takes the parts to (length, 0, ..., 0) or its negative, whichever is further off.
+    sign = 1.0 if parts[0] > 0 else -1.0
+    parts[0] += sign * length
+    image = np.zeros(len(y))
+    for i in range(len(parts)):
+        add_multiple(image, 2 * parts[i] / sum_of_squares(parts), V[begun + i])
+    for i in range(len(parts)):
+        add_multiple(V[begun + i], -parts[i], image)
+    scale_into(V[begun], -sign, V[begun])
+    scale_into(U[begun], 1.0, left)
+    return 1
+
+
+@compiled
+def _step(
+    gradient: Float64Array, square: float, parts: Float64Array, coefficients: Float64Array, factor: Float64Array
+) -> Float64Array:
+    """Add gradient*x' to the rows of an orthonormal basis and orthonormalise it, given its parts of x and |x|^2.
+
+    The basis is factor times vectors plus coefficients*x'. If LL' are the products of its new rows with one another, it
+    is multiplied by the inverse of L, which is the method of Gram and Schmidt. Return how the old basis turned into the
+    new one: the products of the new rows with the old ones, made orthonormal.
+    """
+    c = len(parts)
+    turn = np.eye(c)
+    add_outer(turn, gradient, parts, 1.0)
+    L = turn.copy()
+    add_outer(L, parts, gradient, 1.0)
+    add_outer(L, gradient, gradient, square)
+    _cholesky(L)
+    add_multiple(parts, square, gradient)
+    add_multiple(coefficients, 1.0, gradient)
+    _solve(L, parts.reshape(c, 1))
+    _solve(L, coefficients.reshape(c, 1))
+    _solve(L, factor)
+    _solve(L, turn)
+    for i in range(c):
+        for h in range(c):
+            _, L[i, h] = square_and_product(turn[i], turn[h])
+    _cholesky(L)
+    _solve(L, turn)
+    return turn
+
+
+@compiled
+def _cholesky(A: Float64Array) -> None:
+    """Set the lower triangle of a positive definite A to that of L, of which A = LL'."""
+    for i in range(len(A)):
+        for h in range(i):
+            _, known = square_and_product(A[i, :h], A[h, :h])
+            A[i, h] = (A[i, h] - known) / A[h, h]
+        A[i, i] = math.sqrt(A[i, i] - sum_of_squares(A[i, :i]))
+
+
+@compiled
+def _solve(L: Float64Array, B: Float64Array) -> None:
+    """Set B to the X of LX = B, for a lower triangular L."""
+    for i in range(len(L)):
+        for h in range(i):
+            add_multiple(B[i], -L[i, h], B[h])
+        scale_into(B[i], 1 / L[i, i], B[i])
+
+
+@compiled
+def _apply_factor(factor: Float64Array, U: Float64Array) -> None:
+    """Multiply U by the factor and orthonormalise it; the factor becomes one."""
+    for i in range(len(U) - 1, -1, -1):
+        scale_into(U[i], factor[i, i], U[i])
+        for h in range(i):
+            add_multiple(U[i], factor[i, h], U[h])
+        for h in range(len(U)):
+            factor[i, h] = i == h
+    orthonormalise(U)
+
+
+@compiled
+def _has_outgrown(factor: Float64Array) -> bool:
+    least, largest = math.inf, 0.0
+    for i in range(len(factor)):
+        least, largest = min(least, factor[i, i]), max(largest, factor[i, i])
+    return least < 1 / _LARGEST_FACTOR or largest > _LARGEST_FACTOR
+
+
+@compiled
+def _first_of(a: Float64Array, n_first: int, factor: float) -> Float64Array:
+    """Return factor*a, with zeros after the first entries."""
+    out = np.zeros(len(a))
+    scale_into(out[:n_first], factor, a)
+    return out
