@@ -740,28 +740,28 @@ def _change_json(path, **entries):
 def folder_empty(folder):
     (folder / "parts").mkdir()
     (folder / "parts" / "_SUCCESS").touch()
-    return folder / "parts", {}, r"There are no files of data in .*parts"
+    return folder / "parts", {}, r"There are no data files in .*parts"
 
 
 @case
 def folder_mixed(folder):
     np.save(folder / "part1.npy", X)
     _text(folder / "part2.csv", "1,2,3")
-    return folder, {}, r"Parts must be of one format, and .* has part1.npy and part2.csv"
+    return folder, {}, r"Files must have the same format, but .* has part1.npy and part2.csv"
 
 
 @case
 def folder_missing_column(folder):
     _text(folder / "part1.csv", "a,b", "1,2")
     _text(folder / "part2.csv", "a,c", "1,2")
-    return folder, {}, r"part2.csv does not go with .*part1.csv: it has no b"
+    return folder, {}, r"part2.csv does not match .*part1.csv: it has no b"
 
 
 @case
 def folder_other_order(folder):
     _text(folder / "part1.csv", "a,b", "1,2")
     _text(folder / "part2.csv", "b,a", "1,2")
-    return folder, {}, r"part2.csv does not go with .*part1.csv: it has its columns in another order"
+    return folder, {}, r"part2.csv does not match .*part1.csv: it has its columns in another order"
 
 
 @case
@@ -788,7 +788,7 @@ def folder_nan_in_a_later_part(folder):
 
 @case
 def pattern_without_files(folder):
-    return str(folder / "*.csv"), {}, r"There are no files of data in .*\*.csv"
+    return str(folder / "*.csv"), {}, r"There are no data files in .*\*.csv"
 
 
 @case
@@ -803,12 +803,12 @@ def device(_):
 
 @case
 def unknown_format(folder):
-    return _text(folder / "d.xyz", "1,2"), {}, r"not clear what format .*d.xyz is: pass format=, one of arrow, csv"
+    return _text(folder / "d.xyz", "1,2"), {}, r"format of .*d.xyz is not known: pass format=, one of arrow, csv"
 
 
 @case
 def part_of_a_table(folder):
-    return _text(folder / "d.csv", "1,2"), {"key": "X"}, r"d.csv is a file of one table, which has no part named 'X'"
+    return _text(folder / "d.csv", "1,2"), {"key": "X"}, r"d.csv holds a single table, which has no part named 'X'"
 
 
 @case

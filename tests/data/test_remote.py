@@ -203,7 +203,7 @@ def test_a_bucket_or_an_object_that_is_not_there(bucket):
         load("s3://bucket/none.plstream")
     with pytest.raises(FileNotFoundError, match="no such bucket"):
         save(IncrementalPLS(), "s3://none/m.plstream")
-    with pytest.raises(DataError, match="There are no files of data in"):
+    with pytest.raises(DataError, match="There are no data files in"):
         open_source("s3://bucket/*.csv")
     bucket.pipe_file("bucket/empty.csv", b"")
     with pytest.raises(DataError, match="is empty"):

@@ -97,9 +97,9 @@ class ArrayReader(Reader):
 
     def whole_bytes(self, features: Columns, targets: Columns) -> int:
         """Return the size of a row of chunks, and of chunks being read, compressed and decompressed."""
-        side_by_side = self._chunks[0] * self._row_bytes
+        row_of_chunks = self._chunks[0] * self._row_bytes
         chunk_bytes = math.prod(self._chunks) * (self._dtype.itemsize or _STRING_BYTES)
-        return side_by_side + 2 * min(self._chunks_at_a_time * chunk_bytes, max(side_by_side, chunk_bytes))
+        return row_of_chunks + 2 * min(self._chunks_at_a_time * chunk_bytes, max(row_of_chunks, chunk_bytes))
 
     def pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
         """Yield rows; views of an array, with ends at multiples of the step."""

@@ -26,7 +26,7 @@ from .._core.errors import DataError, beginning, import_optional, shortened, wra
 from .._core.remote import AnyPath
 from .._core.types import Array
 from .columns import listed
-from .reader import NO_COLUMNS, Columns, Pieces, Reader, are_neighbours, side_by_side
+from .reader import NO_COLUMNS, Columns, Pieces, Reader, are_adjacent, stack_columns
 from .reading import GrowingArray, NoRoomError, temporary_array
 
 # Rows that are taken apart at a time, at most: they stay in the cache from one step to the next.
@@ -158,7 +158,7 @@ class ArrowReader(Reader):
         """Return the dtype that holds all the columns."""
         if self._list is not None and len(columns) and columns.max() < self.n_columns:
             return self._dtype(self._list, self._fields[self._list].value_type, text=False)
-        found = self.each_suitable(columns, partial(self._dtype_of_column, text=text))
+        found = self.check_each(columns, partial(self._dtype_of_column, text=text))
         dtypes = set(found)
         if len({dtype.kind in "SU" for dtype in dtypes}) > 1:
             raise DataError(f"Targets in {self.where} are text and numbers: choose either.")
@@ -267,7 +267,7 @@ class ArrowReader(Reader):
             X: Array = np.empty((batch.num_rows, 0), dtype)
         elif self._list is not None:
             X = self._entries(batch, row)
-            X = X if len(features) == self.n_columns and are_neighbours(features) else X[:, features]
+            X = X if len(features) == self.n_columns and are_adjacent(features) else X[:, features]
         else:
             X = self._rows(batch, features, dtype, row)
         return X, [self._column(batch, int(column), row) for column in targets]
@@ -281,7 +281,7 @@ class ArrowReader(Reader):
         if self.as_float or len(kinds) > 1 or not is_plain or has_nulls:
             # Integers that are missing make floats of the others.
             dtype = np.result_type(dtype, np.float64) if has_nulls and dtype.kind != "f" else dtype
-            return side_by_side([self._column(batch, int(column), row) for column in features], dtype)
+            return stack_columns([self._column(batch, int(column), row) for column in features], dtype)
         chosen = batch.select(names)
         for values, column in zip(chosen.columns, features, strict=True):
             self._require_no_nulls(values, row, int(column))

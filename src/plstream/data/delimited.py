@@ -14,7 +14,7 @@ import numpy as np
 from .._core.errors import DataError, counted, shortened
 from .._core.remote import AnyPath
 from .._core.types import Array
-from .reader import Columns, OpenOptions, Pieces, Reader, side_by_side
+from .reader import Columns, OpenOptions, Pieces, Reader, stack_columns
 from .text import Record, TextReader
 
 # Integers below this one are exact in float64.
@@ -119,7 +119,7 @@ class CsvReader(TextReader):
             return np.dtype(str)
         if "U" in kinds:
             refused = [int(column) for column in columns if self.kinds[column] == "U"]
-            raise self._text_in(refused[0]) if len(refused) == 1 else self.unsuitable(refused)
+            raise self._text_in(refused[0]) if len(refused) == 1 else self.not_numeric(refused)
         return np.dtype(np.float64)
 
     def kind_of(self, column: int) -> str:
@@ -195,19 +195,19 @@ class CsvReader(TextReader):
                     column_types=types,
                     include_columns=[str(column) for column in (*numbers, *texts)],
                     # There is none to be known by its name, and tables of names would be made for every column.
-                    null_values=_SPELLINGS if self.reads_gaps else [],
+                    null_values=_SPELLINGS if self.parses_missing else [],
                     true_values=[],
                     false_values=[],
                 ),
             )
         except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError):
             return None
-        checked = table.columns[len(numbers) :] if self.reads_gaps else table.columns
+        checked = table.columns[len(numbers) :] if self.parses_missing else table.columns
         if any(column.null_count for column in checked):
             return None
         columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
         split = len(numbers)
-        values = side_by_side(columns[:split], np.dtype(np.float64)) if split else np.empty((table.num_rows, 0))
+        values = stack_columns(columns[:split], np.dtype(np.float64)) if split else np.empty((table.num_rows, 0))
         return values, [np.char.strip(column.astype(str)) for column in columns[split:]]
 
     def _by_numpy(
@@ -215,7 +215,7 @@ class CsvReader(TextReader):
     ) -> tuple[Array, list[Array]]:
         """Parse by NumPy, or field by field if any is quoted or text."""
         delimiter = self.delimiter.encode()
-        by_fields = lines is None or texts or self.n_columns == 1 or self.reads_gaps
+        by_fields = lines is None or texts or self.n_columns == 1 or self.parses_missing
         fields = [self._fields(record) for record in records] if by_fields else []
         with suppress(ValueError, IndexError):
             if by_fields:
@@ -230,7 +230,7 @@ class CsvReader(TextReader):
         raise self._what_is_wrong(records, numbers, row)
 
     def _number(self, field: str) -> float:
-        is_missing = self.reads_gaps and field.strip().lower() in _MISSING
+        is_missing = self.parses_missing and field.strip().lower() in _MISSING
         return np.nan if is_missing else _number(field)
 
     def _what_is_wrong(self, records: list[Record], numbers: list[int], row: int) -> DataError:

@@ -13,7 +13,7 @@ from .._core.errors import DataError, shortened
 from .._core.remote import AnyPath
 from .._core.types import Array
 from .columns import listed
-from .reader import Columns, OpenOptions, Pieces, Reader, are_neighbours
+from .reader import Columns, OpenOptions, Pieces, Reader, are_adjacent
 from .text import Record, TextReader
 
 
@@ -55,7 +55,7 @@ class NdjsonReader(TextReader):
             return np.dtype(str)
         other = [(int(column), value) for column, value in zip(columns, values, strict=True) if _is_no_number(value)]
         if other:
-            raise self.not_a_number(0, *other[0]) if len(other) == 1 else self.unsuitable([each[0] for each in other])
+            raise self.not_a_number(0, *other[0]) if len(other) == 1 else self.not_numeric([each[0] for each in other])
         return np.dtype(np.float64)
 
     def parse(self, records: list[Record], features: Columns, others: Columns, row: int) -> Pieces:
@@ -94,7 +94,7 @@ class NdjsonReader(TextReader):
         return values
 
     def _numbers(self, values: list[Any], features: Columns, row: int) -> Array:
-        everything = len(features) == self.n_columns and are_neighbours(features)
+        everything = len(features) == self.n_columns and are_adjacent(features)
         try:
             if self.names is not None:
                 chosen = [self.names[column] for column in features]

@@ -16,7 +16,7 @@ from .._core.types import Array
 from .._core.urls import redacted
 from .columns import listed
 from .preparation import Preparation
-from .reader import NO_COLUMNS, XY, Columns, Reader, are_neighbours, pick
+from .reader import NO_COLUMNS, XY, Columns, Reader, are_adjacent, pick
 from .reading import Parts, first_two, read_ahead, regrouped, skipping
 
 DEFAULT_MEMORY = 256 << 20
@@ -381,7 +381,7 @@ class Source:
 
     def _is_mapped(self) -> bool:
         is_mapped = all(reader.mapped() is not None for reader in self._readers)
-        return is_mapped and self._preparation.is_plain and are_neighbours(self._preparation.numbers)
+        return is_mapped and self._preparation.is_plain and are_adjacent(self._preparation.numbers)
 
     @property
     def _readers(self) -> list[Reader]:

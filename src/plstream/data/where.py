@@ -98,7 +98,7 @@ class Where:
         """Return which rows are used, from the values of columns by number."""
         return _mask(self.condition, {name: columns[number] for name, number in self.columns.items()}, self.text)
 
-    def holds(self, values: Mapping[str, Array]) -> bool:
+    def may_hold(self, values: Mapping[str, Array]) -> bool:
         """Return whether rows with these values of some columns may be used."""
         if not set(self.names()) <= values.keys():
             return True
