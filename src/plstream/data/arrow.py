@@ -25,7 +25,7 @@ import numpy as np
 from .._core.errors import DataError, beginning, import_optional, shortened, wrap_library_errors
 from .._core.remote import AnyPath
 from .._core.types import Array
-from .columns import listed
+from .columns import listed, require_unique
 from .reader import NO_COLUMNS, Columns, Pieces, Reader, are_adjacent, stack_columns
 from .reading import GrowingArray, NoRoomError, temporary_array
 
@@ -102,9 +102,7 @@ class ArrowReader(Reader):
         with wrap_library_errors(where):
             # Names need not be text.
             names = schema.names
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError(f"{where} has several columns named {shortened(twice)}: give each a name of its own.")
+        require_unique(names, where)
         lists = [field for field in schema if self._types.is_fixed_size_list(field.type)]
         if len(lists) > 1:
             raise DataError(f"{where} has several columns of lists, {listed(field.name for field in lists)}: keep one.")

@@ -64,9 +64,7 @@ _ZARR_MARKS = (".zarray", ".zgroup", "zarr.json")
 FORMATS = {
     known.name: known
     for known in (
-        Format(
-            "arrow", _ARROW_SUFFIXES, "arrow_files:open_arrow", _ARROW_MAGIC, streams=True
-        ),
+        Format("arrow", _ARROW_SUFFIXES, "arrow_files:open_arrow", _ARROW_MAGIC, streams=True),
         Format("csv", (".csv",), "delimited:open_csv", streams=True),
         Format("hdf5", (".h5", ".hdf5", ".he5"), "hdf5:open_hdf5", magic=(b"\x89HDF\r\n\x1a\n",), has_keys=True),
         Format("ndjson", (".ndjson", ".jsonl"), "ndjson:open_ndjson", streams=True),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.errors import DataError, shortened
+from .._core.errors import DataError
 from .._core.memory import require_memory
 from .._core.progress import track
 from .._core.remote import AnyPath
@@ -17,11 +17,11 @@ from .._core.types import Array
 from .._core.urls import is_url
 from .array_reader import ArrayReader
 from .arrow_objects import is_table
-from .choosing import choose_columns, find_role, with_columns
-from .columns import NameOrNumber, find_columns
+from .columns import NameOrNumber, find_columns, require_unique
 from .files import exists
 from .formats import FORMATS, format_of, open_file, open_reader, split_key
 from .objects import open_array, open_object
+from .preparation import choose_columns, find_role, with_columns
 from .reader import NO_COLUMNS, Columns, OpenOptions, Reader
 from .source import DEFAULT_MEMORY, Source
 from .sql import is_database
@@ -164,7 +164,7 @@ def open_source(
     options = OpenOptions(format, key, header, delimiter, query, condition)
     reader = open_reader(data, options)
     allowed = DEFAULT_MEMORY if memory is None else memory
-    _require_names(reader)
+    require_unique(reader.names or (), reader.where)
     # A small file can say that it has wide rows.
     if 8 * reader.n_columns > allowed:
         raise DataError(
@@ -334,14 +334,6 @@ def _file_with_keys(data: Any, options: OpenOptions) -> AnyPath | None:
 def _names_file(name: str) -> bool:
     front, _, _ = name.rpartition(":")
     return exists(Path(name)) or (len(front) > 1 and exists(Path(front))) or os.sep in name
-
-
-def _require_names(reader: Reader) -> None:
-    names = reader.names
-    if names is None or len(set(names)) == len(names):
-        return
-    twice = next(name for name in names if names.count(name) > 1)
-    raise DataError(f"{reader.where} has several columns named {shortened(twice)}: give each a name of its own.")
 
 
 def _check_options(name: str | None, memory: int | None, batch_size: int | None, delimiter: str | None) -> None:
