@@ -134,7 +134,7 @@ class NdjsonReader(TextReader):
         kinds = {isinstance(value, str) for value in found}
         if len(kinds) > 1:
             at = next(at for at, value in enumerate(found) if isinstance(value, str) != isinstance(found[0], str))
-            raise self.error_at(row + at, column, "there is text among numbers: keep to one of the two")
+            raise self.error_at(row + at, column, "there is text among numbers: use one type")
         try:
             return np.array(found) if True in kinds else _as_numbers(found)
         except OverflowError:

@@ -16,11 +16,10 @@ from .._core.remote import AnyPath
 from .._core.types import Array
 from .._core.urls import is_url
 from .array_reader import ArrayReader
-from .arrow_objects import is_table
 from .columns import NameOrNumber, find_columns, require_unique
 from .files import exists
 from .formats import FORMATS, format_of, open_file, open_reader, split_key
-from .objects import open_array, open_object
+from .objects import is_table, open_array, open_object
 from .preparation import choose_columns, find_role, with_columns
 from .reader import NO_COLUMNS, Columns, OpenOptions, Reader
 from .source import DEFAULT_MEMORY, Source
