@@ -76,7 +76,7 @@ def npy_pickle(folder):
 @case
 def npy_truncated(folder):
     (folder / "X.npy").write_bytes(npy_bytes(X)[:-8])
-    return folder / "X.npy", {}, r"X.npy is cut off: it should have 224 bytes, and has 216"
+    return folder / "X.npy", {}, r"X.npy is cut off: it should have 224 bytes, but has 216"
 
 
 @case
@@ -89,7 +89,7 @@ def npy_truncated_header(folder):
 def npy_huge(folder):
     data = npy_bytes(X).replace(b"(4, 3), }" + b" " * 20, b"(4000000000000000000, 3), }" + b" " * 2)
     (folder / "X.npy").write_bytes(data)
-    return folder / "X.npy", {}, r"X.npy is cut off: it should have 96,000,000,000,000,000,128 bytes, and has 224"
+    return folder / "X.npy", {}, r"X.npy is cut off: it should have 96,000,000,000,000,000,128 bytes, but has 224"
 
 
 @case
