@@ -321,7 +321,7 @@ def csv_twice(folder):
 @case
 def csv_utf16(folder):
     (folder / "d.csv").write_bytes("a,b\n1,2\n".encode("utf-16"))
-    return folder / "d.csv", {}, r"d.csv is not text in UTF-8"
+    return folder / "d.csv", {}, r"d.csv is not UTF-8 text"
 
 
 @case
@@ -403,12 +403,12 @@ def ndjson_several_of_text(folder):
 @case
 def ndjson_name_twice(folder):
     lines = '{"a":1,"b":2}', '{"a":1,"b":2,"a":3}'
-    return _text(folder / "d.ndjson", *lines), {}, r"d.ndjson, row 1, 'a' is there twice: give each value a name"
+    return _text(folder / "d.ndjson", *lines), {}, r"d.ndjson, row 1, 'a' occurs twice: use each name once"
 
 
 @case
 def ndjson_name_twice_at_first(folder):
-    return _text(folder / "d.ndjson", '{"x":[1,2],"y":"a:b","y":"b"}'), {}, r"d.ndjson, row 0, 'y' is there twice"
+    return _text(folder / "d.ndjson", '{"x":[1,2],"y":"a:b","y":"b"}'), {}, r"d.ndjson, row 0, 'y' occurs twice"
 
 
 @case
@@ -604,7 +604,7 @@ def hdf5_numbers_of_another_file(folder):
     (folder / "other").write_bytes(X.tobytes())
     with h5py.File(folder / "d.h5", "w") as file:
         file.create_dataset("X", X.shape, X.dtype, external=[(str(folder / "other"), 0, X.nbytes)])
-    return folder / "d.h5", {}, r"d.h5:X has its numbers in other files, which are not read"
+    return folder / "d.h5", {}, r"d.h5:X has its values in other files, which are not read"
 
 
 @case
@@ -616,7 +616,7 @@ def hdf5_virtual(folder):
     layout[:] = h5py.VirtualSource(folder / "other.h5", "X", X.shape)
     with h5py.File(folder / "d.h5", "w") as file:
         file.create_virtual_dataset("X", layout)
-    return folder / "d.h5", {}, r"d.h5:X has its numbers in other files, which are not read"
+    return folder / "d.h5", {}, r"d.h5:X has its values in other files, which are not read"
 
 
 @case
@@ -626,7 +626,7 @@ def hdf5_link_to_another_file(folder):
         file["X"] = X
     with h5py.File(folder / "d.h5", "w") as file:
         file["link"] = h5py.ExternalLink(str(folder / "other.h5"), "/X")
-    return folder / "d.h5", {"key": "link"}, r"d.h5:link has its numbers in other files, which are not read"
+    return folder / "d.h5", {"key": "link"}, r"d.h5:link has its values in other files, which are not read"
 
 
 @case

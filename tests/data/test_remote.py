@@ -323,7 +323,7 @@ def test_other_names(tmp_path):
     np.testing.assert_array_equal(next(iter(open_source((tmp_path / "X.npy").as_uri()).blocks()))[0][:5], X[:5])
     with pytest.raises(DataError, match=r"^redis://h/x is a URL of a kind that cannot be read: use s3://"):
         open_source("redis://h/x")
-    with pytest.raises(ImportError, match="^oci://bucket/x.csv requires another package"):
+    with pytest.raises(ImportError, match=r"^oci://bucket/x.csv requires another package"):
         path_of("oci://bucket/x.csv")
     assert str(path_of("https://me:hunter2@host/a.csv?sig=x")) == "https://***@host/a.csv?***"
 
