@@ -24,11 +24,11 @@ from ..data import Source
 from ..rows import ArrayRows, CollectionRows, TrainingRows, by_blocks, is_collection
 from ..states import Folds, Gram, Sketch
 from ._base import PLSBase
-from ._completed_folds import fit_completed, labelled_blocks
+from ._cv_exact import fit_exactly, in_one_fold
+from ._cv_fitted import FittedFolds
+from ._cv_folds import FoldAssignment, as_groups, as_vector, folds_of_splits
+from ._cv_missing import fit_completed, labelled_blocks
 from ._decision import by_lda
-from ._exact_folds import fit_exactly, in_one_fold
-from ._fitted_folds import FittedFolds
-from ._folds import FoldAssignment, as_groups, as_vector, folds_of_splits
 from ._heads import ClassifierHead, Head, OpenedRows
 from ._missing import CompletedBefore, CompletingStream
 from ._solution import Solution

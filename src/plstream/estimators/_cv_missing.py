@@ -19,10 +19,10 @@ from ..rows import Block, TrainingRows
 from ..solvers.completion import FactorModel
 from ..states import Folds, Moments
 from ..states.moments import moments_of
-from ._cross_validation import ClassCrossValidation, ClassSums, CrossValidation, y_units
-from ._expected_accuracy import accuracies_of_scores, unit_rotations
+from ._cv_accuracy import accuracies_of_scores, unit_rotations
+from ._cv_errors import ClassCrossValidation, ClassSums, CrossValidation, y_units
+from ._cv_folds import FoldAssignment
 from ._fitted import Fitted
-from ._folds import FoldAssignment
 from ._heads import ClassifierHead, Head
 from ._solution import Solution
 from .settings import Settings

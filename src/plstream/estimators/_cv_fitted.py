@@ -13,10 +13,10 @@ from ..solvers import FoldReads
 from ..solvers.completion import FactorModel, Gaps
 from ..states import Buffered, Folds, Gram, Moments, Sketch
 from ..states.folds import all_but_one, merged
-from ._completed_folds import FoldModel
-from ._cross_validation import ClassCrossValidation, CrossValidation
+from ._cv_errors import ClassCrossValidation, CrossValidation
+from ._cv_folds import FoldAssignment
+from ._cv_missing import FoldModel
 from ._fitted import Fitted, warn_of_small_sketch
-from ._folds import FoldAssignment
 from ._heads import ClassifierHead, Head
 from ._missing import CompletingStream, with_means_of_others
 from ._solution import Solution, joint_solutions

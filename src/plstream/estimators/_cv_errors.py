@@ -16,7 +16,7 @@ from ..rows import Block
 from ..solvers import Scaling, held_out_errors, solve_scaled
 from ..states import Gram, Moments, Sketch
 from ..states.folds import all_but_one
-from ._expected_accuracy import expected_accuracies
+from ._cv_accuracy import expected_accuracies
 from ._solution import Solution
 
 # Errors that differ by less, as a share of the variance of y or of all rows, are the same but for rounding.

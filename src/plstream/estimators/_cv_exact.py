@@ -22,10 +22,10 @@ from ..solvers import FoldGrams, FoldReads
 from ..solvers.completion import FactorModel
 from ..solvers.scaling import require_resolution
 from ..states import Buffered, Folds, Gram, Moments
-from ._cross_validation import ClassCrossValidation, ClassSums, CrossValidation, SquaredErrors, y_units
-from ._expected_accuracy import accuracies_of_scores, unit_rotations
-from ._fitted_folds import FittedFolds, FoldRemains
-from ._folds import FoldAssignment
+from ._cv_accuracy import accuracies_of_scores, unit_rotations
+from ._cv_errors import ClassCrossValidation, ClassSums, CrossValidation, SquaredErrors, y_units
+from ._cv_fitted import FittedFolds, FoldRemains
+from ._cv_folds import FoldAssignment
 from ._heads import ClassifierHead, Head
 from ._solution import Solution, joint_solutions
 from .settings import GRAM_BLOCK_ROWS, Settings
