@@ -240,8 +240,7 @@ class CrossValidated(PLSBase):
                     stream = self._absorbed_by_workers(stream, rows, assignment, settings)
                 else:
                     stream = _assign(stream, rows, assignment, stream.n_rows)
-        solver = settings.streaming_solver(rows.n_columns) if before is None else before.solver
-        return self._left(head, solver, settings, stream, assignment)
+        return self._fitted_stream(head, settings, stream, assignment)
 
     def _fit_again(self, rows: TrainingRows, head: Head, assignment: FoldAssignment, settings: Settings) -> FittedFolds:
         """Return what is left of rows that can be read again."""
@@ -262,19 +261,12 @@ class CrossValidated(PLSBase):
         if sum(fold.n_rows > 0 for fold in stream.streams) < 2:
             raise ValueError(in_one_fold(stream.n_rows))
         found = fit_completed(rows, head, assignment, settings, self, stream)
-        return self._left(head, settings.streaming_solver(rows.n_columns), settings, stream, assignment, **found)
+        return self._fitted_stream(head, settings, stream, assignment, **found)
 
-    def _left(
-        self,
-        head: Head,
-        solver: str,
-        settings: Settings,
-        stream: Folds[Gram | Sketch],
-        assignment: FoldAssignment,
-        **found: Any,
+    def _fitted_stream(
+        self, head: Head, settings: Settings, stream: Folds[Gram | Sketch], assignment: FoldAssignment, **others: Any
     ) -> FittedFolds:
-        found |= {"assigned_by": assignment.by, "rule": self.rule}
-        return FittedFolds(head, solver, settings.n_components, settings.scale, stream, **found)
+        return FittedFolds.of_stream(head, settings, stream, assigned_by=assignment.by, rule=self.rule, **others)
 
     def _assignment(
         self, data: tuple[Any, Any, Any], groups: Any, folds: Any, before: FittedFolds | None, *, is_fit: bool
