@@ -180,15 +180,15 @@ class Reader(ABC):
         for X, columns in self.pieces(features, others, start, step):
             if (bad := first_not_finite(X, allow_missing=self.allow_missing)) is not None:
                 raise self.bad_value(start + bad[0], int(features[bad[1]]), X[bad])
-            for values, column in zip([X, *columns], [-1, *others], strict=True):
-                allowed = self.allow_missing or int(column) in self.optional
-                if column >= 0 and (bad := first_not_finite(values, allow_missing=allowed)) is not None:
-                    raise self.bad_value(start + bad[0], int(column), values[bad])
+            for j, column in enumerate(map(int, others)):
+                allowed = self.allow_missing or column in self.optional
+                if (bad := first_not_finite(columns[j], allow_missing=allowed)) is not None:
+                    raise self.bad_value(start + bad[0], column, columns[j][bad])
             start += len(X)
             read = True
             yield X, columns
             # Free it before the next one is read.
-            del X, columns, values
+            del X, columns
             self.require_not_cut()
         if self.n_rows is not None and (start < self.n_rows or (read and start > self.n_rows)):
             raise DataError(f"{self.where} is damaged: it declares {self.n_rows:,} rows, but has {start:,}.")
