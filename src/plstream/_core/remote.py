@@ -39,16 +39,10 @@ _MARKS = (
 
 
 class RemotePath:
-    """An object in a store, or all objects below a name that ends in a slash, with what is needed of a path.
+    """An object in a store, or all objects below a name, with the methods of a path that are needed.
 
-    Parameters
-    ----------
-    url : str
-        Such as ``s3://bucket/key``; what pathlib leaves of it, with one slash, is the same.
-    store : fsspec file system, optional
-        By default that of the URL.
-    info : dict, optional
-        What the store said of it when it was listed.
+    Of the URL, such as ``s3://bucket/key``, pathlib may have removed a slash. ``store`` is its fsspec file system, and
+    ``info`` the entry in a listing.
     """
 
     def __init__(self, url: str, store: Any = None, info: dict[str, Any] | None = None) -> None:

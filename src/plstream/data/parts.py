@@ -50,14 +50,7 @@ def partition_values(folder: Any, files: Sequence[Any]) -> list[dict[str, Array]
 class ConcatenatedReader(Reader):
     """Files with the same columns, one after another. All are opened beforehand, so that a bad one is found early.
 
-    Parameters
-    ----------
-    where : str
-        Name in messages.
-    readers : sequence of Reader
-        One per file.
-    constants : sequence of dict, optional
-        Additional columns of each file, by name, with a single value for all its rows.
+    ``constants`` are additional columns of each file, with a single value for all its rows.
     """
 
     def __init__(self, where: str, readers: Sequence[Reader], constants: Sequence[Mapping[str, Array]] = ()) -> None:

@@ -121,18 +121,8 @@ def _merge_all(states: Iterable[State | None], merge: Merge[State]) -> State | N
 class RemoteBlocks:
     """Ordered blocks of rows, which Dask workers compute and reduce where they are.
 
-    Parameters
-    ----------
-    graph : dict
-        Dask's tasks.
-    blocks : sequence of tuples of keys
-        The keys of the parts of each block.
-    n_rows : sequence of int, optional
-        Number of rows of each block, if known.
-    row_bytes : int
-        Bytes per row.
-    block_bytes : int, optional
-        Bytes of a block that are in memory at a time. By default all of it.
+    ``blocks`` are the keys of the parts of each block in a graph of Dask, and ``n_rows`` their numbers of rows, if
+    known. ``block_bytes`` of a block are in memory at a time, by default all of it.
     """
 
     def __init__(
