@@ -151,7 +151,7 @@ def _open_array(path: AnyPath, where: str, offset: int, size: int) -> ArrayReade
 
 
 def _array_reader(path: AnyPath, open_file: OpenFile, header: _Header, begin: int, where: str) -> ArrayReader:
-    """Return a reader of an array that is read from a file, in which its values begin at an offset."""
+    """Return a reader of an array whose values begin at an offset of a file."""
     return ArrayReader(where, header.shape, header.dtype, partial(_rows, open_file, header, begin, where), path=path)
 
 
@@ -221,7 +221,7 @@ def _small(archive: Any, name: str, where: str) -> Array:
         header = _read_header(file, where)
         n_bytes = int(np.prod(header.shape, dtype=object)) * header.dtype.itemsize
         if header.dtype.kind not in "iuSU" or not 0 < n_bytes <= _LONGEST_NAME:
-            raise DataError(f"{where} is damaged: {name} is not what it should be.")
+            raise DataError(f"{where} is damaged: {name} is not a small array.")
         return np.frombuffer(file.read(n_bytes), header.dtype).reshape(header.shape)
 
 

@@ -172,7 +172,7 @@ class RemoteBlocks:
         return self._compute(graph, level[0], folded, label) if level else None
 
     def first(self, look: Callable[[LoadedBlock], Any]) -> Any:
-        """Return what ``look`` finds in the first block."""
+        """Return the result of ``look`` for the first block."""
         graph, keys = self._folded(partial(_look_at_first, look), "look", n_units=1)
         return self._compute(graph, keys[0], [], "a first look")
 
@@ -242,7 +242,7 @@ def _merge_present(merge: Merge[State], first: State | None, second: State | Non
 
 
 def _hold(blocks: Iterator[LoadedBlock]) -> Unit:
-    """Return the blocks as a unit of which nothing needs to be computed or read any more."""
+    """Return the blocks as a unit with everything in memory."""
     return Unit(held=tuple(map(_in_memory, blocks)))
 
 
