@@ -14,7 +14,7 @@ from .._core.errors import DataError, counted
 from .._core.remote import AnyPath
 from .._core.types import Array
 from .columns import listed
-from .reader import NO_COLUMNS, Columns, Pieces, Reader
+from .reader import Columns, Pieces, Reader
 
 _PARTITION = re.compile(r"([^=/]+)=(.*)")
 
@@ -64,7 +64,8 @@ class ConcatenatedReader(Reader):
         self.others = () if added else first.others
         for reader in readers[1:]:
             self._require_alike(reader)
-        self.index_columns = first.index_columns if len(readers) == 1 else NO_COLUMNS
+        if all(np.array_equal(reader.index_columns, first.index_columns) for reader in readers):
+            self.index_columns = first.index_columns
         self.slow = any(reader.slow for reader in readers)
         counts = [reader.n_rows for reader in readers]
         self.n_rows = None if None in counts else sum(count for count in counts if count is not None)
