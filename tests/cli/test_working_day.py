@@ -444,3 +444,22 @@ def test_groups_and_weights_by_option(done, refused):
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
     assert "--groups is for cross-validation" in refused(*call[:-4], "--groups", "day", "--force")
     assert "--groups is not for --cluster" in refused(*call, "--groups", "day", "--cluster", "local", "--force")
+
+
+@pytest.mark.usefixtures("folder")
+def test_folds_by_option(done, refused):
+    rng = np.random.default_rng(0)
+    X, folds = rng.normal(size=(90, 4)), rng.integers(0, 3, 90)
+    y = X @ [1.0, 2.0, 3.0, 4.0] + rng.normal(size=90)
+    lines = [[*map(repr, X[i].tolist()), str(folds[i]), repr(y[i].item())] for i in range(90)]
+    Path("d.csv").write_text("\n".join(["a,b,c,d,fold,y", *map(",".join, lines)]))
+    call = "fit", "d.csv", "-t", "y", "-c", "auto", "--folds", 3, "--fold-column", "fold"
+    done(*call)
+    model = load("model.plstream")
+    expected = IncrementalPLSCV(4, cv=3, solver="gram").partial_fit(X, y, folds=folds)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert model.n_components_ == expected.n_components_
+    np.testing.assert_allclose(model.cv_results_["mean_test_rmse"], expected.cv_results_["mean_test_rmse"], rtol=1e-8)
+    assert "--fold-column is for cross-validation" in refused(*call[:4], "--fold-column", "fold", "--force")
+    assert "pass one of them" in refused(*call, "--groups", "a", "--force")
+    assert "--fold-column is not for --cluster" in refused(*call, "--cluster", "local", "--force")

@@ -217,6 +217,8 @@ def test_delimiters_and_an_index_are_noticed(tmp_path):
     pd.DataFrame({"a": [1.5, 2], "b": [3.5, 4]}).to_csv(tmp_path / "d.csv")
     assert open_source(tmp_path / "d.csv").feature_names == ["a", "b"]
     assert open_source(tmp_path / "d.csv", columns=range(3)).feature_names == ["", "a", "b"]
+    (tmp_path / "e.csv").write_bytes((tmp_path / "d.csv").read_bytes())
+    assert open_source(tmp_path / "*.csv").feature_names == ["a", "b"]
 
 
 @pytest.mark.parametrize(

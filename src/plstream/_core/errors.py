@@ -28,22 +28,10 @@ class DataError(ValueError):
 
 
 class NonFiniteError(ValueError):
-    """A number that is not finite, and the position of the first one.
+    """A number that is not finite in X or y (``name``), and the position of the first one.
 
-    Parameters
-    ----------
-    name : str
-        Where it was found: "X" or "y".
-    row, column : int
-        Its position.
-    is_missing : bool
-        Whether it is NaN rather than infinity.
-    known_as : str
-        The name of the column, if it has one.
-    instead : str
-        An alternative to removing it.
-    where : str
-        The block in which rows are counted, if not from the very first row.
+    ``known_as`` is the name of its column, if any, ``instead`` an alternative to removing it, and ``where`` the block
+    in which rows are counted, if not from the very first row.
     """
 
     def __init__(

@@ -41,15 +41,7 @@ _TELL_ALL = "all labels that will ever come as classes= in the first call of par
 @stored({"classes": ClassLabels("k"), "kind": Choice(*dict.fromkeys(KINDS.values()))})
 @dataclass(frozen=True)
 class Labels:
-    """The labels of the first call, or those passed as classes.
-
-    Attributes
-    ----------
-    classes : ndarray
-        The labels in ascending order.
-    kind : str
-        Their kind.
-    """
+    """The labels of the first call, or those passed as classes, in ascending order."""
 
     classes: Array
     kind: str
@@ -121,21 +113,14 @@ class Labels:
 )
 @dataclass(frozen=True)
 class TargetEncoding:
-    """The encoding of y as columns of numbers, and back: values unchanged, labels as -1 and +1.
-
-    Attributes
-    ----------
-    labels : Labels, or None for values
-        The labels.
-    n_columns : int
-        Number of columns: one per response; one for two classes, else one per class.
-    is_vector : bool
-        Whether y has one dimension.
-    """
+    """The encoding of y as columns of numbers, and back: values unchanged, labels as -1 and +1."""
 
     labels: Labels | None
+    """The labels, or None for values."""
     n_columns: int
+    """Number of columns: one per response; one for two classes, else one per class."""
     is_vector: bool
+    """Whether y has one dimension."""
 
     @classmethod
     def of(cls, y: Array, classes: Any, target: str) -> TargetEncoding:

@@ -29,15 +29,7 @@ def with_values(y: Array) -> Array:
 
 
 class ClassificationMetrics:
-    """Accuracy and confusions of labels.
-
-    Attributes
-    ----------
-    n_rows, n_right : int
-        Number of rows, and of those whose label is predicted correctly.
-    confusions : Counter
-        Number of rows per pair of a true and a predicted label.
-    """
+    """Accuracy and confusions of labels: the number of rows per pair of a true and a predicted label."""
 
     def __init__(self) -> None:
         self.n_rows = 0
@@ -83,11 +75,6 @@ class RegressionMetrics:
 
     Sums of squares are about the mean of the rows so far, block by block (Chan, Golub and LeVeque), in units of the
     first block: a mean of 1e8 costs no digits, and units of 1e200 do not overflow.
-
-    Parameters
-    ----------
-    first : ndarray of shape (n_samples, n_targets)
-        The first block of the target, which sets the units.
     """
 
     def __init__(self, first: Float64Array) -> None:

@@ -131,18 +131,9 @@ def still_waiting() -> None:
 
 
 class ProgressBar:
-    """Draws steps as one line that is overwritten; with a delay, so that short work shows nothing.
+    """Draws steps as one line that is overwritten, after ``wait`` seconds, so that short work shows nothing.
 
-    Parameters
-    ----------
-    stream : text file
-        A terminal, unless a notebook shows the line.
-    wait : float, default=0.5
-        Seconds before anything is drawn.
-    width : int, default=24
-        Width of the bar, in characters.
-    cell : object, default=None
-        The result of IPython's ``display`` in a notebook, whose ``update`` changes the output.
+    The line goes to a terminal, or to ``cell``, the result of IPython's ``display`` in a notebook.
     """
 
     def __init__(self, stream: TextIO, wait: float = 0.5, width: int = 24, cell: Any = None) -> None:

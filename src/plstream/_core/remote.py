@@ -1,6 +1,6 @@
-"""Objects in stores that fsspec knows, such as ``s3://bucket/key``, which are used like paths of files.
+"""Objects in stores supported by fsspec, such as ``s3://bucket/key``, used like paths of files.
 
-Reads are of ranges of bytes, and writes are of whole objects. Nothing in an object is ever taken for a URL.
+Ranges of bytes are read, and whole objects are written. The contents of an object are never used as URLs.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from weakref import finalize
 from .errors import DataError, import_optional, printable
 from .urls import is_url, redacted, shown
 
-# What is read at a time of headers and of other small parts.
+# Buffer size for headers and other small parts.
 _BUFFER_BYTES = 1 << 18
 _LONGEST_REASON = 200
 _NO_BUCKET = ", and no such bucket"
 _LOCAL = {"file", "local"}
 _WEB = {"http", "https"}
-# A file of references is a list of other URLs, any of which would be read.
+# A reference file lists other URLs, which would be read.
 _REFUSED = {"reference"}
-# What stores say of an object that changes when it is written; the size is compared in any case.
+# Metadata that change when an object is written; the size is always compared.
 _MARKS = (
     "ETag", "etag", "content_md5", "md5Hash", "crc32c", "generation", "version", "Content-MD5", "Digest",
     "LastModified", "last_modified", "Last-Modified", "updated", "mtime", "modified", "created",
@@ -39,16 +39,10 @@ _MARKS = (
 
 
 class RemotePath:
-    """An object in a store, or all objects below a name that ends in a slash, with what is needed of a path.
+    """An object in a store, or all objects below a name, with the methods of a path that are needed.
 
-    Parameters
-    ----------
-    url : str
-        Such as ``s3://bucket/key``; what pathlib leaves of it, with one slash, is the same.
-    store : fsspec file system, optional
-        By default that of the URL.
-    info : dict, optional
-        What the store said of it when it was listed.
+    Of the URL, such as ``s3://bucket/key``, pathlib may have removed a slash. ``store`` is its fsspec file system, and
+    ``info`` the entry in a listing.
     """
 
     def __init__(self, url: str, store: Any = None, info: dict[str, Any] | None = None) -> None:
@@ -83,7 +77,7 @@ class RemotePath:
 
     @property
     def is_on_the_web(self) -> bool:
-        """Whether it is read from a web server, which has neither folders nor patterns, and cannot be written to."""
+        """Whether it is on a web server, which has neither folders nor patterns, and is read-only."""
         return re.match(r"[a-z]+", self.url.rpartition("::")[2].lower())[0] in _WEB  # type: ignore[index]
 
     @property
@@ -99,22 +93,22 @@ class RemotePath:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it stands for all objects whose names match."""
+        """Whether it is a pattern of object names."""
         return not self.is_on_the_web and glob.has_magic(self._key)
 
     def relative_to(self, folder: Any) -> PurePosixPath:
-        """Return the name within a folder."""
+        """Return the path relative to a folder."""
         return PurePosixPath(self._key).relative_to(folder._key)
 
     def stat(self) -> os.stat_result:
-        """Return size and kind, as of a file."""
+        """Return size and type."""
         known = self._known()
         mode = stat.S_IFDIR if known.get("type") == "directory" else stat.S_IFREG
         size = known.get("size")
         return os.stat_result((mode, 0, 0, 1, 0, 0, self._copied_size() if size is None else size, 0, 0, 0))
 
     def exists(self) -> bool:
-        """Return whether there is such an object or folder."""
+        """Return whether the object or folder exists."""
         try:
             self._known()
         except FileNotFoundError:
@@ -135,9 +129,9 @@ class RemotePath:
         return False
 
     def status(self) -> str:
-        """Ask the store, and return what changes when the object does: size, ETag and time, as far as it tells.
+        """Return metadata that change with the object, from a request: size, and ETag or time if available.
 
-        Of a folder, it is a hash of those of all objects below it.
+        For a folder, it is a hash of those of all objects below it.
         """
 
         def ask() -> str:
@@ -151,32 +145,32 @@ class RemotePath:
         return self._asked("read", ask)
 
     def iterdir(self) -> Iterator[RemotePath]:
-        """Yield what is in a folder."""
+        """Yield the objects and folders in a folder."""
         if self.is_on_the_web:
-            raise DataError(f"{self} is on a web server, which lists no folders: name a file.")
+            raise DataError(f"{self} is on a web server, which does not list folders: name a file.")
         for info in self._listed(lambda: self._store.ls(self._key, detail=True)):
-            # The folder itself may have an object of its own.
+            # There may be an object with the name of the folder.
             if info["name"].rstrip("/") != self._key.rstrip("/"):
                 yield RemotePath(self._store.unstrip_protocol(info["name"]), self._store, info)
 
     def glob(self, pattern: str) -> Iterator[RemotePath]:
-        """Yield what is in a folder and has a name that matches; nothing if there is no such folder."""
+        """Yield the objects and folders in a folder with matching names; none if there is no such folder."""
         if self.is_dir():
             yield from (path for path in self.iterdir() if fnmatchcase(path.name, pattern))
 
     def rglob(self, pattern: str) -> Iterator[RemotePath]:
-        """Yield all objects below a folder that have a name that matches."""
+        """Yield all objects below a folder with matching names."""
         for name, info in self._listed(lambda: self._store.find(self._key, detail=True)).items():
             if fnmatchcase(name.rpartition("/")[2], pattern):
                 yield RemotePath(self._store.unstrip_protocol(name), self._store, info)
 
     def matches(self) -> list[RemotePath]:
-        """Return all objects that a pattern stands for."""
+        """Return all objects that match the pattern."""
         found = self._listed(lambda: self._store.glob(self._key, detail=True))
         return [RemotePath(self._store.unstrip_protocol(name), self._store, info) for name, info in found.items()]
 
     def open(self, mode: str = "rb") -> io.BufferedReader:
-        """Open the object to be read: by ranges, or from a temporary copy if a web server has none."""
+        """Open the object for reading: by ranges, or from a temporary copy if a web server does not support ranges."""
         assert mode == "rb"
         if self._copy is None and self.is_on_the_web and not self._has_ranges():
             self._copy = self._copied()
@@ -185,7 +179,7 @@ class RemotePath:
         return io.BufferedReader(_Ranges(self), _BUFFER_BYTES)
 
     def ranges(self) -> io.RawIOBase:
-        """Open the object to be read by just the ranges that are asked for."""
+        """Open the object without a buffer: exactly the requested ranges are read."""
         return self.open().detach()
 
     def fetch(self, start: int, stop: int) -> bytes:
@@ -201,7 +195,7 @@ class RemotePath:
         try:
             data = self._asked("read", ask)
         except OSError as error:
-            # In the middle of a read, it is the data that has gone.
+            # While reading, an OSError means that the data is unavailable.
             problem = str(error)
         else:
             if len(data) == stop - start:
@@ -210,7 +204,7 @@ class RemotePath:
         raise DataError(problem)
 
     def put(self, file: Path, *, overwrite: bool) -> None:
-        """Write a complete file to the store, which has all of it under the name, or nothing."""
+        """Write a complete file to the store, atomically."""
         self._require_writable()
         mode = {} if overwrite else {"mode": "create"}
         self._asked("written", lambda: self._store.put_file(str(file), self._key, **mode))
@@ -226,7 +220,7 @@ class RemotePath:
                 raise
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
-        """Raise OSError or ValueError if nothing can be there; there are no folders but in names."""
+        """Raise OSError or ValueError if objects cannot be written there; stores have no folders."""
         self._require_writable()
         try:
             self.status()
@@ -251,18 +245,18 @@ class RemotePath:
         if size < 2:
             return True
         try:
-            # A server that has none answers with the whole, which is not read then.
+            # A server without ranges sends the whole object, which is not read then.
             with self._store.open(self._key, "rb", cache_type="none", size=size) as file:
                 file.seek(1)
                 return len(file.read(1)) == 1
         except ValueError:
             return False
         except Exception:  # noqa: BLE001
-            # Whatever it is, the read itself will tell.
+            # The read itself will raise the error.
             return True
 
     def _copied(self) -> str:
-        """Return the path of a copy, which is removed with the last reference to this object."""
+        """Return the path of a temporary copy, which is removed together with this object."""
         descriptor, copy = tempfile.mkstemp(prefix=".plstream-")
         os.close(descriptor)
         finalize(self, os.unlink, copy)
@@ -279,14 +273,14 @@ class RemotePath:
         return self._asked("listed", function)
 
     def _asked(self, action: str, function: Callable[[], Any]) -> Any:
-        """Return what a store answers; raise one sentence, without passwords, for whatever it raises."""
+        """Return the response of a store; raise one sentence, without passwords, for any of its exceptions."""
         try:
             return function()
         except DataError:
             raise
         except Exception as error:  # noqa: BLE001
             refusal = self._refusal(error, action)
-        # Raised here, it does not carry the store's own error, which may have the URL in full.
+        # Raised outside of the handler: the store's error may contain the full URL.
         raise refusal
 
     def _refusal(self, error: Exception, action: str) -> Exception:
@@ -301,7 +295,7 @@ class RemotePath:
             or status in {401, 403}
             or "redential" in f"{type(error).__name__} {reason}"
         ):
-            # Stores differ in what they call it.
+            # Stores raise different errors.
             return PermissionError(
                 f"{self} cannot be {action}, because the credentials were refused or are missing: {reason}."
             )
@@ -314,11 +308,11 @@ class RemotePath:
 
 
 AnyPath: TypeAlias = Path | RemotePath
-"""A file or folder of this machine or of a store."""
+"""A file or folder, local or in a store."""
 
 
 class _Ranges(io.RawIOBase):
-    """An object as a file, each read of which is one of a range."""
+    """An object as a file; each read requests one range."""
 
     def __init__(self, path: RemotePath) -> None:
         self._path, self._size, self._at = path, path.stat().st_size, 0
@@ -347,7 +341,7 @@ class _Ranges(io.RawIOBase):
 
 
 def path_of(name: str | os.PathLike[str]) -> AnyPath:
-    """Return the path of a file or folder, of this machine unless the name is a URL."""
+    """Return the path of a file or folder, which is local unless the name is a URL."""
     text = os.fspath(name)
     if isinstance(name, RemotePath) or not is_url(text):
         return name if isinstance(name, RemotePath) else Path(name)
@@ -365,5 +359,5 @@ def _reason(error: BaseException, url: str) -> str:
 
 
 def _is_unreachable(error: BaseException) -> bool:
-    """Return whether an error comes from a host that does not answer, which some stores call a missing file."""
+    """Return whether a host does not respond, which some stores report as a missing file."""
     return isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError)

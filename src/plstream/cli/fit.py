@@ -60,10 +60,14 @@ class Roles:
         str | None,
         typer.Option("--groups", metavar="COL", help="Column with the groups that -c auto keeps in one fold."),
     ] = None
+    fold_column: Annotated[
+        str | None,
+        typer.Option("--fold-column", metavar="COL", help="Column with the folds of -c auto, numbered from 0."),
+    ] = None
 
     def options(self) -> dict[str, Any]:
         """Return those that are given, as parameters of :func:`plstream.open_source`."""
-        columns = {"weight": self.weight, "groups": self.groups}
+        columns = {"weight": self.weight, "groups": self.groups, "folds": self.fold_column}
         found: dict[str, Any] = {name: as_column(text) for name, text in columns.items() if text is not None}
         return found if self.categorical is None else found | {"categorical": as_columns(self.categorical)}
 
@@ -221,7 +225,7 @@ def fit(
     n_components, is_auto = as_components(components), components == "auto"
     labels, allowed = as_classes(classes), as_bytes(memory)
     require_options(method, classes=labels, **asdict(parameters))
-    for name, value in (asdict(validation) | {"groups": roles.groups}).items():
+    for name, value in (asdict(validation) | {"groups": roles.groups, "fold_column": roles.fold_column}).items():
         if value is not None and not is_auto:
             raise ValueError(f"--{name.replace('_', '-')} is for cross-validation: pass -c auto as well.")
     if not target and method is not Method.ccipca:
@@ -265,8 +269,9 @@ def _fitted_on_cluster(
 ) -> Any:
     from .cluster import fit_on_cluster
 
-    if "groups" in source.roles:
-        raise ValueError("--groups is not for --cluster: leave one of them out.")
+    for role, option in (("groups", "--groups"), ("folds", "--fold-column")):
+        if role in source.roles:
+            raise ValueError(f"{option} is not for --cluster: leave one of them out.")
     fit_on_cluster(cluster, method, model, source, memory, checkpoints.checkpoint, **how)
     return model
 

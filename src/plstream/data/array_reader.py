@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from hashlib import sha256
@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core.errors import DataError, counted, usable_dtype, wrap_iteration
+from .._core.errors import DataError, beginning, counted, usable_dtype, wrap_iteration
 from .._core.remote import AnyPath
 from .._core.types import Array
+from .columns import listed
 from .reader import NO_COLUMNS, Columns, Pieces, Reader, pick
 
 # Maximum size of rows read from a file at a time.
@@ -160,6 +161,18 @@ def mapped_reader(
     except (ValueError, OverflowError, OSError):
         raise DataError(f"{where} is cut off: it has fewer than {math.prod(shape) * dtype.itemsize:,} bytes.") from None
     return reader_of_array(array, where, path)
+
+
+def choose_array(key: str | None, names: Iterable[str], where: str, thing: str = "array") -> str:
+    """Return the name of the array to open: the given one, or the only one in the file."""
+    known = list(names)
+    if key is None and len(known) == 1:
+        return known[0]
+    if key is None or key not in known:
+        asked = f"Say which {thing} of" if key is None else f"There is no {thing} {key!r} in"
+        hint = f", as in '{where}:{beginning(known[0])}'" if key is None and known else ""
+        raise DataError(f"{asked} {where}: it has {listed(known) or 'none'}{hint}.")
+    return key
 
 
 def require_shape(where: str, shape: Sequence[int]) -> None:

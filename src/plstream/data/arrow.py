@@ -42,46 +42,24 @@ _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Record batches in consecutive row groups.
-
-    Attributes
-    ----------
-    batches : callable
-        Function of (group number, column names, step) that yields the record batches of a group with at least these
-        columns and, if it can choose, of about ``step`` rows.
-    ends : sequence of int, optional
-        For every group, the row after its last one. By default there is one group of unknown length.
-    held_bytes : callable, optional
-        Function of (group number, column name): about how much memory the column takes while its rows are read.
-    begins : sequence of int, optional
-        For every group, the number of its first row in the file, for messages, if groups are skipped.
-    """
+    """Record batches in consecutive row groups."""
 
     batches: Callable[[int, list[str], int], Iterator[Any]]
+    """Function of (group number, column names, step) that yields the record batches of a group with at least these
+    columns and, if it can choose, of about ``step`` rows."""
     ends: Sequence[int] | None = None
+    """For every group, the row after its last one. By default there is one group of unknown length."""
     held_bytes: Callable[[int, str], int] = lambda _number, _name: 0
+    """Function of (group number, column name): about how much memory the column takes while its rows are read."""
     begins: Sequence[int] | None = None
+    """For every group, the number of its first row in the file, for messages, if groups are skipped."""
 
 
 class ArrowReader(Reader):
-    """Columns of Arrow record batches.
-
-    Parameters
-    ----------
-    where : str
-    schema : pyarrow.Schema
-    groups : RowGroups
-    n_rows : int, optional
-    path : Path, optional
-    rereadable : bool, default=True
-
-    Attributes
-    ----------
-    as_float : bool
-        Whether features are returned as float64, because types may differ between batches.
-    """
+    """Columns of Arrow record batches, with the schema of pyarrow."""
 
     as_float = False
+    """Whether features are returned as float64, because types may differ between batches."""
 
     def __init__(
         self,

@@ -82,7 +82,7 @@ def is_pattern(item: Any, names: Container[str] | None) -> bool:
 
 
 def as_items(chosen: Any) -> list[Any]:
-    """Return what chooses columns as a list of names, numbers, ranges and slices."""
+    """Return an argument such as ``columns`` as a list of names, numbers, ranges and slices."""
     return [chosen] if isinstance(chosen, str | Integral | slice | range) else list(chosen)
 
 

@@ -55,15 +55,7 @@ def open_tsv(file: AnyPath | IO[bytes], where: str, options: OpenOptions) -> Rea
 class CsvReader(TextReader):
     """Lines of delimited fields, possibly quoted.
 
-    Parameters
-    ----------
-    file : Path or a binary file
-    where : str
-    delimiter : str
-        One character.
-    header : bool, optional
-        Whether the first line holds names. By default it does if none of its fields is a number, or if one of them is
-        text above a number.
+    By default, the first line is a header if none of its fields is a number, or if one of them is text above a number.
     """
 
     def __init__(

@@ -12,8 +12,7 @@ import numpy as np
 
 from .._core.errors import DataError, import_optional, usable_dtype, wrap_library_errors
 from .._core.remote import AnyPath
-from .array_reader import ArrayReader, mapped_reader, require_shape
-from .columns import listed
+from .array_reader import ArrayReader, choose_array, mapped_reader, require_shape
 from .reader import OpenOptions, Reader
 
 # Chunks are read once, as a whole, and need not be cached. HDF5 2 caches 8 MiB by default.
@@ -24,19 +23,16 @@ _MOST_LINKS = 16
 
 def open_hdf5(path: AnyPath, where: str, options: OpenOptions) -> Reader:
     """Open a dataset: the one named, or else the only one."""
-    h5py, key = import_optional("h5py", f"Reading {path}"), options.key
+    h5py = import_optional("h5py", f"Reading {path}")
     with _opened(path) as file, wrap_library_errors(where):
         keys: list[str] = []
         file.visititems(lambda name, item: keys.append(name) if isinstance(item, h5py.Dataset) else None)
-        if key is None and len(keys) == 1:
-            key = keys[0]
-        key = None if key is None else key.strip("/")
+        key = None if options.key is None else options.key.strip("/")
         leaves_file = key is not None and _leaves_file(h5py, file, key)
-        if key is not None and not leaves_file and isinstance(file.get(key), h5py.Dataset):
+        # Soft links are not among the keys.
+        if key is not None and (leaves_file or isinstance(file.get(key), h5py.Dataset)):
             keys.append(key)
-        if key is None or (key not in keys and not leaves_file):
-            asked = "Say which dataset of" if key is None else f"There is no dataset {key!r} in"
-            raise DataError(f"{asked} {where}: it has {listed(keys) or 'none'}.")
+        key = choose_array(key, keys, where, "dataset")
         where = f"{where}:{key}"
         dataset = None if leaves_file else file[key]
         if dataset is None or dataset.external or dataset.is_virtual:

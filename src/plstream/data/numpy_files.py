@@ -19,8 +19,7 @@ from numpy.lib import format as npy
 from .._core.errors import DataError, beginning, usable_dtype, wrap_library_errors
 from .._core.remote import AnyPath, RemotePath
 from .._core.types import Array
-from .array_reader import ArrayReader, mapped_reader, require_shape
-from .columns import listed
+from .array_reader import ArrayReader, choose_array, mapped_reader, require_shape
 from .reader import NO_COLUMNS, OpenOptions, Reader
 
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -89,12 +88,7 @@ def open_npz(path: AnyPath, where: str, options: OpenOptions) -> Reader:
     found, key = members(path), options.key
     if key is None and {"format", "shape", "data"} <= found.keys():
         return _open_sparse(path, where, found)
-    if key is None and len(found) == 1:
-        key = next(iter(found))
-    if key is None or key not in found:
-        asked = "Say which array of" if key is None else f"There is no array {key!r} in"
-        hint = f", as in {where!r} + ':{beginning(next(iter(found)))}'" if key is None and found else ""
-        raise DataError(f"{asked} {where}: it has {listed(found) or 'none'}{hint}.")
+    key = choose_array(key, found, where)
     return _open_member(path, key, where, found[key])
 
 
@@ -157,7 +151,7 @@ def _open_array(path: AnyPath, where: str, offset: int, size: int) -> ArrayReade
 
 
 def _array_reader(path: AnyPath, open_file: OpenFile, header: _Header, begin: int, where: str) -> ArrayReader:
-    """Return a reader of an array that is read from a file, in which its values begin at an offset."""
+    """Return a reader of an array whose values begin at an offset of a file."""
     return ArrayReader(where, header.shape, header.dtype, partial(_rows, open_file, header, begin, where), path=path)
 
 
@@ -227,7 +221,7 @@ def _small(archive: Any, name: str, where: str) -> Array:
         header = _read_header(file, where)
         n_bytes = int(np.prod(header.shape, dtype=object)) * header.dtype.itemsize
         if header.dtype.kind not in "iuSU" or not 0 < n_bytes <= _LONGEST_NAME:
-            raise DataError(f"{where} is damaged: {name} is not what it should be.")
+            raise DataError(f"{where} is damaged: {name} is not a small array.")
         return np.frombuffer(file.read(n_bytes), header.dtype).reshape(header.shape)
 
 

@@ -127,19 +127,19 @@ def open_source(
     Numbers of text files are read as float64. A column of text files that is a target holds text if one of the first
     rows does; integers are labels for the methods that distinguish labels from values.
 
-    What is in use at the same time takes at most ``memory`` bytes and 10 MB: seven blocks (five that a fit works on,
-    one that waits and one that is being made), and the text, chunks or columns that rows are read from, which may take
-    4 MiB however small ``memory`` is. Pages of mapped files do not count, since the system drops them when it needs
-    to, nor does freed memory that allocators keep (with it, up to 1.2 times ``memory`` and 10 MB were measured). Only
-    what cannot be read in parts may exceed the bound: eight rows; a line of text, ten times; a chunk of HDF5, or ten
-    of Zarr, three times; a record batch of a compressed Arrow file, or of an Arrow stream that is not a file; a page
-    of a Parquet column, and 1 kB for every column of every row group.
+    Memory in use is at most ``memory`` bytes plus 10 MB: seven blocks (five that a fit works on, one waiting and one
+    being assembled), and buffers of text, chunks or columns, which may take 4 MiB however small ``memory`` is. Pages
+    of mapped files do not count, since the system drops them when needed, nor does freed memory that allocators keep
+    (with it, up to 1.2 times ``memory`` plus 10 MB were measured). Only units that cannot be read in parts may exceed
+    the bound: eight rows; ten times a line of text; three times a chunk of HDF5 or ten chunks of Zarr; a record batch
+    of a compressed Arrow file, or of an Arrow stream that is not a file; a page of a Parquet column, and 1 kB for every
+    column of every row group.
 
-    Fits that read the data several times first copy what is slow to read to a temporary file, if there is room for it
-    where ``TMPDIR`` says (else in /var/tmp), and remove it in any case.
+    Fits that read the data several times first copy slow files to a temporary file in ``TMPDIR`` (by default /var/tmp),
+    if there is enough space, and always remove it.
 
-    A file that is written to, replaced or removed after it was opened is an error in the next read, and in one that is
-    under way: its size, inode and time of last modification are compared.
+    If a file is written to, replaced or removed after it was opened, the current or next read raises an error: size,
+    inode and modification time are compared.
 
     Examples
     --------

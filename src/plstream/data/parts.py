@@ -14,7 +14,7 @@ from .._core.errors import DataError, counted
 from .._core.remote import AnyPath
 from .._core.types import Array
 from .columns import listed
-from .reader import NO_COLUMNS, Columns, Pieces, Reader
+from .reader import Columns, Pieces, Reader
 
 _PARTITION = re.compile(r"([^=/]+)=(.*)")
 
@@ -50,14 +50,7 @@ def partition_values(folder: Any, files: Sequence[Any]) -> list[dict[str, Array]
 class ConcatenatedReader(Reader):
     """Files with the same columns, one after another. All are opened beforehand, so that a bad one is found early.
 
-    Parameters
-    ----------
-    where : str
-        Name in messages.
-    readers : sequence of Reader
-        One per file.
-    constants : sequence of dict, optional
-        Additional columns of each file, by name, with a single value for all its rows.
+    ``constants`` are additional columns of each file, with a single value for all its rows.
     """
 
     def __init__(self, where: str, readers: Sequence[Reader], constants: Sequence[Mapping[str, Array]] = ()) -> None:
@@ -71,7 +64,8 @@ class ConcatenatedReader(Reader):
         self.others = () if added else first.others
         for reader in readers[1:]:
             self._require_alike(reader)
-        self.index_columns = first.index_columns if len(readers) == 1 else NO_COLUMNS
+        if all(np.array_equal(reader.index_columns, first.index_columns) for reader in readers):
+            self.index_columns = first.index_columns
         self.slow = any(reader.slow for reader in readers)
         counts = [reader.n_rows for reader in readers]
         self.n_rows = None if None in counts else sum(count for count in counts if count is not None)

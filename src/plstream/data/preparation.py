@@ -35,33 +35,22 @@ class Category(NamedTuple):
 
 @dataclass
 class Preparation:
-    """How the columns of a reader are used.
-
-    Attributes
-    ----------
-    numbers : array of int
-        Columns that are features.
-    targets : array of int
-        Columns that are targets.
-    categories : tuple of Category
-        Columns that become one feature per level.
-    order : array of int, or None
-        Positions of the features among the numbers and, after these, the levels; None if in that order.
-    where : Where or None
-        Which rows are used.
-    roles : dict of str to int
-        Columns with other roles, such as "weight".
-    unseen : Counter
-        Number of rows with an unknown level, by column, in the last read.
-    """
+    """How the columns of a reader are used."""
 
     numbers: Columns
+    """Columns that are features."""
     targets: Columns = field(default_factory=lambda: NO_COLUMNS)
+    """Columns that are targets."""
     categories: tuple[Category, ...] = ()
+    """Columns that become one feature per level."""
     order: Columns | None = None
+    """Positions of the features among the numbers and, after these, the levels; None if in that order."""
     where: Where | None = None
+    """Which rows are used."""
     roles: dict[str, int] = field(default_factory=dict)
+    """Columns with other roles, such as "weight"."""
     unseen: Counter[str] = field(default_factory=Counter)
+    """Number of rows with an unknown level, by column, in the last read."""
 
     @property
     def n_features(self) -> int:

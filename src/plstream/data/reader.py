@@ -44,59 +44,42 @@ class OpenOptions(NamedTuple):
 
 
 class Reader(ABC):
-    """Columns that are read in order, from any row on. A format implements ``dtype_of`` and ``pieces``.
+    """Columns that are read in order, from any row on. A format implements ``dtype_of`` and ``pieces``."""
 
-    Attributes
-    ----------
-    where : str
-        Name in messages.
-    n_rows : int or None
-        Number of rows, or None if unknown until all have been read.
-    n_columns : int
-        Number of columns.
-    names : tuple of str, or None
-        Names of the columns.
-    others : tuple of str
-        Names of additional columns, which can only be targets. Their numbers start at ``n_columns``.
-    own_targets : array of int
-        Columns that are targets by default: blocks may be pairs of X and y.
-    index_columns : array of int
-        Columns that only number the rows: features only if requested.
-    is_vector : bool
-        Whether there is a single column because the array has one dimension.
-    rereadable, slow : bool
-        Whether it can be read again, and whether that is much slower than reading a binary file of numbers.
-    in_blocks : bool
-        Whether pieces end at multiples of the step.
-    path : Path, RemotePath or None
-        The file or object, if it is a single one.
-    status : tuple, str or None
-        Status of the file when it was opened, see :func:`file_status`.
-    beginning : str or None
-        Hash of the first rows, for streams that can be read only once.
-    room : int
-        Memory limit for read buffers in bytes. Set by the source before reading.
-    allow_missing : bool
-        Whether missing numbers are returned as NaN instead of raising an error. Set by the source before reading.
-    optional : frozenset of int
-        Categorical columns, where values may be missing: an empty string or NaN. Set by the source before reading.
-    """
-
+    where: str
+    """Name in messages."""
+    n_columns: int
     n_rows: int | None = None
+    """Number of rows, or None if unknown until all have been read."""
     names: tuple[str, ...] | None = None
+    """Names of the columns, if any."""
     others: tuple[str, ...] = ()
+    """Names of additional columns, which can only be targets. Their numbers start at ``n_columns``."""
     own_targets: Columns = NO_COLUMNS
+    """Columns that are targets by default: blocks may be pairs of X and y."""
     index_columns: Columns = NO_COLUMNS
+    """Columns that only number the rows: features only if requested."""
     is_vector = False
+    """Whether there is a single column because the array has one dimension."""
     rereadable = True
     slow = True
+    """Whether reading is much slower than reading a binary file of numbers."""
     in_blocks = False
+    """Whether pieces end at multiples of the step."""
     path: AnyPath | None = None
+    """The file or object, if it is a single one."""
     status: tuple[int, ...] | str | None = None
+    """Status of the file when it was opened, see :func:`file_status`."""
     beginning: str | None = None
+    """Hash of the first rows, for streams that can be read only once."""
+
+    # Set by the source before reading.
     room = 8 << 20
+    """Memory limit for read buffers in bytes."""
     allow_missing = False
+    """Whether missing numbers are returned as NaN instead of raising an error."""
     optional: frozenset[int] = frozenset()
+    """Categorical columns, where values may be missing: an empty string or NaN."""
 
     def __init__(self, where: str, n_columns: int) -> None:
         self.where = where
@@ -180,15 +163,15 @@ class Reader(ABC):
         for X, columns in self.pieces(features, others, start, step):
             if (bad := first_not_finite(X, allow_missing=self.allow_missing)) is not None:
                 raise self.bad_value(start + bad[0], int(features[bad[1]]), X[bad])
-            for values, column in zip([X, *columns], [-1, *others], strict=True):
-                allowed = self.allow_missing or int(column) in self.optional
-                if column >= 0 and (bad := first_not_finite(values, allow_missing=allowed)) is not None:
-                    raise self.bad_value(start + bad[0], int(column), values[bad])
+            for j, column in enumerate(map(int, others)):
+                allowed = self.allow_missing or column in self.optional
+                if (bad := first_not_finite(columns[j], allow_missing=allowed)) is not None:
+                    raise self.bad_value(start + bad[0], column, columns[j][bad])
             start += len(X)
             read = True
             yield X, columns
             # Free it before the next one is read.
-            del X, columns, values
+            del X, columns
             self.require_not_cut()
         if self.n_rows is not None and (start < self.n_rows or (read and start > self.n_rows)):
             raise DataError(f"{self.where} is damaged: it declares {self.n_rows:,} rows, but has {start:,}.")

@@ -45,12 +45,7 @@ Record = Any
 class TextReader(Reader):
     """Text records. Call ``open`` before anything else.
 
-    Parameters
-    ----------
-    file : Path, RemotePath or a binary file
-        A path can be read again unless it is a pipe; open files are read once.
-    where : str
-        Name in messages.
+    A path can be read again unless it is a pipe; open files are read once.
     """
 
     # Number of records before the first row.

@@ -54,20 +54,13 @@ class Combination:
 
 @dataclass
 class Where:
-    """A condition on rows.
-
-    Attributes
-    ----------
-    text : str
-        The condition as written by the caller.
-    condition : Comparison or Combination
-    columns : dict of str to int
-        Numbers of its columns, set when the columns of the data are known.
-    """
+    """A condition on rows."""
 
     text: str
+    """The condition as written by the caller."""
     condition: Comparison | Combination
     columns: dict[str, int] = field(default_factory=dict)
+    """Numbers of its columns, set when the columns of the data are known."""
 
     @classmethod
     def of(cls, where: Any) -> Where:

@@ -12,8 +12,7 @@ import numpy as np
 
 from .._core.errors import DataError, import_optional, wrap_library_errors
 from .._core.remote import AnyPath, RemotePath
-from .array_reader import ArrayReader
-from .columns import listed
+from .array_reader import ArrayReader, choose_array
 from .reader import OpenOptions, Reader
 
 _CHUNKS_AT_A_TIME = 10
@@ -72,12 +71,7 @@ def _array_in(root: Any, where: str, key: str | None) -> tuple[Any, str]:
         if key is not None and key != root.path:
             raise DataError(f"{where} is a single array, and has none named {key!r}.")
         return root, where
-    keys = _array_keys(root)
-    if key is None and len(keys) == 1:
-        key = keys[0]
-    if key is None or key.strip("/") not in keys:
-        asked = "Say which array of" if key is None else f"There is no array {key!r} in"
-        raise DataError(f"{asked} {where}: it has {listed(keys) or 'none'}.")
+    key = choose_array(None if key is None else key.strip("/"), _array_keys(root), where)
     return root[key], f"{where}:{key}"
 
 

@@ -37,16 +37,9 @@ class Layout(NamedTuple):
 class Collection:
     """X, y and further columns of the same rows, in the same blocks, on Dask workers.
 
-    Attributes
-    ----------
-    name : str
-        Its name in messages.
-    names : sequence of str
-        Names of the columns other than X and y.
-    blocks : RemoteBlocks
-        The blocks, each of X, y and the columns. For files, X is a source that includes y.
-    targets : RemoteBlocks
-        The same without reading X, which is replaced by y.
+    ``name`` is its name in messages, and ``names`` are those of the columns other than X and y. ``blocks`` consist of
+    X, y and the columns; for files, X is a source that includes y. ``targets`` are the same without reading X, which
+    is replaced by y.
     """
 
     def __init__(
@@ -108,16 +101,10 @@ def is_collection(X: Any) -> bool:
 
 
 def collection_of(X: Any, y: Any, **columns: Any) -> Collection:
-    """Return X, y and further columns in the same blocks.
+    """Return X, y and further columns, such as weights, in the same blocks.
 
-    Parameters
-    ----------
-    X : dask array, dask dataframe, list of delayed arrays or frames, or OnWorkers
-        The rows.
-    y : the same, or an array in memory if the chunks of X are known
-        The responses or labels.
-    **columns : the same, a number for all rows, or None
-        Further columns, such as weights.
+    All are Dask arrays, dataframes or lists of delayed blocks; X may be OnWorkers. If the chunks of X are known, y and
+    columns may be arrays in memory. A column may also be a number for all rows, or None.
     """
     if isinstance(X, OnWorkers):
         for name, column in {"y": y, **columns}.items():

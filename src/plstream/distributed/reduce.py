@@ -121,18 +121,8 @@ def _merge_all(states: Iterable[State | None], merge: Merge[State]) -> State | N
 class RemoteBlocks:
     """Ordered blocks of rows, which Dask workers compute and reduce where they are.
 
-    Parameters
-    ----------
-    graph : dict
-        Dask's tasks.
-    blocks : sequence of tuples of keys
-        The keys of the parts of each block.
-    n_rows : sequence of int, optional
-        Number of rows of each block, if known.
-    row_bytes : int
-        Bytes per row.
-    block_bytes : int, optional
-        Bytes of a block that are in memory at a time. By default all of it.
+    ``blocks`` are the keys of the parts of each block in a graph of Dask, and ``n_rows`` their numbers of rows, if
+    known. ``block_bytes`` of a block are in memory at a time, by default all of it.
     """
 
     def __init__(
@@ -182,7 +172,7 @@ class RemoteBlocks:
         return self._compute(graph, level[0], folded, label) if level else None
 
     def first(self, look: Callable[[LoadedBlock], Any]) -> Any:
-        """Return what ``look`` finds in the first block."""
+        """Return the result of ``look`` for the first block."""
         graph, keys = self._folded(partial(_look_at_first, look), "look", n_units=1)
         return self._compute(graph, keys[0], [], "a first look")
 
@@ -252,7 +242,7 @@ def _merge_present(merge: Merge[State], first: State | None, second: State | Non
 
 
 def _hold(blocks: Iterator[LoadedBlock]) -> Unit:
-    """Return the blocks as a unit of which nothing needs to be computed or read any more."""
+    """Return the blocks as a unit with everything in memory."""
     return Unit(held=tuple(map(_in_memory, blocks)))
 
 

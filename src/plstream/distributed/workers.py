@@ -19,28 +19,19 @@ _HELD_SHARE = 0.3
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers used.
-
-    Attributes
-    ----------
-    get : callable
-        Dask's function that computes keys of a graph.
-    client : distributed.Client or None
-        The client, if the workers are those of a cluster.
-    n_workers, threads : int
-        Number of workers, and of threads of one of them, at most.
-    memory : int or None
-        Memory limit of the smallest worker in bytes, if known.
-    keeps : bool
-        Whether values can stay on the workers between two computations.
-    """
+    """The workers that Dask uses."""
 
     get: Callable[..., Any]
+    """Dask's function that computes keys of a graph."""
     client: Any
+    """The client, if the workers are those of a cluster, else None."""
     n_workers: int
     threads: int
+    """Maximum number of threads of a worker."""
     memory: int | None
+    """Memory limit of the smallest worker in bytes, if known."""
     keeps: bool
+    """Whether values can stay on the workers between two computations."""
 
     @classmethod
     def current(cls) -> Workers:
