@@ -162,33 +162,7 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
     (500, 3)
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None) -> Self:
-        """Fit the model to X and y, discarding earlier training.
-
-        With ``solver="auto"``, data that can be read again is read once or twice by Gram matrices, or else
-        ``max_components + 3`` times. Dask collections, and sources that cannot be read again, are read once.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
-            The rows. Files of any size are opened by :func:`plstream.open_source`.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
-            The responses. None if X is a source, which has them.
-        sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
-            Weights of the rows, in the models and in their errors.
-        groups : array-like of shape (n_samples,), or Dask collection, default=None
-            Groups of rows, numbers, text or dates, that stay together in a fold. Every row needs one: None, NaN, NaT
-            and masked entries are refused. What counts as the same group is in Notes.
-        folds : array-like of shape (n_samples,), or Dask collection, default=None
-            The folds of the rows, numbers from 0 to ``cv - 1``.
-
-        Returns
-        -------
-        self : IncrementalPLSCV
-        """
-        opened = partial(open_values, instead="IncrementalPLSClassifierCV")
-        return self._fit_folds(opened, (X, y, sample_weight), groups, folds)
+    _open = staticmethod(partial(open_values, instead="IncrementalPLSClassifierCV"))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -219,8 +193,7 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
         -------
         self : IncrementalPLSCV
         """
-        opened = partial(open_values, instead="IncrementalPLSClassifierCV")
-        return self._learn_folds(opened, (X, y, sample_weight), groups, folds)
+        return self._learn_folds((X, y, sample_weight), groups, folds)
 
     def merge(self, other: IncrementalPLSCV) -> Self:
         """Add to each fold of this model the rows of the same fold of another one, which is unchanged.
@@ -325,32 +298,7 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
     array([0, 1, 2])
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None) -> Self:
-        """Fit the model to X and y, discarding earlier training.
-
-        With ``solver="auto"``, data that can be read again is read once or twice by Gram matrices, or else
-        ``max_components + 3`` times. Dask collections, and sources that cannot be read again, are read once.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
-            The rows. Files of any size are opened by :func:`plstream.open_source`.
-        y : array-like of shape (n_samples,), or Dask collection, default=None
-            The labels. None if X is a source, which has them.
-        sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
-            Weights of the rows, in the models and in their errors.
-        groups : array-like of shape (n_samples,), or Dask collection, default=None
-            Groups of rows, numbers, text or dates, that stay together in a fold. Every row needs one: None, NaN, NaT
-            and masked entries are refused. What counts as the same group is in Notes.
-        folds : array-like of shape (n_samples,), or Dask collection, default=None
-            The folds of the rows, numbers from 0 to ``cv - 1``.
-
-        Returns
-        -------
-        self : IncrementalPLSClassifierCV
-        """
-        return self._fit_folds(open_labels, (X, y, sample_weight), groups, folds)
+    _open = staticmethod(open_labels)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -384,7 +332,7 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
         -------
         self : IncrementalPLSClassifierCV
         """
-        return self._learn_folds(open_labels, (X, y, sample_weight), groups, folds, classes=classes)
+        return self._learn_folds((X, y, sample_weight), groups, folds, classes=classes)
 
     def merge(self, other: IncrementalPLSClassifierCV) -> Self:
         """Add to each fold of this model the rows of the same fold of another one, which is unchanged.
