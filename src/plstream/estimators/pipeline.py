@@ -38,7 +38,7 @@ def _last_has(name: str) -> Callable[[Any], bool]:
 
 
 def _in_blocks(name: str) -> Any:
-    """Return a method of scikit-learn's pipeline that takes rows in blocks, too."""
+    """Return a method of scikit-learn's pipeline that also takes rows in blocks."""
     inherited = getattr(Pipeline, name)
 
     def is_there(pipeline: Any) -> bool:
@@ -131,7 +131,7 @@ class StreamingPipeline(Pipeline):
     True
     """
 
-    # Rows that the steps before the last have learnt from.
+    # Number of rows that the steps before the last were trained on.
     _n_learnt: int
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
@@ -189,7 +189,7 @@ class StreamingPipeline(Pipeline):
             if not _is_lazy(X):
                 twin._learn_rows(X, y, params)
             elif isinstance(X, Source) and not X.rereadable and twin._learning:
-                # Rows that come only once are learnt from as they come.
+                # All steps learn from each block when it is read.
                 for block in X.blocks():
                     twin._learn_rows(*block, params)
             else:
@@ -238,7 +238,7 @@ class StreamingPipeline(Pipeline):
         Parameters
         ----------
         X, y, **params
-            As of ``fit``.
+            See ``fit``.
 
         Returns
         -------
@@ -312,7 +312,7 @@ class StreamingPipeline(Pipeline):
         return {name.removeprefix(prefix): value for name, value in params.items()}
 
     def _as_blocks(self, X: Any, y: Any = None) -> Any:
-        """Return rows that pass through the steps in blocks, or None if they do so at once."""
+        """Return rows to be transformed in blocks, or None if they are transformed as a whole."""
         if not self._before:
             return None
         if _is_lazy(X):
@@ -322,7 +322,7 @@ class StreamingPipeline(Pipeline):
         return open_source(X, target=y) if is_matrix and takes_sources and 8 * X.size > SMALL_BYTES else None
 
     def _forget(self) -> None:
-        """Let the steps before the last be as if they had never been fitted."""
+        """Reset the steps before the last to their unfitted state."""
         self._validate_params()
         self._validate_steps()
         for _, step in self._before:
@@ -332,7 +332,7 @@ class StreamingPipeline(Pipeline):
         self._n_learnt = 0
 
     def _learn_rows(self, X: Any, y: Any, params: dict[str, Any]) -> None:
-        """Let all steps learn from rows in memory, after those before."""
+        """Let all steps learn from further rows in memory."""
         rows = X
         for name, step in self._before:
             if not is_fitted(step) or Learns.of(step) in {Learns.IN_PARTS, Learns.MEAN}:
@@ -383,7 +383,7 @@ class StreamingPipeline(Pipeline):
         vars(step).update(vars(learnt))
 
     def _treated(self, X: Any) -> Any:
-        """Return rows in blocks as the last step takes them."""
+        """Return rows in blocks, transformed by the steps before the last."""
         steps = [step for _, step in self._before]
         if not steps:
             return X
@@ -398,7 +398,7 @@ class StreamingPipeline(Pipeline):
         return apply_lazily(self, X, treatment)
 
     def _names_out(self) -> list[str] | None:
-        """Return the names that the last step knows its features by, if the steps before it return frames."""
+        """Return the feature names of the last step, if the steps before it return frames."""
         config = getattr(self._before[-1][1], "_sklearn_output_config", {})
         if config.get("transform", get_config()["transform_output"]) not in {"pandas", "polars"}:
             return None
@@ -419,7 +419,7 @@ def _require_parts(name: str, step: Any) -> None:
 
 
 def _columns_of(X: Any, y: Any) -> Any:
-    """Return what tells the number and the names of columns."""
+    """Return an object with the number and the names of the columns."""
     if isinstance(X, OnWorkers):
         return X.source
     return X if isinstance(X, Source) else CollectionRows(X, y)
@@ -433,7 +433,7 @@ def _treated_source(source: Source, treatment: Treatment, names: Any = None) -> 
 
 @dataclass(frozen=True)
 class _Learner:
-    """Lets a copy of a step learn from blocks, where they are, one after the other."""
+    """Lets a copy of a step learn from blocks on the workers, one after another."""
 
     before: Treatment
 
@@ -446,7 +446,7 @@ class _Learner:
 
 
 def _are_equal(first: Any, second: Any) -> bool:
-    """Return whether two steps, or what they are made of, are the same."""
+    """Return whether two steps, or values of their attributes, are equal."""
     if type(first) is not type(second):
         return False
     match first:
@@ -458,5 +458,5 @@ def _are_equal(first: Any, second: Any) -> bool:
             return len(first) == len(second) and all(map(_are_equal, first, second))
         case np.ndarray():
             return np.array_equal(first, second)
-    # NaN is another one.
+    # NaN is not equal to itself.
     return first is second or bool(first == second)

@@ -22,7 +22,7 @@ from ..solvers import Journal
 from ._base import PLSBase
 from ._fitted import Fitted
 from ._heads import RegressionHead, open_values
-from ._scores import SquaredErrors, score_of
+from ._scores import ResidualSums, score_of
 from ._solution import NotKept
 from .settings import Settings
 from .training import fit_rows, learn_one_row, learn_rows, merge_models
@@ -79,7 +79,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
             return float(super().score(X, y, sample_weight))
         predict = self._responses(None)
         with open_values(self, X, y, sample_weight, self._fitted.head) as (rows, _):
-            return score_of(rows, SquaredErrors, predict)
+            return score_of(rows, ResidualSums, predict)
 
     def _responses(self, n_components: int | None) -> Callable[[Rows], FloatArray]:
         """Return a function that predicts the responses of rows."""
@@ -183,8 +183,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         read builds the state of ``partial_fit``, with the same memory, and further reads converge superlinearly. By
         default the fit is exact. Data of up to 32 MiB is read once in any case.
     max_reads : int, default=None
-        Maximum number of reads. After ``n_components + 1`` reads the fit is
-        exact.
+        Maximum number of reads. After ``n_components + 1`` reads the fit is exact.
     missing : {"error", "model"}, default="error"
         How to handle NaN. "error" raises ValueError; "model" completes missing values of X by the factor model of the
         PLS solution, in training and in use. Rows without any response are left out of training; with several
@@ -230,7 +229,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if X has names that are all strings.
     feature_axis_ : ndarray of shape (n_features,)
-        Names of features that are all numbers, such as wavelengths, if X is a frame with such.
+        Names of features that are all numbers, such as wavelengths, if X is a frame with such names.
 
     See Also
     --------
@@ -382,8 +381,8 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         Returns
         -------
         n_bytes : int
-            With all that is held for a moment only; between calls it is a third or less. The rows handed over, and
-            those that a conversion of them makes, do not count.
+            Including temporary arrays; between calls it is a third or less. The rows passed, and copies that convert
+            them, do not count.
 
         Examples
         --------
@@ -395,6 +394,6 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         """
         return Settings.of(self).stream_bytes(n_features, n_targets)
 
-    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, journal: Journal | None = None) -> Self:
-        """Fit the model. With a journal, exact reads of a source resume where it ends."""
-        return fit_rows(self, open_values, (X, y, sample_weight), journal=journal)
+    def _fit(self, X: Any, *, journal: Journal | None = None) -> Self:
+        """Fit the model to a source. With a journal, exact reads resume where it ends."""
+        return fit_rows(self, open_values, (X, None, None), journal=journal)
