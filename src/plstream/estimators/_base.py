@@ -23,7 +23,7 @@ from ..rows import by_blocks
 from ._fitted import are_affordable
 from ._missing import CompletedBefore
 from ._solution import Solution, Solved
-from .training import learn_one_row
+from .training import learn_one_row, merge_models
 
 _PLAIN_TYPES = frozenset({bool, int, float, str, type(None)})
 # Values and types of valid parameters.
@@ -46,14 +46,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "scale": ["boolean"],
         "sketch_size": [Interval(Integral, 2, None, closed="left"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-    }
-    _one_model_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "solver": [StrOptions({"auto", "multipass", "gram", "sketch"})],
         "missing": [StrOptions({"error", "model"})],
-        "read_tol": [Interval(Real, 0.0, None, closed="left")],
-        "max_reads": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     _fitted: Any
@@ -235,3 +228,35 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = self.missing == "model"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class SingleModel(PLSBase):
+    """Base of the estimators with a given number of components."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PLSBase._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"auto", "multipass", "gram", "sketch"})],
+        "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
+        "read_tol": [Interval(Real, 0.0, None, closed="left")],
+        "max_reads": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def merge(self, other: Self, *, later: bool | None = None) -> Self:
+        """Add to this model all rows that another one has seen; the other one is unchanged.
+
+        Parameters
+        ----------
+        other : object
+            A model of other rows, of the same class and with the same parameters and features. Of two classifiers,
+            either may have classes that the other lacks.
+        later : bool, default=None
+            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly.
+            Otherwise both sets of rows are equally old. With ``forgetting=1.0`` this makes no difference; otherwise the
+            default is equally old, with a warning.
+
+        Returns
+        -------
+        self : object
+        """
+        return merge_models(self, other, later=later)

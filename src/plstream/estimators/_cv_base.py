@@ -33,7 +33,7 @@ from ._heads import ClassifierHead, Head, OpenedRows
 from ._missing import CompletedBefore, CompletingStream
 from ._solution import Solution
 from .settings import Settings
-from .training import learning
+from .training import learning, merge_models
 
 _NOT_FOR_SOURCES = "groups and folds of a source are columns of it: name them in open_source."
 # Minimum number of rows per fold in a block: for fewer, adding the sums of columns takes longer than computing them.
@@ -53,7 +53,6 @@ class CrossValidated(PLSBase):
         "rule": [StrOptions({"min", "one-se"})],
         "block_length": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"auto", "gram", "sketch"})],
-        "missing": [StrOptions({"error", "model"})],
     }
 
     def __init__(
@@ -115,6 +114,21 @@ class CrossValidated(PLSBase):
             twin._fitted = fitted
         log_fit(self, start)
         return self
+
+    def merge(self, other: Self) -> Self:
+        """Add to each fold of this model the rows of the same fold of another one, which is unchanged.
+
+        Parameters
+        ----------
+        other : object
+            A model of other rows, of the same class and with the same parameters and features. Of two classifiers,
+            either may have classes that the other lacks.
+
+        Returns
+        -------
+        self : object
+        """
+        return merge_models(self, other, later=False)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:

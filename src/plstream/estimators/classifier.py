@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from .._core.projection import centred_product
 from .._core.schema import Object, stored
@@ -16,13 +15,13 @@ from .._core.types import Array, Float64Array, Rows
 from ..data import Source
 from ..rows import by_blocks, is_collection, opened_data
 from ..solvers import Journal
-from ._base import PLSBase
+from ._base import SingleModel
 from ._decision import Decision, against_the_first, by_lda, by_response, require_priors
 from ._fitted import Fitted
 from ._heads import NOT_BALANCED, ClassifierHead, open_labels
 from ._scores import AccuracySums, score_of
 from .settings import Settings
-from .training import fit_rows, learn_rows, merge_models
+from .training import fit_rows, learn_rows
 
 
 class ClassifierMethods(ClassifierMixin):
@@ -200,7 +199,7 @@ class ClassifierMethods(ClassifierMixin):
 
 
 @stored({"_fitted": Object(Fitted, given={"head": Object(ClassifierHead, q="q")}, m="m")})
-class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
+class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
     """Classes from partial least squares (PLS-DA), for streams and for data larger than memory.
 
     An :class:`IncrementalPLS` with one indicator response per class, and a decision rule on its scores. ``fit``,
@@ -317,11 +316,10 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PLSBase._one_model_constraints,
+        **SingleModel._parameter_constraints,
         "decision": [StrOptions({"lda", "regression"})],
         "priors": ["array-like", None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 
     def __init__(
@@ -396,24 +394,6 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
             self, open_labels, (X, y, sample_weight), classes=classes, class_weight=self.class_weight
         )
         return learned
-
-    def merge(self, other: IncrementalPLSClassifier, *, later: bool | None = None) -> Self:
-        """Add to this model all rows that another one has seen; the other one is unchanged.
-
-        Parameters
-        ----------
-        other : IncrementalPLSClassifier
-            A model of other rows, with the same parameters and features. Either may have classes that the other lacks.
-        later : bool, default=None
-            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly.
-            Otherwise both sets of rows are equally old. With ``forgetting=1.0`` this makes no difference; otherwise the
-            default is equally old, with a warning.
-
-        Returns
-        -------
-        self : IncrementalPLSClassifier
-        """
-        return merge_models(self, other, IncrementalPLSClassifier, later=later)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_classes: int = 2) -> int:

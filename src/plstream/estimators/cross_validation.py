@@ -21,7 +21,6 @@ from ._decision import by_lda
 from ._heads import ClassifierHead, RegressionHead, open_labels, open_values
 from .classifier import ClassifierMethods
 from .regression import RegressionMethods
-from .training import merge_models
 
 
 @stored(
@@ -195,21 +194,6 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
         """
         return self._learn_folds((X, y, sample_weight), groups, folds)
 
-    def merge(self, other: IncrementalPLSCV) -> Self:
-        """Add to each fold of this model the rows of the same fold of another one, which is unchanged.
-
-        Parameters
-        ----------
-        other : IncrementalPLSCV
-            A model of other rows, with the same parameters and features.
-
-        Returns
-        -------
-        self : IncrementalPLSCV
-        """
-        merged: Self = merge_models(self, other, IncrementalPLSCV, later=False)
-        return merged
-
 
 @stored(
     {
@@ -333,21 +317,6 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
         self : IncrementalPLSClassifierCV
         """
         return self._learn_folds((X, y, sample_weight), groups, folds, classes=classes)
-
-    def merge(self, other: IncrementalPLSClassifierCV) -> Self:
-        """Add to each fold of this model the rows of the same fold of another one, which is unchanged.
-
-        Parameters
-        ----------
-        other : IncrementalPLSClassifierCV
-            A model of other rows, with the same parameters and features. Either may have classes that the other lacks.
-
-        Returns
-        -------
-        self : IncrementalPLSClassifierCV
-        """
-        merged: Self = merge_models(self, other, IncrementalPLSClassifierCV, later=False)
-        return merged
 
     def held_out_accuracy(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import Interval
 
 from .._core.errors import counted
 from .._core.projection import centred_product
@@ -19,13 +17,13 @@ from .._core.validation import as_numpy
 from ..data import Source
 from ..rows import by_blocks, is_collection, opened_data
 from ..solvers import Journal
-from ._base import PLSBase
+from ._base import SingleModel
 from ._fitted import Fitted
 from ._heads import RegressionHead, open_values
 from ._scores import ResidualSums, score_of
 from ._solution import NotKept
 from .settings import Settings
-from .training import fit_rows, learn_one_row, learn_rows, merge_models
+from .training import fit_rows, learn_one_row, learn_rows
 
 
 class RegressionMethods(RegressorMixin, MultiOutputMixin):
@@ -147,7 +145,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
 
 
 @stored({"_fitted": Object(Fitted, given={"head": Object(RegressionHead, q="q")}, m="m")})
-class IncrementalPLS(RegressionMethods, PLSBase):
+class IncrementalPLS(RegressionMethods, SingleModel):
     """Partial least squares regression for streams and for data larger than memory.
 
     A drop-in replacement for :class:`sklearn.cross_decomposition.PLSRegression`: the same model, attributes and
@@ -277,11 +275,6 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PLSBase._one_model_constraints,
-        "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
-    }
-
     def __init__(
         self,
         n_components: int = 2,
@@ -350,24 +343,6 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         if is_one:
             return self
         return learn_rows(self, open_values, (X, y, sample_weight))
-
-    def merge(self, other: IncrementalPLS, *, later: bool | None = None) -> Self:
-        """Add to this model all rows that another one has seen; the other one is unchanged.
-
-        Parameters
-        ----------
-        other : IncrementalPLS
-            A model of other rows, with the same parameters and features.
-        later : bool, default=None
-            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly.
-            Otherwise both sets of rows are equally old. With ``forgetting=1.0`` this makes no difference; otherwise the
-            default is equally old, with a warning.
-
-        Returns
-        -------
-        self : IncrementalPLS
-        """
-        return merge_models(self, other, IncrementalPLS, later=later)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
