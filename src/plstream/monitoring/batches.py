@@ -1,4 +1,4 @@
-"""The record of a batch: how far it is from what a model knows."""
+"""Records of batches of a stream, measured with a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MEASURED: dict[str, Kind] = {
 
 @stored(_MEASURED)
 class Measured(NamedTuple):
-    """How far a batch is from a model."""
+    """Statistics of a batch, given a model."""
 
     error: float
     """Root mean squared error of predictions, in standard deviations of y; for a classifier the error rate."""
@@ -28,7 +28,7 @@ class Measured(NamedTuple):
     shift: float
     """Largest difference of a feature's mean from that of the training rows, in standard deviations of the feature."""
     shifted_feature: str
-    """The feature."""
+    """The feature with this difference."""
 
 
 @stored(
@@ -57,11 +57,11 @@ class Batch(NamedTuple):
     shift: float
     """Largest difference of a feature's mean from that of all earlier rows, in standard deviations of the feature."""
     shifted_feature: str
-    """The feature."""
+    """The feature with this difference."""
     angle: float
     """Largest angle, in degrees, between the subspace of the components and that after ten batches."""
     retained_variance: float
-    """Share of the variance of X that the state of the model holds."""
+    """Share of the variance of X that the state of the model retains."""
     reference: Measured | None
     """Error, outside, shift and shifted feature measured with the reference, if there is one."""
     alarms: tuple[str, ...]
@@ -72,9 +72,9 @@ class Batch(NamedTuple):
 
 @stored({"solution": Object(Solution, m="m"), "moments": Object(Moments, m="m", q="v?"), "n_batches": Count()})
 class Snapshot(NamedTuple):
-    """A model at some time, and the moments of its training samples."""
+    """A solved model, and the moments of its training samples."""
 
     solution: Solution
     moments: Moments
     n_batches: int
-    """Batches before."""
+    """Number of batches before."""

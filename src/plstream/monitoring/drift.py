@@ -19,6 +19,7 @@ from ..data import Source
 from ..estimators import StreamingPipeline
 from ..estimators._base import PLSBase
 from ..estimators._solution import Solution
+from ..estimators.settings import Settings
 from ..rows import Block
 from ..solvers.completion import FactorModel
 from ..states import Moments
@@ -32,9 +33,7 @@ from .pipelines import feature_names, last_record, last_step
 _REFERENCE_WINDOWS = 10
 # Rows per component, and for the mean, that a model needs to be a reference.
 _ROWS_PER_COMPONENT = 10
-
-
-# Error rates are compared by the arcsine of the root, whose variance is known, everything else by logarithms.
+# Error rates are compared by the arcsine of their root, whose variance is known, other statistics by logarithms.
 _LEAST_VARIANCE_OF_SHARES = 0.25
 _UNKNOWN = Measured(np.nan, np.nan, np.nan, "")
 
@@ -122,8 +121,7 @@ class DriftTracker:
     With a model that has ``missing="model"``, rows of a batch are completed by the model before statistics are
     computed, and rows without any response are left out.
 
-    The model is solved for every batch, so batches should have some hundred rows, at least with many
-    features.
+    The model is solved for every batch, so batches should have some hundred rows, at least with many features.
 
     Examples
     --------
@@ -206,16 +204,13 @@ class DriftTracker:
             raise TypeError("A tracker takes one batch after another: pass the blocks of the source.")
         things: tuple[Any, ...] = self, self.model
         with changed_at_once(*things) as (twin, model):
-            twin._own_what_changes(model)
+            # The batch changes these, so the twin has copies.
+            twin.model, twin.history_, twin.alarms_ = model, self.history_.copy(), self.alarms_.copy()
+            twin._sums = {name: total.copy() for name, total in self._sums.items()}
+            twin._reference_sums = {name: total.copy() for name, total in self._reference_sums.items()}
             twin._follow(X, y, parameters)
             twin.model = self.model
         return self
-
-    def _own_what_changes(self, model: Any) -> None:
-        """Copy everything that a batch changes."""
-        self.model, self.history_, self.alarms_ = model, self.history_.copy(), self.alarms_.copy()
-        for name in ("_sums", "_reference_sums"):
-            setattr(self, name, {key: total.copy() for key, total in getattr(self, name).items()})
 
     def _follow(self, X: Any, y: Any, parameters: dict[str, Any]) -> None:
         """Test the model on a batch, and train it."""
@@ -247,7 +242,7 @@ class DriftTracker:
         if before is None:
             before = Moments(rows.shape[1], Y.shape[1], forgetting=getattr(last, "forgetting", 1.0))
         self._moments = before.copy().update(rows, Y, weight)
-        solution = last._solution() if self._moments.n_rows > 1 + self._n_components() else None
+        solution = last._solution() if self._moments.n_rows > 1 + Settings.of(self._last).n_components else None
         self._record(rows.shape[0], before, measured, reference, solution)
 
     @property
@@ -367,7 +362,7 @@ class DriftTracker:
             self._look_for_reference(solution, is_quiet=not found)
 
     def _judge(self, n_rows: int, before: Moments, measured: Measured, reference: Measured | None) -> dict[str, str]:
-        """Return what has risen, with the reason."""
+        """Return the statistics that have risen, with the reasons."""
         found = {}
         known = self._values(measured, n_rows, before)
         by_reference = {}
@@ -445,11 +440,7 @@ class DriftTracker:
     def _has_rows(self, n_for_each: int) -> bool:
         """Return whether the model was trained on enough rows per component and for the mean, plus one."""
         n_rows = 0 if self._moments is None else self._moments.n_rows
-        return n_rows > n_for_each * (1 + self._n_components())
-
-    def _n_components(self) -> int:
-        parameters = self._last.get_params(deep=False)
-        return int(parameters.get("n_components") or parameters["max_components"])
+        return n_rows > n_for_each * (1 + Settings.of(self._last).n_components)
 
     def _moments_of_model(self) -> Moments | None:
         """Return the moments of the training rows of the model, None if there are none."""
@@ -464,7 +455,7 @@ class DriftTracker:
 
 
 def _labelled(X: Any, y: Any, parameters: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """Return a batch without its rows of which no response is known."""
+    """Return a batch without rows that have no response."""
     target = np.asarray(y)
     if target.dtype.kind != "f":
         return X, y, parameters
