@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import available_if
@@ -25,7 +25,7 @@ from ..distributed import OnWorkers
 from ..rows import CollectionRows, is_collection, validate_source
 from ..rows.collections import apply_lazily, fold_in_order
 from ..rows.sources import takes_missing
-from .steps import Learns, Treatment, is_fitted, learn, ramp
+from .steps import Learns, Treatment, are_equal, is_fitted, learn, ramp, require_parts
 
 
 def _last_has(name: str) -> Callable[[Any], bool]:
@@ -218,7 +218,7 @@ class StreamingPipeline(Pipeline):
         if len(self._before) != len(other._before):
             raise ValueError(f"Only pipelines with the same steps can be merged, not of {len(self)} and {len(other)}.")
         for (name, mine), (_, theirs) in zip(self._before, other._before, strict=True):
-            if not _are_equal(mine, theirs):
+            if not are_equal(mine, theirs):
                 raise ValueError(
                     f"Only pipelines whose steps are the same and have learnt the same can be merged, and {name!r} "
                     "differs: fit it once, and put FrozenEstimator(step) in both pipelines."
@@ -336,7 +336,7 @@ class StreamingPipeline(Pipeline):
         rows = X
         for name, step in self._before:
             if not is_fitted(step) or Learns.of(step) in {Learns.IN_PARTS, Learns.MEAN}:
-                _require_parts(name, step)
+                require_parts(name, step)
                 learn(step, rows, y, self._n_learnt)
             rows = step.transform(rows)
         self._final_estimator.partial_fit(rows, y, **params)
@@ -359,7 +359,7 @@ class StreamingPipeline(Pipeline):
                 self._n_learnt = n_learnt
                 self._learn_step(name, step, X, Treatment.of(fitted))
             elif not is_fitted(step):
-                _require_parts(name, step)
+                require_parts(name, step)
                 step.fit(sample)
             sample = Treatment.of([step])(sample)
             fitted.append(step)
@@ -409,15 +409,6 @@ def _is_lazy(X: Any) -> bool:
     return isinstance(X, Source) or is_collection(X)
 
 
-def _require_parts(name: str, step: Any) -> None:
-    """Raise ValueError for a step that can only be fitted to all rows in memory."""
-    if Learns.of(step) is Learns.AS_A_WHOLE:
-        raise ValueError(
-            f"Step {name!r}, {type(step).__name__}, has no partial_fit, and so cannot learn from rows in blocks: fit "
-            "it to rows in memory, and put it in a FrozenEstimator."
-        )
-
-
 def _columns_of(X: Any, y: Any) -> Any:
     """Return an object with the number and the names of the columns."""
     if isinstance(X, OnWorkers):
@@ -443,20 +434,3 @@ class _Learner:
             return learnt
         learn(step, self.before(np.asarray(block)), None, n_rows)
         return step, n_rows + len(block)
-
-
-def _are_equal(first: Any, second: Any) -> bool:
-    """Return whether two steps, or values of their attributes, are equal."""
-    if type(first) is not type(second):
-        return False
-    match first:
-        case BaseEstimator():
-            return _are_equal(vars(first), vars(second))
-        case dict():
-            return first.keys() == second.keys() and all(_are_equal(first[key], second[key]) for key in first)
-        case list() | tuple():
-            return len(first) == len(second) and all(map(_are_equal, first, second))
-        case np.ndarray():
-            return np.array_equal(first, second)
-    # NaN is not equal to itself.
-    return first is second or bool(first == second)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
@@ -75,6 +76,15 @@ class Learns(Enum):
         if hasattr(step, "partial_fit"):
             return cls.IN_PARTS
         return cls.AS_A_WHOLE if get_tags(step).requires_fit else cls.NOTHING
+
+
+def require_parts(name: str, step: Any) -> None:
+    """Raise ValueError for a step that can only be fitted to all rows in memory."""
+    if Learns.of(step) is Learns.AS_A_WHOLE:
+        raise ValueError(
+            f"Step {name!r}, {type(step).__name__}, has no partial_fit, and so cannot learn from rows in blocks: fit "
+            "it to rows in memory, and put it in a FrozenEstimator."
+        )
 
 
 def is_fitted(step: Any) -> bool:
@@ -152,3 +162,20 @@ def _nameless(step: Any) -> Any:
     elif isinstance(step, Pipeline):
         twin.steps = [(name, _nameless(inner) if hasattr(inner, "fit") else inner) for name, inner in step.steps]
     return twin
+
+
+def are_equal(first: Any, second: Any) -> bool:
+    """Return whether two steps, or values of their attributes, are equal."""
+    if type(first) is not type(second):
+        return False
+    match first:
+        case BaseEstimator():
+            return are_equal(vars(first), vars(second))
+        case dict():
+            return first.keys() == second.keys() and all(are_equal(first[key], second[key]) for key in first)
+        case list() | tuple():
+            return len(first) == len(second) and all(map(are_equal, first, second))
+        case np.ndarray():
+            return np.array_equal(first, second)
+    # NaN is not equal to itself.
+    return first is second or bool(first == second)
