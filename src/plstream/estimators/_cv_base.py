@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import ceil, log2
 from numbers import Integral
@@ -27,7 +27,7 @@ from ._base import PLSBase
 from ._cv_exact import fit_exactly, in_one_fold
 from ._cv_fitted import FittedFolds
 from ._cv_folds import FoldAssignment, as_groups, as_vector, folds_of_splits
-from ._cv_missing import fit_completed, labelled_blocks
+from ._cv_missing import fit_completed
 from ._decision import by_lda
 from ._heads import ClassifierHead, Head, OpenedRows
 from ._missing import CompletedBefore, CompletingStream
@@ -335,7 +335,7 @@ class CrossValidated(PLSBase):
         empty = same.new_folds(rows, assignment.n_folds)
         learnt = rows.absorbed(
             empty,
-            _AssignedBlocks(assignment, stream.n_rows),
+            partial(_assign_block, assignment, stream.n_rows),
             state_bytes=self.memory_usage(rows.n_columns, rows.n_targets),
             by_number=assignment.by not in {"groups", "folds"},
         )
@@ -369,34 +369,25 @@ def _assign(
     stream: Folds[Gram | Sketch], rows: TrainingRows, assignment: FoldAssignment, n_before: int
 ) -> Folds[Gram | Sketch]:
     """Return the streams with all rows, each in that of its fold, after ``n_before`` earlier rows."""
-    blocks = rows.tracked_blocks("read 1 of 1")
-    if isinstance(stream.streams[0], CompletingStream):
-        for block, folds in labelled_blocks(blocks, assignment, n_before):
-            stream = stream.with_rows(block.X, block.Y, block.weight, folds)
-        return stream
-    start = 0
-    for block in blocks:
-        folds = assignment.folds(n_before + start, start, block.n_rows)
+    labelled = isinstance(stream.streams[0], CompletingStream)
+    for block, folds in assignment.blocks(rows.tracked_blocks("read 1 of 1"), n_before, labelled=labelled):
         stream = stream.with_rows(block.X, block.Y, block.weight, folds)
-        start += block.n_rows
     return stream
 
 
-@dataclass(frozen=True)
-class _AssignedBlocks:
-    """Assigns the rows of blocks to folds, on Dask workers."""
-
-    assignment: FoldAssignment
-    n_before: int
-
-    def __call__(
-        self, stream: Folds[Gram | Sketch], rows: TrainingRows, first_row: int, columns: dict[str, Any]
-    ) -> Folds[Gram | Sketch]:
-        known = self.assignment
-        assignment = FoldAssignment.of(known.n_folds, known.block_length, columns.get("groups"), columns.get("folds"))
-        if isinstance(rows, ArrayRows):
-            assignment = assignment.present(rows.X, rows.weight)
-        return _assign(stream, rows, assignment, self.n_before + first_row)
+def _assign_block(
+    known: FoldAssignment,
+    n_before: int,
+    stream: Folds[Gram | Sketch],
+    rows: TrainingRows,
+    first_row: int,
+    columns: dict[str, Any],
+) -> Folds[Gram | Sketch]:
+    """Return the streams with the rows of a block, on Dask workers."""
+    assignment = FoldAssignment.of(known.n_folds, known.block_length, columns.get("groups"), columns.get("folds"))
+    if isinstance(rows, ArrayRows):
+        assignment = assignment.present(rows.X, rows.weight)
+    return _assign(stream, rows, assignment, n_before + first_row)
 
 
 def _in_blocks(column: Any, as_array: Callable[[Any], Array]) -> Any:

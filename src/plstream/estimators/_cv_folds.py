@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -20,6 +21,7 @@ from sklearn.utils.validation import _num_samples
 
 from .._core.types import Array, Float64Array, Rows
 from ..data import Source
+from ..rows import Block
 
 FoldNumbers: TypeAlias = NDArray[np.int64]
 
@@ -101,6 +103,22 @@ class FoldAssignment:
         if self.given is not None:
             return self.given[start : start + n_rows]
         return folds_of_rows(n_before, n_rows, self.n_folds, self.block_length)
+
+    def blocks(
+        self, blocks: Iterable[Block], n_before: int = 0, *, labelled: bool
+    ) -> Iterator[tuple[Block, FoldNumbers]]:
+        """Yield blocks with the folds of their rows; if ``labelled``, without rows that have no response."""
+        n_read = n_kept = 0
+        for read in blocks:
+            block = read.labelled() if labelled else read
+            if self.given is None:
+                folds = self.folds(n_before + n_kept, n_kept, block.n_rows)
+            else:
+                folds = self.folds(n_read, n_read, read.n_rows)
+                if block is not read:
+                    folds = folds[~np.isnan(read.Y).all(axis=1)]
+            yield block, folds
+            n_read, n_kept = n_read + read.n_rows, n_kept + block.n_rows
 
 
 def folds_of_rows(first: int, n_rows: int, n_folds: int, block_length: int = 1) -> FoldNumbers:
