@@ -1,4 +1,4 @@
-"""What all PLS estimators have: the fitted attributes, and scores."""
+"""PLSBase: base class of all PLS estimators, with fitted attributes and scores."""
 
 from __future__ import annotations
 
@@ -23,42 +23,35 @@ from ..rows import by_blocks
 from ._fitted import are_affordable
 from ._missing import CompletedBefore
 from ._solution import Solution, Solved
-from .training import learn_one_row
+from .training import learn_one_row, merge_models
 
 _PLAIN_TYPES = frozenset({bool, int, float, str, type(None)})
-# Parameters that have been found to be valid, with their types.
+# Values and types of valid parameters.
 _valid_parameters: set[tuple[Any, ...]] = set()
 _MOST_REMEMBERED = 1000
 
 
 def _parameter_is_affordable(its: Any) -> bool:
-    """Return whether the next call of ``partial_fit``, which is with the parameters, is in proportion to the arrays."""
+    """Return whether ``partial_fit`` with the parameters of a model in a file is in proportion to its arrays."""
     n_components = its.parameters.get("n_components", its.parameters.get("max_components"))
-    # What is no number is refused by that call.
+    # Other values are refused by partial_fit.
     return type(n_components) is not int or are_affordable(n_components, its._fitted)
 
 
 @stored(FEATURES, {"components to come are in proportion to its arrays": _parameter_is_affordable})
 class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A PLS model, fitted or not: what it has learnt is its attribute ``_fitted``."""
+    """A PLS model; the result of training is its attribute ``_fitted``."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "scale": ["boolean"],
         "sketch_size": [Interval(Integral, 2, None, closed="left"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-    }
-    _one_model_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "solver": [StrOptions({"auto", "multipass", "gram", "sketch"})],
         "missing": [StrOptions({"error", "model"})],
-        "read_tol": [Interval(Real, 0.0, None, closed="left")],
-        "max_reads": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     _fitted: Any
     missing: str = "error"
-    # What ``missing`` can be set to where X or y has missing values.
+    # The values of ``missing`` that support missing values in X and y, for error messages.
     _missing_by: ClassVar[dict[str, str]] = {"X": "model", "y": "model"}
 
     x_weights_ = Solved("Weights of X.")
@@ -73,7 +66,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     x_scale_ = Solved("Divisors of X.")
     y_mean_ = Solved("Means of y.")
     y_scale_ = Solved("Divisors of y.")
-    n_components_ = Solved("Components that the data has.")
+    n_components_ = Solved("Number of components found in the data.")
     vip_ = Solved("Variable importance in projection.")
     x_explained_variance_ratio_ = Solved("Share of the variance of X that each component explains.")
     y_explained_variance_ratio_ = Solved("Share of the variance of y that each component explains.")
@@ -83,11 +76,11 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @classmethod
     @cache
     def _get_param_names(cls) -> list[str]:
-        # They are looked up in the signature, for every fit: that takes as long as PLS of a small array.
+        # scikit-learn inspects the signature in every fit, which takes as long as PLS of a small array.
         return super()._get_param_names()
 
     def _validate_params(self) -> None:
-        # That, too, is done once for parameters that are numbers, strings, booleans or None.
+        # Validation takes as long, and is done once for parameters that are numbers, strings, booleans or None.
         values = [*map(vars(self).__getitem__, self._get_param_names())]
         key = (type(self), *map(type, values), *values) if _PLAIN_TYPES.issuperset(map(type, values)) else None
         if key is None or key not in _valid_parameters:
@@ -126,19 +119,19 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     @property
     def n_missing_(self) -> NDArray[np.int64]:
-        """Number of missing cells of each feature in the training samples, which were completed."""
+        """Number of missing values of each feature in the training samples."""
         gaps = self._require_fitted().missing
         return np.zeros(self.n_features_in_, np.int64) if gaps is None else gaps.n_missing.astype(np.int64)
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
-        """Add one row to the model: what ``partial_fit`` does with it, in a fraction of the time.
+        """Add one row to the model, like ``partial_fit`` but faster.
 
         Parameters
         ----------
         x : array-like of shape (n_features,)
-            The row. An array has its features in the order of the first call; a Series of pandas has their names.
+            The row: an array with the features in the order of the first call, or a pandas Series with their names.
         y : float, label or array-like of shape (n_targets,)
-            Its value, its label or its values.
+            Its response, label or responses.
 
         Returns
         -------
@@ -166,7 +159,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return scores
 
     def predict_one(self, x: Any) -> Any:
-        """Predict the label, the value or the values of one row.
+        """Predict the response, the label or the responses of one row.
 
         Parameters
         ----------
@@ -196,7 +189,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return int(self._require_fitted().n_reads)
 
     def _completing(self, function: Callable[[Rows], Any]) -> Callable[[Rows], Any]:
-        """Return a function of rows, which are completed before if they have missing values and this is set."""
+        """Return a function that completes rows with missing values first, if ``missing`` is "model"."""
         return CompletedBefore(function, self._fitted.factor_model()) if self.missing == "model" else function
 
     def _require_fitted(self) -> Any:
@@ -218,11 +211,11 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     @property
     def _n_features_out(self) -> int:
-        # Not n_components, which may have been set anew since the fit.
+        # Not n_components, which may have changed since the fit.
         return int(self._solution().x_weights.shape[1])
 
     def __sizeof__(self) -> int:
-        # Dask asks, to know what it has where.
+        # For Dask's accounting of memory.
         fitted = vars(self).get("_fitted")
         return object.__sizeof__(self) + (0 if fitted is None else getsizeof(fitted.stream) + getsizeof(fitted.moments))
 
@@ -235,3 +228,35 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = self.missing == "model"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class SingleModel(PLSBase):
+    """Base of the estimators with a given number of components."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PLSBase._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"auto", "multipass", "gram", "sketch"})],
+        "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
+        "read_tol": [Interval(Real, 0.0, None, closed="left")],
+        "max_reads": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def merge(self, other: Self, *, later: bool | None = None) -> Self:
+        """Add to this model all rows that another one has seen; the other one is unchanged.
+
+        Parameters
+        ----------
+        other : object
+            A model of other rows, of the same class and with the same parameters and features. Of two classifiers,
+            either may have classes that the other lacks.
+        later : bool, default=None
+            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly.
+            Otherwise both sets of rows are equally old. With ``forgetting=1.0`` this makes no difference; otherwise the
+            default is equally old, with a warning.
+
+        Returns
+        -------
+        self : object
+        """
+        return merge_models(self, other, later=later)

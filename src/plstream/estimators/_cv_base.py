@@ -1,9 +1,9 @@
-"""What both estimators with cross-validation share: rows are assigned to folds, of which states or models are made."""
+"""CrossValidated: base class of the estimators with cross-validation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import ceil, log2
 from numbers import Integral
@@ -27,21 +27,24 @@ from ._base import PLSBase
 from ._cv_exact import fit_exactly, in_one_fold
 from ._cv_fitted import FittedFolds
 from ._cv_folds import FoldAssignment, as_groups, as_vector, folds_of_splits
-from ._cv_missing import fit_completed, labelled_blocks
+from ._cv_missing import fit_completed
 from ._decision import by_lda
 from ._heads import ClassifierHead, Head, OpenedRows
 from ._missing import CompletedBefore, CompletingStream
 from ._solution import Solution
 from .settings import Settings
-from .training import learning
+from .training import learning, merge_models
 
 _NOT_FOR_SOURCES = "groups and folds of a source are columns of it: name them in open_source."
-# Rows of a fold in a block, at the least: of fewer long rows, adding up sums of columns takes longer than the sums do.
+# Minimum number of rows per fold in a block: for fewer, adding the sums of columns takes longer than computing them.
 _ROWS_OF_A_FOLD = 32
 
 
 class CrossValidated(PLSBase):
-    """What both estimators share: rows are assigned to folds, and each fold has a state."""
+    """What both estimators with cross-validation share: rows are assigned to folds, and each fold has a state."""
+
+    # ``open_values`` or ``open_labels``.
+    _open: Callable[..., OpenedRows]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PLSBase._parameter_constraints,
@@ -50,7 +53,6 @@ class CrossValidated(PLSBase):
         "rule": [StrOptions({"min", "one-se"})],
         "block_length": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"auto", "gram", "sketch"})],
-        "missing": [StrOptions({"error", "model"})],
     }
 
     def __init__(
@@ -77,6 +79,58 @@ class CrossValidated(PLSBase):
         self.missing = missing
 
     @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None) -> Self:
+        """Fit the model to X and y, discarding earlier training.
+
+        With ``solver="auto"``, data that can be read again is read once or twice by Gram matrices, or else
+        ``max_components + 3`` times. Dask collections, and sources that cannot be read again, are read once.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
+            The rows. Files of any size are opened by :func:`plstream.open_source`.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
+            The responses, or the labels, which have one dimension. None if X is a source, which has them.
+        sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
+            Weights of the rows, in the models and in their errors.
+        groups : array-like of shape (n_samples,), or Dask collection, default=None
+            Groups of rows, numbers, text or dates, that stay together in a fold. Every row needs one: None, NaN, NaT
+            and masked entries are refused. The Notes of :class:`IncrementalPLSCV` say what counts as the same group.
+        folds : array-like of shape (n_samples,), or Dask collection, default=None
+            The folds of the rows, numbers from 0 to ``cv - 1``.
+
+        Returns
+        -------
+        self : object
+        """
+        start = monotonic()
+        with changed_at_once(self) as (twin,):
+            for name in ("_fitted", "_classes_to_come"):
+                vars(twin).pop(name, None)
+            fitted = twin._absorbed((X, y, sample_weight), groups, folds, is_fit=True)
+            if fitted.solution is None and sum(fold.n_rows > 0 for fold in fitted.stream.streams) < 2:
+                raise ValueError(in_one_fold(fitted.n_rows))
+            fitted.solved()
+            twin._fitted = fitted
+        log_fit(self, start)
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Add to each fold of this model the rows of the same fold of another one, which is unchanged.
+
+        Parameters
+        ----------
+        other : object
+            A model of other rows, of the same class and with the same parameters and features. Of two classifiers,
+            either may have classes that the other lacks.
+
+        Returns
+        -------
+        self : object
+        """
+        return merge_models(self, other, later=False)
+
+    @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
         """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
 
@@ -88,8 +142,8 @@ class CrossValidated(PLSBase):
         Returns
         -------
         n_bytes : int
-            With all that is held for a moment only. The rows handed over, and copies of them, do not count. ``fit`` of
-            data that can be read again takes no more; it copies data of up to 32 MiB twice.
+            Including temporary arrays, but neither the rows passed nor copies of them. ``fit`` of data that can be read
+            again takes no more; it copies data of up to 32 MiB twice.
 
         Examples
         --------
@@ -106,7 +160,7 @@ class CrossValidated(PLSBase):
     def predict_held_out(
         self, X: Any, n_components: int | None = None, *, groups: Any = None, folds: Any = None
     ) -> Array:
-        """Predict rows that the model was made from, each by the model of all folds but its own.
+        """Predict training rows, each by the model of all folds except its own.
 
         This is what scikit-learn's ``cross_val_predict`` returns, from one more read of the rows and no further fits.
         Any score can be computed from it.
@@ -114,10 +168,10 @@ class CrossValidated(PLSBase):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows, in the order in which they came since the first call, without those of weight zero or without any
-            response; with ``groups`` or ``folds`` in any order. After ``merge``, rows are known by those alone.
+            All training rows in their order since the first call, without those of weight zero or without any response;
+            in any order with ``groups`` or ``folds``, which are required after ``merge``.
         n_components : int, default=None
-            Components of the models, up to ``max_components``. By default ``n_components_``.
+            Number of components of the models, up to ``max_components``. By default ``n_components_``.
         groups, folds : array-like of shape (n_samples,), default=None
             Groups or folds of the rows, as in ``partial_fit``.
 
@@ -174,41 +228,16 @@ class CrossValidated(PLSBase):
         """Its cross-validated score."""
         return float(1.0 - self._require_fitted().validated().errors[self.n_components_ - 1])
 
-    def _fit_folds(
-        self, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], groups: Any, folds: Any
-    ) -> Self:
-        """Fit the model, forgetting what it was before; here cv may be a splitter."""
-        start = monotonic()
-        with changed_at_once(self) as (twin,):
-            for name in ("_fitted", "_classes_to_come"):
-                twin.__dict__.pop(name, None)
-            fitted = twin._absorbed(opened, data, groups, folds, is_fit=True)
-            if fitted.solution is None and sum(fold.n_rows > 0 for fold in fitted.stream.streams) < 2:
-                raise ValueError(in_one_fold(fitted.n_rows))
-            fitted.solved()
-            twin._fitted = fitted
-        log_fit(self, start)
-        return self
-
-    def _learn_folds(
-        self, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], groups: Any, folds: Any, **how: Any
-    ) -> Self:
-        """Add rows to the model. If that fails it is as it was, and if none of them has a weight."""
+    def _learn_folds(self, data: tuple[Any, Any, Any], groups: Any, folds: Any, **how: Any) -> Self:
+        """Add rows to the model; a call that fails, or without any row of positive weight, leaves it unchanged."""
         with learning(self, how) as twin:
-            twin._fitted = twin._absorbed(opened, data, groups, folds, **how)
+            twin._fitted = twin._absorbed(data, groups, folds, **how)
         return self
 
     def _absorbed(
-        self,
-        opened: Callable[..., OpenedRows],
-        data: tuple[Any, Any, Any],
-        groups: Any,
-        folds: Any,
-        *,
-        is_fit: bool = False,
-        **how: Any,
+        self, data: tuple[Any, Any, Any], groups: Any, folds: Any, *, is_fit: bool = False, **how: Any
     ) -> FittedFolds:
-        """Return what is left after more rows. In ``fit``, cv may be a splitter of these rows, which are all."""
+        """Return the result of training on more rows. In ``fit``, where these are all, cv may be a splitter."""
         X, _, _ = data
         before: FittedFolds | None = vars(self).get("_fitted")
         assignment = self._assignment(data, groups, folds, before, is_fit=is_fit)
@@ -221,7 +250,7 @@ class CrossValidated(PLSBase):
             }
         head = None if before is None else before.head
         again = is_fit and self.solver == "auto" and not is_collection(X) and getattr(X, "rereadable", True)
-        with opened(self, *data, head, again=again, batch_size=self.batch_size, **how) as (rows, head):
+        with self._open(self, *data, head, again=again, batch_size=self.batch_size, **how) as (rows, head):
             require_components(settings.n_components, rows.n_columns, "max_components")
             rows.allow_missing = self.missing == "model"
             if isinstance(rows, ArrayRows):
@@ -243,12 +272,12 @@ class CrossValidated(PLSBase):
         return self._fitted_stream(head, settings, stream, assignment)
 
     def _fit_again(self, rows: TrainingRows, head: Head, assignment: FoldAssignment, settings: Settings) -> FittedFolds:
-        """Return what is left of rows that can be read again."""
+        """Fit rows that can be read again."""
         if self.batch_size is None and isinstance(rows, ArrayRows):
             rows.batch_size = max(rows.batch_size, _ROWS_OF_A_FOLD * assignment.n_folds)
 
         def absorbed() -> Folds[Gram | Sketch]:
-            # Without what completes rows: missing values are to be found in the first read.
+            # Missing values are not completed, but found, by the first read.
             strict = replace(settings, missing="error")
             return _assign(strict.new_folds(rows, assignment.n_folds), rows, assignment, 0)
 
@@ -282,7 +311,12 @@ class CrossValidated(PLSBase):
             )
         self._validate_params()
         if n_folds is None:
-            return self._assignment_of_splits(X, y, groups, folds)
+            if isinstance(X, Source):
+                raise ValueError("A source is read only once, and not split beforehand: set cv to a number of folds.")
+            if folds is not None:
+                raise ValueError("cv and folds both say which rows are in a fold: with folds, set cv to their number.")
+            given = folds_of_splits(self.cv, X, y, groups)
+            return FoldAssignment(int(given.max(initial=0)) + 1, "folds", given=given)
         if is_collection(X):
             return FoldAssignment.by_columns(n_folds, self.block_length, groups, folds)
         return self._assignment_of(n_folds, X, groups, folds)
@@ -301,14 +335,14 @@ class CrossValidated(PLSBase):
         empty = same.new_folds(rows, assignment.n_folds)
         learnt = rows.absorbed(
             empty,
-            _AssignedBlocks(assignment, stream.n_rows),
+            partial(_assign_block, assignment, stream.n_rows),
             state_bytes=self.memory_usage(rows.n_columns, rows.n_targets),
             by_number=assignment.by not in {"groups", "folds"},
         )
         return stream.merged(learnt, later=True) if stream.n_rows else learnt
 
     def _assignment_again(self, X: Any, groups: Any, folds: Any) -> FoldAssignment:
-        """Return how rows that have been learnt were assigned to folds."""
+        """Return how training rows were assigned to folds."""
         if is_collection(X):
             raise TypeError("Rows are known by their number, and those of a Dask collection are not: pass arrays.")
         assignment = self._assignment_of(self._fitted.n_folds, X, groups, folds)
@@ -322,17 +356,9 @@ class CrossValidated(PLSBase):
             return 5
         return int(self.cv) if isinstance(self.cv, Integral) else None
 
-    def _assignment_of_splits(self, X: Any, y: Any, groups: Any, folds: Any) -> FoldAssignment:
-        if isinstance(X, Source):
-            raise ValueError("A source is read only once, and not split beforehand: set cv to a number of folds.")  # noqa: TRY004
-        if folds is not None:
-            raise ValueError("cv and folds both say which rows are in a fold: with folds, set cv to their number.")
-        given = folds_of_splits(self.cv, X, y, groups)
-        return FoldAssignment(int(given.max(initial=0)) + 1, "folds", given=given)
-
 
 def _predicted(model: Solution, rows: Rows, *, of_labels: bool) -> Array:
-    """Return what a model predicts: values, or classes by number."""
+    """Return the predictions of a model: responses, or class indices."""
     if of_labels:
         scores: Any = centred_product(rows, model.x_mean, model.projection(None))
         return by_lda(model, scores.shape[1], model.y_mean).largest(scores)
@@ -342,37 +368,28 @@ def _predicted(model: Solution, rows: Rows, *, of_labels: bool) -> Array:
 def _assign(
     stream: Folds[Gram | Sketch], rows: TrainingRows, assignment: FoldAssignment, n_before: int
 ) -> Folds[Gram | Sketch]:
-    """Return the streams with all rows, each in that of its fold; ``n_before`` rows came before them."""
-    blocks = rows.tracked_blocks("read 1 of 1")
-    if isinstance(stream.streams[0], CompletingStream):
-        for block, folds in labelled_blocks(blocks, assignment, n_before):
-            stream = stream.with_rows(block.X, block.Y, block.weight, folds)
-        return stream
-    start = 0
-    for block in blocks:
-        folds = assignment.folds(n_before + start, start, block.n_rows)
+    """Return the streams with all rows, each in that of its fold, after ``n_before`` earlier rows."""
+    labelled = isinstance(stream.streams[0], CompletingStream)
+    for block, folds in assignment.blocks(rows.tracked_blocks("read 1 of 1"), n_before, labelled=labelled):
         stream = stream.with_rows(block.X, block.Y, block.weight, folds)
-        start += block.n_rows
     return stream
 
 
-@dataclass(frozen=True)
-class _AssignedBlocks:
-    """Assigns the rows of blocks to folds, where Dask has them."""
-
-    assignment: FoldAssignment
-    n_before: int
-
-    def __call__(
-        self, stream: Folds[Gram | Sketch], rows: TrainingRows, first_row: int, columns: dict[str, Any]
-    ) -> Folds[Gram | Sketch]:
-        known = self.assignment
-        assignment = FoldAssignment.of(known.n_folds, known.block_length, columns.get("groups"), columns.get("folds"))
-        if isinstance(rows, ArrayRows):
-            assignment = assignment.present(rows.X, rows.weight)
-        return _assign(stream, rows, assignment, self.n_before + first_row)
+def _assign_block(
+    known: FoldAssignment,
+    n_before: int,
+    stream: Folds[Gram | Sketch],
+    rows: TrainingRows,
+    first_row: int,
+    columns: dict[str, Any],
+) -> Folds[Gram | Sketch]:
+    """Return the streams with the rows of a block, on Dask workers."""
+    assignment = FoldAssignment.of(known.n_folds, known.block_length, columns.get("groups"), columns.get("folds"))
+    if isinstance(rows, ArrayRows):
+        assignment = assignment.present(rows.X, rows.weight)
+    return _assign(stream, rows, assignment, n_before + first_row)
 
 
 def _in_blocks(column: Any, as_array: Callable[[Any], Array]) -> Any:
-    """Return groups or folds of a Dask collection as these, or as an array of one entry per row."""
+    """Return groups or folds as a Dask collection, or as an array with one entry per row."""
     return column if column is None or is_collection(column) else as_array(column)

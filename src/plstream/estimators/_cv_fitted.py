@@ -16,7 +16,7 @@ from ..states.folds import all_but_one, merged
 from ._cv_errors import ClassCrossValidation, CrossValidation, validate_states
 from ._cv_folds import FoldAssignment
 from ._cv_missing import FoldModel
-from ._fitted import Fitted, warn_of_small_sketch
+from ._fitted import Fitted, solver_of, warn_of_small_sketch
 from ._heads import ClassifierHead, Head
 from ._missing import CompletingStream, with_means_of_others
 from ._solution import Solution, joint_solutions
@@ -121,8 +121,7 @@ class FittedFolds(Fitted):
         of_labels = isinstance(self.head, ClassifierHead)
         states = [self.remains.state(fold, kept) for fold in range(self.n_folds)]
         stream = Folds(settings.completing(buffered(state, of_labels=of_labels)) for state in states)
-        solver = type(stream.state).__name__.lower()
-        return replace(self, stream=stream, solver=solver, moments=None, remains=None)
+        return replace(self, stream=stream, solver=solver_of(stream), moments=None, remains=None)
 
     def solved(self) -> Solution:
         """Return the solution for the rows so far, with the number of components chosen for them."""

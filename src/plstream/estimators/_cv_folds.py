@@ -1,7 +1,8 @@
-"""Which fold a row is in: by its number, by its group, or as the caller says."""
+"""FoldAssignment: the fold of each row, by its number, by its group, or as given."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -20,11 +21,12 @@ from sklearn.utils.validation import _num_samples
 
 from .._core.types import Array, Float64Array, Rows
 from ..data import Source
+from ..rows import Block
 
 FoldNumbers: TypeAlias = NDArray[np.int64]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# A duration of months has no length in days: any number will do.
+# A duration of months has no fixed length: any number will do.
 _ATTOSECONDS = {
     "Y": 12 * 10**9,
     "M": 10**9,
@@ -45,28 +47,19 @@ _ATTOSECONDS = {
 
 @dataclass(frozen=True)
 class FoldAssignment:
-    """How rows are assigned to folds.
-
-    Attributes
-    ----------
-    n_folds : int
-        Number of folds.
-    by : str
-        What decides: in a stream, that is always the same.
-    block_length : int
-        Rows that stay together where numbers of rows decide.
-    given : ndarray of shape (n_rows,), or None
-        The fold of each row where something else decides.
-    """
+    """How rows are assigned to folds."""
 
     n_folds: int
     by: str
+    """What the fold of a row depends on, which must not change during a stream."""
     block_length: int = 1
+    """Number of consecutive rows that stay together, if rows are assigned by number."""
     given: FoldNumbers | None = None
+    """The fold of each row, if rows are not assigned by number."""
 
     @classmethod
     def by_columns(cls, n_folds: int, block_length: int, groups: Any, folds: Any) -> Self:
-        """Decide by groups or folds if there are any; which these are is not looked at."""
+        """Assign by groups or folds if there are any; their values are not used yet."""
         if groups is not None and folds is not None:
             raise ValueError("groups and folds both say which rows are in a fold: pass one of them.")
         if groups is not None or folds is not None:
@@ -75,7 +68,7 @@ class FoldAssignment:
 
     @classmethod
     def of(cls, n_folds: int, block_length: int, groups: Any, folds: Any) -> Self:
-        """Decide by groups or folds if there are any."""
+        """Assign by groups or folds if there are any, else by number."""
         assignment = cls.by_columns(n_folds, block_length, groups, folds)
         if groups is not None:
             return replace(assignment, given=folds_of_groups(groups, n_folds))
@@ -85,7 +78,7 @@ class FoldAssignment:
 
     @classmethod
     def of_source(cls, n_folds: int, block_length: int, source: Source) -> Self:
-        """Decide by the column of groups or folds that a source has; if it has neither, by the numbers of rows."""
+        """Assign by the column of groups or folds of a source; if it has neither, by number."""
         named = {role: role if role in source.roles else None for role in ("groups", "folds")}
         assignment = cls.by_columns(n_folds, block_length, named["groups"], named["folds"])
         if assignment.by not in named:
@@ -94,28 +87,44 @@ class FoldAssignment:
         for values in source.column(assignment.by):
             columns = {role: values if role == assignment.by else None for role in named}
             given: Any = cls.of(n_folds, block_length, **columns).given
-            # All that is kept of the column: two bytes per row.
+            # One or two bytes per row.
             kept.append(given.astype(np.min_scalar_type(-n_folds)))
         return replace(assignment, given=np.concatenate(kept))
 
     def present(self, X: Rows, weight: Float64Array | None) -> Self:
-        """Return the same for the rows that have a weight."""
+        """Return the assignment of the rows with a positive weight."""
         if self.given is None:
             return self
         check_consistent_length(X, self.given)
         return self if weight is None else replace(self, given=self.given[weight > 0])
 
     def folds(self, n_before: int, start: int, n_rows: int) -> FoldNumbers:
-        """Return the folds of rows from one on, before which there have been ``n_before`` in all calls so far."""
+        """Return the folds of rows from ``start`` on, after ``n_before`` rows in all calls so far."""
         if self.given is not None:
             return self.given[start : start + n_rows]
         return folds_of_rows(n_before, n_rows, self.n_folds, self.block_length)
 
+    def blocks(
+        self, blocks: Iterable[Block], n_before: int = 0, *, labelled: bool
+    ) -> Iterator[tuple[Block, FoldNumbers]]:
+        """Yield blocks with the folds of their rows; if ``labelled``, without rows that have no response."""
+        n_read = n_kept = 0
+        for read in blocks:
+            block = read.labelled() if labelled else read
+            if self.given is None:
+                folds = self.folds(n_before + n_kept, n_kept, block.n_rows)
+            else:
+                folds = self.folds(n_read, n_read, read.n_rows)
+                if block is not read:
+                    folds = folds[~np.isnan(read.Y).all(axis=1)]
+            yield block, folds
+            n_read, n_kept = n_read + read.n_rows, n_kept + block.n_rows
+
 
 def folds_of_rows(first: int, n_rows: int, n_folds: int, block_length: int = 1) -> FoldNumbers:
-    """Return the folds of rows by their numbers, in an order without a pattern, and so that folds are of equal size.
+    """Return the folds of rows by number, in pseudorandom order, with folds of equal size.
 
-    Of ``n_folds`` blocks in a row, each goes to another fold: they are ranked by a hash of their number.
+    Of ``n_folds`` consecutive blocks, each goes to a different fold, by the rank of a hash of its number.
 
     Examples
     --------
@@ -134,8 +143,8 @@ def folds_of_rows(first: int, n_rows: int, n_folds: int, block_length: int = 1) 
 def folds_of_groups(groups: Any, n_folds: int) -> FoldNumbers:
     """Return the folds of rows by a hash of their groups, which depends on the value of a group and not on its type.
 
-    Two groups may share a fold, and the parts of one must not be in two: where types leave it open whether values are
-    the same group, they are.
+    Two groups may share a fold, but one group must not be in two: values that may be the same group, given their
+    types, are.
 
     Examples
     --------
@@ -154,7 +163,7 @@ def as_groups(groups: Any) -> Array:
 
 
 def folds_of_splits(cv: Any, X: Any, y: Any, groups: Any) -> FoldNumbers:
-    """Return the fold of each row according to a splitter, to pairs of training and test rows, or to numbers."""
+    """Return the fold of each row given by a splitter, by pairs of training and test rows, or by an array."""
     if hasattr(cv, "dtype") and np.ndim(cv) == 1:
         return np.unique(np.asarray(cv), return_inverse=True)[1].astype(np.int64)
     every_row = np.arange(_num_samples(X))
@@ -174,7 +183,7 @@ def folds_of_splits(cv: Any, X: Any, y: Any, groups: Any) -> FoldNumbers:
 
 
 def as_vector(values: Any, name: str) -> Array:
-    """Return an array of an entry for each row; raise ValueError if any is masked."""
+    """Return an array with one entry per row; raise ValueError if any is masked."""
     if np.ma.is_masked(values):
         raise _missing(int(np.argmax(np.ma.getmaskarray(values))), name, "masked")
     vector: Array = np.asarray(values)
@@ -194,7 +203,7 @@ def _require_folds(folds: Array, n_folds: int) -> FoldNumbers:
 
 
 def _hashed(numbers: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
-    """Return a hash of each number that is the same everywhere (SplitMix64)."""
+    """Return a hash of each number, the same on all machines (SplitMix64)."""
     z = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -202,7 +211,7 @@ def _hashed(numbers: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
 
 
 def _keys(groups: Array) -> NDArray[np.uint64]:
-    """Return a number for each group, the same for equal groups of all types."""
+    """Return a 64-bit key for each group, the same for equal groups of all types."""
     kind = groups.dtype.kind
     if kind in "biu":
         return groups.astype(np.uint64)
@@ -222,7 +231,7 @@ def _keys(groups: Array) -> NDArray[np.uint64]:
         distinct, which = np.unique(groups, return_inverse=True)
         return np.array([_key(group) for group in distinct], np.uint64)[which]
     ids = groups.tolist()
-    # Most are of these two types, and few differ.
+    # Most groups are of these two types, with few distinct values.
     known = {group: _key(group) for group in {group for group in ids if type(group) in {int, str}}}
     keys = []
     for row, group in enumerate(ids):
@@ -234,11 +243,11 @@ def _keys(groups: Array) -> NDArray[np.uint64]:
 
 
 class _MissingError(Exception):
-    """A group is a value that stands for none."""
+    """A group is a missing value."""
 
 
 def _key(group: Any) -> int:
-    """Return a number of 64 bits for a group."""
+    """Return the 64-bit key of a group."""
     if isinstance(group, int | np.bool_):
         return _integer_key(int(group))
     if isinstance(group, str | bytes | UUID):
@@ -259,8 +268,8 @@ def _key(group: Any) -> int:
 
 
 def _text_key(text: bytes) -> int:
-    """Return the number of a text: that of an integer if it reads as one, as ids in some blocks of a CSV file do."""
-    # Arrays of text do not keep zeros at the end.
+    """Return the key of a string: that of an integer if it reads as one, as ids in some blocks of a CSV file do."""
+    # NumPy arrays of strings do not keep trailing zeros.
     text = text.rstrip(b"\0")
     try:
         return _integer_key(int(text))
@@ -269,7 +278,7 @@ def _text_key(text: bytes) -> int:
 
 
 def _number_key(number: Any) -> int:
-    """Return the number of an integer, whatever its type, or the bits of another number."""
+    """Return the key of an integer, whatever its type, or the bits of another number."""
     if isinstance(number, Integral):
         return _integer_key(int(number))
     if abs(number) != inf:
@@ -290,11 +299,11 @@ def _digest(content: bytes) -> int:
 
 
 def _nanoseconds(moment: Any) -> int:
-    """Return the time since 1970 in UTC, or a duration, rounded down to a unit that all dates have in common.
+    """Return the time since 1970 in UTC, or a duration, rounded down to nanoseconds.
 
-    Dates without a time zone are in UTC, as where pandas and Arrow make arrays of NumPy of those that have one.
+    Dates without a time zone are in UTC, like NumPy arrays that pandas and Arrow convert from dates with one.
     """
-    # What pandas has is finer than the classes of the standard library that it is derived from.
+    # Those of pandas are finer than the classes of the standard library that they are derived from.
     moment = getattr(moment, "asm8", moment)
     if isinstance(moment, datetime):
         moment = (moment.replace(tzinfo=UTC) if moment.utcoffset() is None else moment) - _EPOCH
@@ -307,7 +316,7 @@ def _nanoseconds(moment: Any) -> int:
 
 
 def _nanoseconds_at_once(moments: Array) -> NDArray[np.int64] | None:
-    """Return the same of an array, or None if 64 bits are too few for it or the unit is finer."""
+    """Return the same for an array, or None if it exceeds 64 bits or the unit is finer."""
     counts, attoseconds = _counts(moments)
     factor, finer = divmod(attoseconds, 10**9)
     most = max(abs(int(counts.min(initial=0))), int(counts.max(initial=0)))
@@ -315,7 +324,7 @@ def _nanoseconds_at_once(moments: Array) -> NDArray[np.int64] | None:
 
 
 def _counts(moments: Any) -> tuple[Any, int]:
-    """Return dates or durations of NumPy as integers, and the unit of these in attoseconds."""
+    """Return NumPy dates or durations as integers, and their unit in attoseconds."""
     if moments.dtype.kind == "M" and np.datetime_data(moments.dtype)[0] in {"Y", "M"}:
         moments = moments.astype("datetime64[D]")
     unit, step = np.datetime_data(moments.dtype)

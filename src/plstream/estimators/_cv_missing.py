@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.errors import counted
 from .._core.projection import centred_product
@@ -27,21 +26,6 @@ from ._heads import ClassifierHead, Head
 from ._solution import Solution
 from .settings import Settings
 from .training import fit_completed_rows
-
-
-def labelled_blocks(
-    blocks: Iterable[Block], assignment: FoldAssignment, n_before: int = 0
-) -> Iterator[tuple[Block, NDArray[np.int64]]]:
-    """Yield blocks without rows that have no response, which do not count, and the folds of their rows."""
-    row = n_labelled = 0
-    for read in blocks:
-        block = read.labelled()
-        if assignment.given is None:
-            yield block, assignment.folds(n_before + n_labelled, n_labelled, block.n_rows)
-        else:
-            folds = assignment.folds(row, row, read.n_rows)
-            yield block, folds if block is read else folds[~np.isnan(read.Y).all(axis=1)]
-        row, n_labelled = row + read.n_rows, n_labelled + block.n_rows
 
 
 @stored(
@@ -73,7 +57,7 @@ class RowsOfFolds(TrainingRows):
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Read the rows from the beginning."""
         assert start == 0
-        for block, folds in labelled_blocks(self.rows.blocks(), self.assignment):
+        for block, folds in self.assignment.blocks(self.rows.blocks(), labelled=True):
             chosen = np.flatnonzero((folds == self.fold) == self.held_out)
             if len(chosen):
                 weight = None if block.weight is None else block.weight[chosen]

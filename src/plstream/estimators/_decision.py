@@ -1,21 +1,21 @@
-r"""From scores to classes: linear discriminant analysis of the scores, or the largest of the predicted responses.
+r"""Decision rules: linear discriminant analysis of the scores, or the largest predicted response.
 
-Both are linear in the scores t, so both are a matrix and a row of numbers, ``t @ matrix + offset``, one number a class.
+Both are linear in the scores t, with one value per class: ``t @ matrix + offset``.
 
-For LDA no row is looked at again. The responses are one for the rows of a class, so with :math:`n_k` rows of class k
-the solution's loadings hold the mean :math:`\mu_k` of their scores,
+LDA needs no further read. The responses are one for the rows of a class, so with :math:`n_k` rows of class k the
+loadings of the solution contain the mean :math:`\mu_k` of their scores,
 
 .. math::
     n_k \mu_k = C_k^T R = \tau q_k ,
 
-the scores have no covariance and the sums of squares :math:`\tau`, and so their scatter within classes is
+the scores are uncorrelated with sums of squares :math:`\tau`, and so their within-class scatter is
 
 .. math::
     \operatorname{diag}(\tau) - \sum_k n_k \mu_k \mu_k^T = \tau^{1/2} (I - D^T D) \tau^{1/2}, \quad
     D_k = \tau^{1/2} q_k / \sqrt{n_k} ,
 
-and divided by the number of rows it is their covariance. The eigenvalues of :math:`I - D^T D` are the shares of the
-variance that are within classes.
+which divided by the number of rows is their covariance. The eigenvalues of :math:`I - D^T D` are the within-class
+shares of the variance.
 """
 
 from __future__ import annotations
@@ -31,45 +31,37 @@ from .._core.errors import counted
 from .._core.types import Float64Array
 from ._solution import Solution
 
-# Share of the variance in a direction that is within classes, at the least.
+# Minimum within-class share of the variance in any direction.
 _LEAST_WITHIN = 1e-9
-# The same, of the share that a sketch has lost: errors were up to that where classes lie far apart. Without it, models
-# with too small a sketch mistook up to four rows in ten there.
+# The same, relative to the share that a sketch has discarded: errors were up to this large for well separated classes.
+# Without it, models with too small a sketch misclassified up to 40 % of the rows there.
 _LEAST_WITHIN_OF_LOST = 0.03
-# Numbers for classes that are held at a time, where only the largest is of interest.
+# Number of values held at a time where only the largest class is needed.
 _ENTRIES_AT_A_TIME = 1 << 20
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What scores say about classes.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_components, n_classes)
-        What scores are multiplied by.
-    offset : ndarray of shape (n_classes,)
-        What is added; minus infinity for a class that cannot be.
-    of_likelihoods : bool
-        Whether the result is the logarithm of a likelihood, but for what all classes have in common.
-    """
+    """A decision rule: ``scores @ matrix + offset`` is one value per class."""
 
     matrix: Float64Array
     offset: Float64Array
+    """Minus infinity for classes that are never predicted."""
     of_likelihoods: bool
+    """Whether values are log-likelihoods, up to a constant that all classes share."""
 
     def values(self, scores: Float64Array) -> Float64Array:
-        """Return a number for each row and class."""
+        """Return the value of each row and class."""
         return scores @ self.matrix + self.offset
 
     def largest(self, scores: Float64Array) -> NDArray[np.intp]:
-        """Return the class of the largest number for each row."""
+        """Return the class index of the largest value for each row."""
         step = max(1, _ENTRIES_AT_A_TIME // len(self.offset))
         parts = [self.values(scores[i : i + step]).argmax(axis=1) for i in range(0, len(scores), step)]
         return np.concatenate(parts)
 
     def log_probabilities(self, scores: Float64Array) -> Float64Array:
-        """Return logarithms of the probabilities of the classes."""
+        """Return the logarithms of the class probabilities."""
         values = self.values(scores)
         if self.of_likelihoods:
             return log_softmax(values, axis=1)
@@ -81,12 +73,12 @@ class Decision:
 
 
 def against_the_first(values: Float64Array) -> Float64Array:
-    """Return the values for the second of two classes less those for the first, or all values of more."""
+    """Return the difference of the values of two classes, the second minus the first; all values of more classes."""
     return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
 
 def require_priors(priors: Any, n_classes: int) -> Float64Array:
-    """Return prior probabilities as an array; raise ValueError unless they are probabilities, one for each class."""
+    """Return prior probabilities as an array; raise ValueError unless they are one probability per class."""
     probabilities: Float64Array = np.asarray(priors, dtype=np.float64)
     if probabilities.shape != (n_classes,):
         raise ValueError(
@@ -98,7 +90,7 @@ def require_priors(priors: Any, n_classes: int) -> Float64Array:
 
 
 def log_priors(priors: Float64Array, *, present: NDArray[np.bool_]) -> Float64Array:
-    """Return the logarithms of prior probabilities, minus infinity for classes that have no rows."""
+    """Return the logarithms of prior probabilities, minus infinity for classes without rows."""
     possible = np.where(present, priors, 0.0)
     if present.any() and not possible.any():
         raise ValueError("priors are zero for all classes that have rows: give one of these a probability.")
@@ -108,15 +100,15 @@ def log_priors(priors: Float64Array, *, present: NDArray[np.bool_]) -> Float64Ar
 
 
 def by_response(solution: Solution, n_components: int) -> Decision:
-    """Return the decision for the class of the largest predicted response."""
+    """Return the rule that predicts the class of the largest response."""
     loadings = solution.y_loadings[:, :n_components] * solution.y_scale[:, None]
     return Decision(loadings.T, solution.y_mean, of_likelihoods=False)
 
 
 def by_lda(solution: Solution, n_components: int, priors: Float64Array) -> Decision:
-    """Return the decision of linear discriminant analysis of the first scores, as scikit-learn's of these scores.
+    """Return linear discriminant analysis of the first scores, which equals scikit-learn's of these scores.
 
-    Classes without rows are never decided for, whatever their prior probability.
+    Classes without rows are never predicted, whatever their prior probability.
     """
     counts = solution.y_mean * solution.weight
     present = counts > 0
@@ -132,8 +124,8 @@ def by_lda(solution: Solution, n_components: int, priors: Float64Array) -> Decis
 
 
 def least_within(solution: Solution) -> float:
-    """Return the share of the variance in any direction of the scores that is taken to be within classes at the least.
+    """Return the minimum within-class share of the variance in any direction of the scores.
 
-    A sketch does not know all of the scatter, so what is left of it within classes may be too little, or negative.
+    A sketch knows the scatter only approximately, so the within-class part may be too small, or negative.
     """
     return max(_LEAST_WITHIN, _LEAST_WITHIN_OF_LOST * (1.0 - solution.retained_variance))

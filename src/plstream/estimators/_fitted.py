@@ -28,7 +28,7 @@ def _buffers(stream: Any) -> tuple[Any, ...]:
     return () if stream is None else getattr(stream, "streams", (stream,))
 
 
-def _solver_of(stream: Any) -> str:
+def solver_of(stream: Any) -> str:
     """Return the name of the solver that a stream has."""
     return type(stream.state).__name__.lower()
 
@@ -113,7 +113,7 @@ class Fitted:
     @classmethod
     def of_stream(cls, head: Head, settings: Settings, stream: Any, **others: Any) -> Self:
         """Return the result of training a stream, to be solved with the given settings."""
-        return cls(head, _solver_of(stream), settings.n_components, settings.scale, stream, **others)
+        return cls(head, solver_of(stream), settings.n_components, settings.scale, stream, **others)
 
     def streamed(self, settings: Settings) -> Self:
         """Return the same model with a stream, which after exact reads continues from what these have kept."""
@@ -132,13 +132,13 @@ class Fitted:
                 scale=self.scale,
             )
         stream = kept.completing(buffered(state, of_labels=isinstance(self.head, ClassifierHead)), self.gaps)
-        return replace(self, stream=stream, solver=_solver_of(stream), moments=None, gaps=None)
+        return replace(self, stream=stream, solver=solver_of(stream), moments=None, gaps=None)
 
     def as_sketch(self, size: int) -> Self:
         """Return the same model with sketches in place of Gram matrices."""
         streams = [self._sketch_of(stream, size) for stream in _buffers(self.stream)]
         stream = Folds(streams) if isinstance(self.stream, Folds) else streams[0]
-        return replace(self, stream=stream, solver=_solver_of(stream))
+        return replace(self, stream=stream, solver=solver_of(stream))
 
     def _sketch_of(self, stream: Any, size: int) -> Stream:
         sketch = Sketch.of_gram(stream.current(), size=size, n_components=self.n_components, scale=self.scale)

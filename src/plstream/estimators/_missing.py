@@ -1,14 +1,15 @@
-"""Learning from rows with missing values: each is completed by the factor model before a state absorbs it.
+"""Training on rows with missing values, which the factor model completes before a state absorbs them.
 
-In a stream, rows wait as they came. A block of them is completed by the model of the rows before it and, while these
-are few, of the block itself, in rounds. So results do not depend on the chunks in which rows came. Rows that can be
-read again are completed by the model of all rows, in rounds until the model stays.
+In a stream, rows are buffered incomplete. A block of them is completed by the model of the earlier rows and, while
+these are few, of the block itself, iteratively. Results therefore do not depend on the chunks of the stream. Rows that
+can be read again are completed by the model of all rows, until convergence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -25,10 +26,10 @@ from ..states import Buffered, Moments
 from ..states.moments import centred_rows
 from ._solution import Solution
 
-# Rounds in which a block of a stream is completed, at most, and the relative change of its completed cells to stop at.
+# Maximum number of rounds that complete a block of a stream, and the relative change of completed cells to stop at.
 _MOST_ROUNDS = 60
 _SMALL_CHANGE = 1e-4
-# With so many times the rows of a block before it, the model of these rows completes it.
+# With this many times the rows of a block before it, the model of the earlier rows alone completes it.
 _ENOUGH_BLOCKS = 4
 
 
@@ -53,35 +54,22 @@ class CompletingStream(Buffered[Any]):
 
     Rows without any observed response are left out: completed by a model of few rows, they would later count as if
     their responses were known.
-
-    Parameters
-    ----------
-    stream : Buffered
-        An empty stream, or one of complete rows.
-    n_components, scale
-        What to solve the model with.
-    from_y : bool
-        Whether missing cells of X are estimated from the responses, too: not where errors of predictions are measured.
-
-    Attributes
-    ----------
-    gaps : Gaps
-        Missing cells of the rows that the state has absorbed. Columns without any value hold zeros in the state.
-    incomplete : bool
-        Whether any cell has been missing so far.
     """
 
     n_components: int
     scale: bool
     from_y: bool
+    """Whether missing cells of X are also estimated from y: not where errors of predictions are measured."""
     gaps: Gaps
+    """Missing cells of the absorbed rows. Columns without any value are zero in the state."""
     incomplete: bool
+    """Whether any cell has been missing so far."""
 
     @classmethod
     def of(
         cls, stream: Buffered[Any], *, n_components: int, scale: bool, from_y: bool = True, gaps: Gaps | None = None
     ) -> Self:
-        """Return a stream with the same rows, to be solved with these parameters; if known, with its gaps."""
+        """Return a completing stream with the rows of a stream; ``gaps`` are its missing cells, if there are any."""
         twin = cls.__new__(cls)
         vars(twin).update(vars(stream))
         twin.n_components, twin.scale, twin.from_y = n_components, scale, from_y
@@ -116,7 +104,7 @@ class CompletingStream(Buffered[Any]):
         theirs = self.of(other, **self._parameters)
         mine, added = self._own_current(), theirs._own_current()
         here, there = self.all_gaps(), theirs.all_gaps()
-        # Until a column has a value, any mean is as good as another.
+        # The mean of a column without any value is arbitrary.
         _move_means(mine, added, here.unseen & ~there.unseen)
         _move_means(added, mine, there.unseen & ~here.unseen)
         if later:
@@ -127,19 +115,19 @@ class CompletingStream(Buffered[Any]):
         return twin
 
     def with_classes(self, positions: Sequence[int]) -> Self:
-        """Return the stream with more classes, without rows, each at a position among those there are by then."""
+        """Return the stream with more classes, without rows, each at a position among the resulting classes."""
         twin = super().with_classes(positions)
         twin.gaps = self.gaps.with_targets(twin.state.shape[1])
         return twin
 
     def without_waiting(self) -> Self:
-        """Return a stream of the same rows, none of which waits: there is less to be sent to another process."""
+        """Return a stream of the same rows, all absorbed: there is less to send to another process."""
         twin = super().without_waiting()
         twin.gaps = self.all_gaps()
         return twin
 
     def around(self, stream: Buffered[Any]) -> Self:
-        """Return a stream of another state of the same rows, none of which waits."""
+        """Return a completing stream of the same rows with the state of another stream."""
         return self.of(stream, **self._parameters, gaps=self.all_gaps())
 
     def _around(self, state: Any) -> Self:
@@ -152,7 +140,7 @@ class CompletingStream(Buffered[Any]):
         return {"n_components": self.n_components, "scale": self.scale, "from_y": self.from_y}
 
     def _gaps_with(self, block: Block) -> Gaps:
-        """Return the missing cells of the rows that are absorbed, and of a block more."""
+        """Return the missing cells of the absorbed rows and of a block."""
         factor = self.state.forgetting**block.n_rows
         aged = self._of_classes(block).aged(self.state.forgetting)
         assert aged.weight is not None
@@ -160,14 +148,14 @@ class CompletingStream(Buffered[Any]):
         return self.gaps.merged(own, factor)
 
     def _absorb(self, state: Any, block: Block) -> None:
-        """Let a state absorb a block, completed if need be."""
+        """Let a state absorb a block, completed if necessary."""
         gaps = self._gaps_with(block)
         super()._absorb(state, self._completed(state, block, gaps) if self.incomplete else block)
         if state is self.state:
             self.gaps = gaps
 
     def _completed(self, state: Any, block: Block, gaps: Gaps) -> Block:
-        """Return a block without gaps, given the state of the rows before it, and the gaps of all."""
+        """Return a block completed, given the state of the earlier rows, and the gaps of all rows."""
         if not has_gaps(block.X) and not has_gaps(block.Y):
             return block
         rows = self._of_classes(block)
@@ -179,7 +167,7 @@ class CompletingStream(Buffered[Any]):
             model = FactorModel.of_means(means, state.shape[1])
             known = np.flatnonzero(np.logical_not(np.isnan(rows.Y).any(axis=1)))
             if 1 < len(known) < rows.n_rows:
-                # From means of y it would take many rounds to a model of the known responses.
+                # Starting from means of y, convergence to a model of the known responses would take many rounds.
                 chosen = block._replace(X=block.X[known], Y=block.Y[known], weight=np.asarray(block.weight)[known])
                 joined = _StateAndRows(state, self._of_classes(self._completed(state, chosen, gaps)))
                 model = self._model(joined.moments, joined, gaps)
@@ -200,9 +188,6 @@ class CompletingStream(Buffered[Any]):
     def _of_classes(self, block: Block) -> Block:
         return block._replace(n_classes=self.state.shape[1] if self.of_labels else 0)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__()
-
     def __setstate__(self, saved: dict[str, Any]) -> None:
         super().__setstate__(saved)
         for name in ("n_components", "scale", "from_y", "gaps", "incomplete"):
@@ -210,7 +195,7 @@ class CompletingStream(Buffered[Any]):
 
 
 class _StateAndRows:
-    """The Gram action of a state and of some rows more, which are not absorbed by it: rounds take no square matrix."""
+    """The Gram action of a state and of further rows that it has not absorbed: no square matrix is formed."""
 
     def __init__(self, state: Any, block: Block) -> None:
         n_rows = block.n_rows
@@ -226,7 +211,7 @@ class _StateAndRows:
         self.rows = np.concatenate([rows, between[None]])
 
     def __getattr__(self, name: str) -> Any:
-        # How exact it is.
+        # The accuracy of the action.
         return getattr(self.state, name)
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
@@ -240,7 +225,7 @@ class _StateAndRows:
 
 
 def _relative_change(before: Block, after: Block, rows: Block, moments: Moments) -> float:
-    """Return how much completed cells have changed, as a share of their deviations from the means."""
+    """Return the change of completed cells relative to their deviations from the means."""
     change, size = 0.0, 0.0
     for old, new, values, mean, squares in (
         (before.X, after.X, rows.X, moments.x_mean, moments.x_squares),
@@ -255,7 +240,7 @@ def _relative_change(before: Block, after: Block, rows: Block, moments: Moments)
 
 
 def _set_means(state: Moments, means: Float64Array, chosen: NDArray[np.bool_]) -> None:
-    """Set means of columns that are zeros so far: then these rows have the means instead."""
+    """Set the means of columns that are zero so far: their rows then equal the means."""
     m = state.shape[0]
     for columns, origin, offset, values in (
         (chosen[:m], "x_origin", "x_offset", means[:m]),
@@ -271,7 +256,7 @@ def _move_means(state: Moments, other: Moments, chosen: NDArray[np.bool_]) -> No
 
 
 def with_means_of_others(streams: Sequence[CompletingStream]) -> list[Any]:
-    """Return the states of streams; columns without a value in one of them have their mean in the others."""
+    """Return the states of streams; columns without any value in one of them have the mean of the others."""
     states = [stream.current() for stream in streams]
     if not any(stream.incomplete for stream in streams):
         return states
@@ -303,15 +288,7 @@ def gaps_of_labelled(block: Block) -> Gaps:
 
 
 class CompletedRows(TrainingRows):
-    """Rows whose missing values are completed as they are read. Rows without any response are left out.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-        The rows as they are.
-    model : FactorModel
-        Completes them.
-    """
+    """Rows whose missing values are completed as they are read. Rows without any response are left out."""
 
     def __init__(self, rows: TrainingRows, model: FactorModel) -> None:
         self.rows, self.model = rows, model
@@ -320,41 +297,31 @@ class CompletedRows(TrainingRows):
 
     @property
     def n_rows(self) -> int | None:  # type: ignore[override]
-        """Number of rows, if it is known."""
+        """Number of rows, if known."""
         return self.rows.n_rows
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
-        """Read the rows from the beginning of a block on."""
+        """Read the rows, starting at the beginning of a block."""
         return (self.model.completed_block(block.labelled()) for block in self.rows.blocks(start))
 
     def parts(
         self, work: Callable[[Block], Part], forgetting: float, label: str, start: int = 0
     ) -> Iterator[tuple[Part, int]]:
-        """Complete every block where it is."""
-        return self.rows.parts(_Completing(self.model, work), forgetting, label, start)
+        """Complete each block where it is stored."""
+        return self.rows.parts(partial(_work_on_completed, self.model, work), forgetting, label, start)
 
     def require_finite(self) -> None:
-        """Raise ValueError for infinity, which is not completed."""
+        """Raise ValueError for infinity, which is not a missing value."""
         self.rows.require_finite()
 
 
-@dataclass(frozen=True)
-class _Completing:
-    """Applies a function to completed blocks."""
-
-    model: FactorModel
-    work: Callable[[Block], Any]
-
-    def __call__(self, block: Block) -> Any:
-        return self.work(self.model.completed_block(block.labelled()))
+def _work_on_completed(model: FactorModel, work: Callable[[Block], Any], block: Block) -> Any:
+    return work(model.completed_block(block.labelled()))
 
 
 @dataclass(frozen=True)
 class CompletedBefore:
-    """A function of rows, which are completed before if they have missing values.
-
-    Whether they do, the function finds out by its check for numbers that are not finite.
-    """
+    """A function of rows that completes them first if its check for finite numbers finds missing values."""
 
     function: Callable[[Rows], Array]
     model: FactorModel

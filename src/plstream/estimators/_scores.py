@@ -1,4 +1,4 @@
-"""Scores of a model on rows that are read in blocks, here or by workers: R2 and accuracy from sums over the blocks."""
+"""R2 and accuracy of rows that are read in blocks, here or by Dask workers."""
 
 from __future__ import annotations
 
@@ -13,32 +13,27 @@ from ..rows import Block, CollectionRows, TrainingRows
 
 
 @dataclass
-class SquaredErrors:
-    """Sums of squares of responses, around their mean, and of residuals.
-
-    Attributes
-    ----------
-    weight : float
-        Sum of the weights of the rows.
-    mean, total, residual : array of shape (n_targets,)
-        The mean of y, the sum of (y - mean)^2, and the sum of (y - prediction)^2.
-    """
+class ResidualSums:
+    """Sums for R2."""
 
     weight: float
     mean: Float64Array
+    """Mean of y."""
     total: Float64Array
+    """Sum of (y - mean)^2."""
     residual: Float64Array
+    """Sum of (y - prediction)^2."""
 
     @classmethod
     def of(cls, block: Block, predict: Callable[[Rows], Array]) -> Self:
-        """Return those of a block."""
+        """Return the sums of a block."""
         weight = np.ones(block.n_rows) if block.weight is None else block.weight
         mean = weight @ block.Y / weight.sum()
         errors = block.Y - predict(block.X).reshape(block.Y.shape)
         return cls(float(weight.sum()), mean, weight @ (block.Y - mean) ** 2, weight @ errors**2)
 
     def merge(self, other: Self) -> Self:
-        """Add other rows: the sum around the common mean is that around both, and that between them."""
+        """Add other rows: the sum around the common mean is the sums around both means, and that between them."""
         weight = self.weight + other.weight
         shift = other.mean - self.mean
         self.total = self.total + other.total + shift**2 * (self.weight * other.weight / weight)
@@ -48,26 +43,26 @@ class SquaredErrors:
         return self
 
     def shrink(self, factor: float) -> None:
-        """Do nothing: all rows count the same."""
+        """Do nothing: scores do not forget."""
 
     @property
     def score(self) -> float:
-        """R2 = 1 - residual / total, the mean over responses; of a constant one 1 if it is predicted, else 0."""
+        """R2 = 1 - residual / total, the mean over responses; for a constant one, 1 if it is predicted and else 0."""
         exact = np.where(self.residual == 0, 1.0, 0.0)
         is_constant = self.total == 0
         return float(np.mean(np.where(is_constant, exact, 1 - self.residual / np.where(is_constant, 1, self.total))))
 
 
 @dataclass
-class Hits:
-    """Weights of the rows, and of those that are classified correctly."""
+class AccuracySums:
+    """Sums for the accuracy: weights of all rows, and of those classified correctly."""
 
     weight: float
     correct: float
 
     @classmethod
     def of(cls, block: Block, predict: Callable[[Rows], Array]) -> Self:
-        """Return those of a block, by the number of the class."""
+        """Return the sums of a block, where ``predict`` returns class indices."""
         weight = np.ones(block.n_rows) if block.weight is None else block.weight
         return cls(float(weight.sum()), float(weight @ (predict(block.X) == block.classes)))
 
@@ -78,7 +73,7 @@ class Hits:
         return self
 
     def shrink(self, factor: float) -> None:
-        """Do nothing: all rows count the same."""
+        """Do nothing: scores do not forget."""
 
     @property
     def score(self) -> float:
@@ -86,8 +81,8 @@ class Hits:
         return self.correct / self.weight
 
 
-def score_of(rows: TrainingRows, kind: type[SquaredErrors | Hits], predict: Callable[[Rows], Array]) -> float:
-    """Return the score of predictions, none of which leaves the block that it is made for."""
+def score_of(rows: TrainingRows, kind: type[ResidualSums | AccuracySums], predict: Callable[[Rows], Array]) -> float:
+    """Return the score of predictions, which are not kept."""
 
     def work(block: Block) -> Any:
         return kind.of(block, predict)

@@ -1,4 +1,4 @@
-"""A solved model: PLS factors with the means and scales they belong to, under scikit-learn's names."""
+"""Solution: PLS factors with the means and scales of the data, under scikit-learn's names."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..solvers import Factors, JointGramAction, LossyGramAction, Scaling, import
 from ..solvers.scaling import require_resolution
 from ..states import Moments
 
-# Of several solutions, those that are solved for together have no more numbers: 1 GiB.
+# Maximum number of entries of solutions that are computed together: 1 GiB.
 _NUMBERS_AT_A_TIME = 1 << 27
 
 
 class Solved:
-    """A fitted attribute that is looked up in the estimator's solution, which is computed when first asked for."""
+    """A fitted attribute, looked up in the solution of the estimator, which is computed when first needed."""
 
     def __init__(self, doc: str) -> None:
         self.__doc__ = doc
@@ -32,12 +32,12 @@ class Solved:
         return self if model is None else getattr(model._solution(), self.name)
 
     def __set__(self, model: Any, value: Any) -> None:
-        # It would hide the result of every later fit.
+        # The value would hide the results of later fits.
         raise AttributeError(f"{self.name}_ is a result of fitting and cannot be set.")
 
 
 class NotKept:
-    """An attribute of scikit-learn's PLSRegression that would grow with the rows: the error says what to call."""
+    """An attribute of scikit-learn's PLSRegression that would grow with the rows: the error names a method."""
 
     def __init__(self, instead: str) -> None:
         self.instead = instead
@@ -67,7 +67,7 @@ class NotKept:
 )
 @dataclass(frozen=True)
 class Solution:
-    """All there is to know about a fitted model. Scores, weights, loadings and rotations are those of scaled data."""
+    """A solved model. Scores, weights, loadings and rotations are those of scaled data."""
 
     factors: Factors
     x_mean: Float64Array
@@ -77,26 +77,26 @@ class Solution:
     x_squares: Float64Array
     """Sums of squares of the centred and scaled columns of X."""
     y_squares: Float64Array
-    """Those of y."""
+    """Sums of squares of the centred and scaled columns of y."""
     retained_variance: float
     subspace_error: Float64Array
     weight: float
-    """Of all rows together."""
+    """Total weight of the rows."""
 
     @classmethod
     def of(
         cls, moments: Moments, gram: LossyGramAction, n_components: int, *, scale: bool, quiet: bool = False
     ) -> Solution:
-        """Solve for the data that the moments and the Gram action describe; if quiet, warn of nothing."""
+        """Solve for the data described by its moments and its Gram action; if quiet, without warnings."""
         if gram.forgetting == 1.0:
-            # Else small means that all other rows are forgotten.
+            # With forgetting, columns are small if most rows are forgotten.
             require_resolution(moments)
         scaling = Scaling.of(moments, scale=scale)
         factors = solve_scaled(moments, gram, scaling, n_components, quiet=quiet)
-        # The number zero where nothing is lost, and nothing has to be added up.
+        # It is the number zero for exact actions.
         has_lost = not isinstance(gram.lost, float) and bool(np.any(gram.lost))
         lost = float(np.sum(gram.lost / scaling.x_scale**2)) if has_lost else 0.0
-        # Nothing is known of components that the state does not preserve.
+        # Components that the state does not preserve are unknown.
         subspace_error = np.zeros(n_components)
         subspace_error[: factors.n_components] = float(has_lost)
         known = gram.subspace_error[:n_components]
@@ -113,7 +113,7 @@ class Solution:
         lost: float = 0.0,
         subspace_error: Float64Array | None = None,
     ) -> Solution:
-        """Return the solution with the factors of data, of which a state may have lost a sum of squares."""
+        """Return the solution with the given factors; ``lost`` is the sum of squares that a state has discarded."""
         x_total = float(scaling.x_squares.sum())
         return cls(
             factors=factors,
@@ -129,7 +129,7 @@ class Solution:
         )
 
     def first(self, n_components: int) -> Solution:
-        """Return the solution with the first components only: that of a fit with so many."""
+        """Return the solution with the first components only, like a fit with this number."""
         return replace(
             self, factors=self.factors.first(n_components), subspace_error=self.subspace_error[:n_components].copy()
         )
@@ -141,12 +141,12 @@ class Solution:
 
     @property
     def y_total(self) -> float:
-        """That of y."""
+        """Sum of squares of the centred and scaled y."""
         return float(self.y_squares.sum())
 
     @property
     def n_components(self) -> int:
-        """Components that the data has."""
+        """Number of components found in the data."""
         return self.factors.n_components
 
     @property
@@ -171,7 +171,7 @@ class Solution:
 
     @property
     def y_lengths(self) -> Float64Array:
-        """Roots of what each component explains of each column of y, in any unit."""
+        """Roots of the sum of squares of each column of y that each component explains, in any unit."""
         return self.factors.y_lengths
 
     @property
@@ -181,7 +181,7 @@ class Solution:
 
     @property
     def y_weights(self) -> Float64Array:
-        """The loadings again: in regression mode y is regressed on the scores of X."""
+        """The loadings: in regression mode, y is regressed on the scores of X."""
         return self.factors.y_loadings
 
     @property
@@ -207,11 +207,11 @@ class Solution:
         return (scaled * self.y_scale).T / self.x_scale
 
     def projection(self, n_components: int | None) -> Float64Array:
-        """Return the matrix that takes centred, unscaled X to the first scores."""
+        """Return the matrix that projects centred, unscaled X to the first scores."""
         return self.factors.x_rotations[:, :n_components] / self.x_scale[:, None]
 
     def difference(self, other: Solution) -> float:
-        """Return the relative difference of the coefficients of scaled features to those of another solution."""
+        """Return the relative difference of the coefficients of scaled features from those of another solution."""
         own, others = (solution.coef * self.x_scale / self.y_scale[:, None] for solution in (self, other))
         return float(np.linalg.norm(own - others) / (np.linalg.norm(own) or 1.0))
 
@@ -229,10 +229,7 @@ class Solution:
 def joint_solutions(
     training: Sequence[Moments], gram: JointGramAction, n_components: int, *, scale: bool
 ) -> Iterator[dict[int, Solution]]:
-    """Yield the solutions of several sets of rows by their numbers, as many at a time as memory allows.
-
-    Components that the data does not have are zero, without a warning.
-    """
+    """Yield the solutions of several sets of rows by number, as many at a time as memory allows, without warnings."""
     m, q = training[0].shape
     at_a_time = max(1, _NUMBERS_AT_A_TIME // (m * (5 * n_components + 3 * q + 6)))
     for first in range(0, len(training), at_a_time):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from .._core.projection import centred_product
 from .._core.schema import Object, stored
@@ -16,13 +15,13 @@ from .._core.types import Array, Float64Array, Rows
 from ..data import Source
 from ..rows import by_blocks, is_collection, opened_data
 from ..solvers import Journal
-from ._base import PLSBase
+from ._base import SingleModel
 from ._decision import Decision, against_the_first, by_lda, by_response, require_priors
 from ._fitted import Fitted
 from ._heads import NOT_BALANCED, ClassifierHead, open_labels
-from ._scores import Hits, score_of
+from ._scores import AccuracySums, score_of
 from .settings import Settings
-from .training import fit_rows, learn_rows, merge_models
+from .training import fit_rows, learn_rows
 
 
 class ClassifierMethods(ClassifierMixin):
@@ -99,7 +98,7 @@ class ClassifierMethods(ClassifierMixin):
             return float(super().score(X, y, sample_weight))
         predict = self._decider(None, "largest")
         with open_labels(self, X, y, sample_weight, self._fitted.head) as (rows, _):
-            return score_of(rows, Hits, predict)
+            return score_of(rows, AccuracySums, predict)
 
     def decision_function(self, X: Any, *, n_components: int | None = None) -> Float64Array:
         """Return the decision scores.
@@ -200,7 +199,7 @@ class ClassifierMethods(ClassifierMixin):
 
 
 @stored({"_fitted": Object(Fitted, given={"head": Object(ClassifierHead, q="q")}, m="m")})
-class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
+class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
     """Classes from partial least squares (PLS-DA), for streams and for data larger than memory.
 
     An :class:`IncrementalPLS` with one indicator response per class, and a decision rule on its scores. ``fit``,
@@ -246,13 +245,13 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
     class_count_ : ndarray of shape (n_classes,)
         Number of rows of each class, as the sum of their weights.
     class_prior_ : ndarray of shape (n_classes,)
-        Probabilities of the classes that decisions are made with: ``priors``, or shares of ``class_count_``.
+        Prior probabilities of the classes: ``priors``, or shares of ``class_count_``.
     x_weights_, x_loadings_, x_rotations_ : ndarray of shape (n_features, n_components)
         Weights, loadings and rotations of X. The largest entry of each weight vector is positive.
     y_weights_, y_loadings_, y_rotations_ : ndarray of shape (n_classes, n_components)
         The same of the responses.
     coef_, intercept_ : ndarray of shape (n_classes, n_features) and (n_classes,)
-        Those of the responses: ``(X - x_mean_) @ coef_.T + intercept_``.
+        Coefficients of the responses, ``(X - x_mean_) @ coef_.T + intercept_``.
     x_mean_, x_scale_ : ndarray of shape (n_features,)
         Means and divisors of the columns of X.
     y_mean_, y_scale_ : ndarray of shape (n_classes,)
@@ -260,7 +259,7 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
     n_missing_ : ndarray of shape (n_features,)
         Number of missing values of each feature in the training samples.
     n_components_, vip_, x_explained_variance_ratio_, y_explained_variance_ratio_, retained_variance_, subspace_error_
-        As of :class:`IncrementalPLS`.
+        See :class:`IncrementalPLS`.
     solver_ : str
         The solver in use.
     n_reads_ : int
@@ -317,11 +316,10 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PLSBase._one_model_constraints,
+        **SingleModel._parameter_constraints,
         "decision": [StrOptions({"lda", "regression"})],
         "priors": ["array-like", None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 
     def __init__(
@@ -369,7 +367,7 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         -------
         self : IncrementalPLSClassifier
         """
-        return self._fit(X, y, sample_weight)
+        return fit_rows(self, open_labels, (X, y, sample_weight), class_weight=self.class_weight)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the model. A call that fails leaves the model unchanged.
@@ -397,24 +395,6 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         )
         return learned
 
-    def merge(self, other: IncrementalPLSClassifier, *, later: bool | None = None) -> Self:
-        """Add to this model all rows that another one has seen; the other one is unchanged.
-
-        Parameters
-        ----------
-        other : IncrementalPLSClassifier
-            A model of other rows, with the same parameters and features. Either may have classes that the other lacks.
-        later : bool, default=None
-            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly.
-            Otherwise both sets of rows are equally old. With ``forgetting=1.0`` this makes no difference; otherwise the
-            default is equally old, with a warning.
-
-        Returns
-        -------
-        self : IncrementalPLSClassifier
-        """
-        return merge_models(self, other, IncrementalPLSClassifier, later=later)
-
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_classes: int = 2) -> int:
         """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
@@ -427,19 +407,11 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         Returns
         -------
         n_bytes : int
-            As of :class:`IncrementalPLS`.
+            See :class:`IncrementalPLS`.
         """
         return Settings.of(self).stream_bytes(n_features, n_classes)
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        classes: Any = None,
-        journal: Journal | None = None,
-    ) -> Self:
-        """Fit the model. With a journal, exact reads of a source resume where it ends."""
-        data, how = (X, y, sample_weight), {"classes": classes, "class_weight": self.class_weight}
-        return fit_rows(self, open_labels, data, **how, journal=journal)
+    def _fit(self, X: Any, *, classes: Any = None, journal: Journal | None = None) -> Self:
+        """Fit the model to a source. With a journal, exact reads resume where it ends."""
+        how = {"classes": classes, "class_weight": self.class_weight}
+        return fit_rows(self, open_labels, (X, None, None), **how, journal=journal)

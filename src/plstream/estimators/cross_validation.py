@@ -21,7 +21,6 @@ from ._decision import by_lda
 from ._heads import ClassifierHead, RegressionHead, open_labels, open_values
 from .classifier import ClassifierMethods
 from .regression import RegressionMethods
-from .training import merge_models
 
 
 @stored(
@@ -112,25 +111,23 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
     calls. Of every ``cv`` rows (or blocks of ``block_length`` rows) that follow each other, one goes to each fold, in
     an order given by a hash (SplitMix64) of their numbers. Rows of weight zero are not counted. With ``groups``, rows
     go to the fold of a hash of their group (SplitMix64 of a number, or of the BLAKE2b of a text), so that no group is
-    in two folds: this takes many more groups than folds. ``merge`` adds the rows of a fold to those of the same fold;
-    rows of the other model stay in the folds that they had there.
+    in two folds: this takes many more groups than folds. With ``merge``, rows of both models keep their folds.
 
     The same group may come in other types in other calls. Numbers of equal value are one group, integers of any size
     exactly, and so is the text of an integer: 1, 1.0, True, "1" and "01", because blocks of a file may differ in
     whether an id is read as a number. Other text is one group if it is equal, as str or as UTF-8 bytes. Dates and times
-    are one group if they are the same nanosecond, whatever their unit and time zone; without a time zone they are in
-    UTC.
+    are one group if they are the same nanosecond, whatever their unit and time zone, by default UTC.
 
     After ``fit``, ``partial_fit`` and ``merge`` continue with states of the folds. These are exact where ``fit`` used
     Gram matrices (``solver_`` is "gram"), and where the data takes up to 32 MiB, all of which is kept. Otherwise they
     are sketches that know the first ``max_components`` components of the model of all rows, and no more: if many rows
     are to follow, fit with ``solver="gram"`` or "sketch".
 
-    With the solver "sketch" the errors are approximate, as are the models: what a sketch lets go of a fold is missing
-    both where the fold trains models and where it is held out.
+    With the solver "sketch" the errors are approximate, like the models: variance that the sketch of a fold discards is
+    missing both in training and in validation.
 
-    Squared errors come from squares of y. Where the error is less than about 1e-7 of the standard deviation of y, its
-    digits are rounding errors, and numbers of components that differ only so count as equally good.
+    Squared errors are differences of squares of y. Errors below about 1e-7 of the standard deviation of y are dominated
+    by rounding, and numbers of components that differ only by rounding count as equally good.
 
     With ``missing="model"`` and values that are missing, ``fit`` of data that can be read again fits a model for each
     fold, in rounds as :class:`IncrementalPLS` does, and held-out rows are completed by the model of the other folds,
@@ -140,8 +137,8 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
 
     A model file cannot hold a splitter: before :func:`plstream.save`, set ``cv`` to the number of folds.
 
-    Memory and time of ``partial_fit`` are those of IncrementalPLS, but for ``cv`` states. The models of all folds are
-    solved when a result is first asked for.
+    Memory and time of ``partial_fit`` are those of IncrementalPLS, with ``cv`` states. The models of all folds are
+    solved when a result is first needed.
 
     Examples
     --------
@@ -162,33 +159,7 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
     (500, 3)
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None) -> Self:
-        """Fit the model to X and y, discarding earlier training.
-
-        With ``solver="auto"``, data that can be read again is read once or twice by Gram matrices, or else
-        ``max_components + 3`` times. Dask collections, and sources that cannot be read again, are read once.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
-            The rows. Files of any size are opened by :func:`plstream.open_source`.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
-            The responses. None if X is a source, which has them.
-        sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
-            Weights of the rows, in the models and in their errors.
-        groups : array-like of shape (n_samples,), or Dask collection, default=None
-            Groups of rows, numbers, text or dates, that stay together in a fold. Every row needs one: None, NaN, NaT
-            and masked entries are refused. What counts as the same group is in Notes.
-        folds : array-like of shape (n_samples,), or Dask collection, default=None
-            The folds of the rows, numbers from 0 to ``cv - 1``.
-
-        Returns
-        -------
-        self : IncrementalPLSCV
-        """
-        opened = partial(open_values, instead="IncrementalPLSClassifierCV")
-        return self._fit_folds(opened, (X, y, sample_weight), groups, folds)
+    _open = staticmethod(partial(open_values, instead="IncrementalPLSClassifierCV"))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -219,23 +190,7 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
         -------
         self : IncrementalPLSCV
         """
-        opened = partial(open_values, instead="IncrementalPLSClassifierCV")
-        return self._learn_folds(opened, (X, y, sample_weight), groups, folds)
-
-    def merge(self, other: IncrementalPLSCV) -> Self:
-        """Add to each fold of this model the rows of the same fold of another one, which is unchanged.
-
-        Parameters
-        ----------
-        other : IncrementalPLSCV
-            A model of other rows, with the same parameters and features.
-
-        Returns
-        -------
-        self : IncrementalPLSCV
-        """
-        merged: Self = merge_models(self, other, IncrementalPLSCV, later=False)
-        return merged
+        return self._learn_folds((X, y, sample_weight), groups, folds)
 
 
 @stored(
@@ -325,32 +280,7 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
     array([0, 1, 2])
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None) -> Self:
-        """Fit the model to X and y, discarding earlier training.
-
-        With ``solver="auto"``, data that can be read again is read once or twice by Gram matrices, or else
-        ``max_components + 3`` times. Dask collections, and sources that cannot be read again, are read once.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
-            The rows. Files of any size are opened by :func:`plstream.open_source`.
-        y : array-like of shape (n_samples,), or Dask collection, default=None
-            The labels. None if X is a source, which has them.
-        sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
-            Weights of the rows, in the models and in their errors.
-        groups : array-like of shape (n_samples,), or Dask collection, default=None
-            Groups of rows, numbers, text or dates, that stay together in a fold. Every row needs one: None, NaN, NaT
-            and masked entries are refused. What counts as the same group is in Notes.
-        folds : array-like of shape (n_samples,), or Dask collection, default=None
-            The folds of the rows, numbers from 0 to ``cv - 1``.
-
-        Returns
-        -------
-        self : IncrementalPLSClassifierCV
-        """
-        return self._fit_folds(open_labels, (X, y, sample_weight), groups, folds)
+    _open = staticmethod(open_labels)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -372,7 +302,7 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
         y : array-like of shape (n_samples,), or Dask collection, default=None
             Their labels. None if X is a source, which has them.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will come, in the first call, as of :class:`IncrementalPLSClassifier`.
+            All labels that will occur, in the first call, see :class:`IncrementalPLSClassifier`.
         sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Their weights.
         groups : array-like of shape (n_samples,), or Dask collection, default=None
@@ -384,22 +314,7 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
         -------
         self : IncrementalPLSClassifierCV
         """
-        return self._learn_folds(open_labels, (X, y, sample_weight), groups, folds, classes=classes)
-
-    def merge(self, other: IncrementalPLSClassifierCV) -> Self:
-        """Add to each fold of this model the rows of the same fold of another one, which is unchanged.
-
-        Parameters
-        ----------
-        other : IncrementalPLSClassifierCV
-            A model of other rows, with the same parameters and features. Either may have classes that the other lacks.
-
-        Returns
-        -------
-        self : IncrementalPLSClassifierCV
-        """
-        merged: Self = merge_models(self, other, IncrementalPLSClassifierCV, later=False)
-        return merged
+        return self._learn_folds((X, y, sample_weight), groups, folds, classes=classes)
 
     def held_out_accuracy(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None
@@ -437,15 +352,13 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
         models = fitted.models_of_others(most)
         completing = fitted.completing_of_others() if self.missing == "model" else None
         decisions = [[by_lda(model, i, model.y_mean) for i in range(1, most + 1)] for model in models]
-        right, total, start = np.zeros(most), 0.0, 0
+        right, total = np.zeros(most), 0.0
         opened = open_labels(self, X, y, sample_weight, fitted.head, batch_size=self.batch_size)
         with opened as (rows, _), located_errors(rows, self):
             rows.allow_missing = self.missing == "model"
             if isinstance(rows, ArrayRows):
                 assignment = assignment.present(rows.X, rows.weight)
-            for block in rows.blocks():
-                numbers = assignment.folds(start, start, block.n_rows)
-                start += block.n_rows
+            for block, numbers in assignment.blocks(rows.blocks(), labelled=False):
                 weight = np.ones(block.n_rows) if block.weight is None else block.weight
                 total += weight.sum()
                 for fold in np.unique(numbers):

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import available_if
@@ -25,7 +25,7 @@ from ..distributed import OnWorkers
 from ..rows import CollectionRows, is_collection, validate_source
 from ..rows.collections import apply_lazily, fold_in_order
 from ..rows.sources import takes_missing
-from .steps import Learns, Treatment, is_fitted, learn, ramp
+from .steps import Learns, Treatment, are_equal, is_fitted, learn, ramp, require_parts
 
 
 def _last_has(name: str) -> Callable[[Any], bool]:
@@ -38,7 +38,7 @@ def _last_has(name: str) -> Callable[[Any], bool]:
 
 
 def _in_blocks(name: str) -> Any:
-    """Return a method of scikit-learn's pipeline that takes rows in blocks, too."""
+    """Return a method of scikit-learn's pipeline that also takes rows in blocks."""
     inherited = getattr(Pipeline, name)
 
     def is_there(pipeline: Any) -> bool:
@@ -131,7 +131,7 @@ class StreamingPipeline(Pipeline):
     True
     """
 
-    # Rows that the steps before the last have learnt from.
+    # Number of rows that the steps before the last were trained on.
     _n_learnt: int
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
@@ -189,7 +189,7 @@ class StreamingPipeline(Pipeline):
             if not _is_lazy(X):
                 twin._learn_rows(X, y, params)
             elif isinstance(X, Source) and not X.rereadable and twin._learning:
-                # Rows that come only once are learnt from as they come.
+                # All steps learn from each block when it is read.
                 for block in X.blocks():
                     twin._learn_rows(*block, params)
             else:
@@ -218,7 +218,7 @@ class StreamingPipeline(Pipeline):
         if len(self._before) != len(other._before):
             raise ValueError(f"Only pipelines with the same steps can be merged, not of {len(self)} and {len(other)}.")
         for (name, mine), (_, theirs) in zip(self._before, other._before, strict=True):
-            if not _are_equal(mine, theirs):
+            if not are_equal(mine, theirs):
                 raise ValueError(
                     f"Only pipelines whose steps are the same and have learnt the same can be merged, and {name!r} "
                     "differs: fit it once, and put FrozenEstimator(step) in both pipelines."
@@ -238,7 +238,7 @@ class StreamingPipeline(Pipeline):
         Parameters
         ----------
         X, y, **params
-            As of ``fit``.
+            See ``fit``.
 
         Returns
         -------
@@ -312,7 +312,7 @@ class StreamingPipeline(Pipeline):
         return {name.removeprefix(prefix): value for name, value in params.items()}
 
     def _as_blocks(self, X: Any, y: Any = None) -> Any:
-        """Return rows that pass through the steps in blocks, or None if they do so at once."""
+        """Return rows to be transformed in blocks, or None if they are transformed as a whole."""
         if not self._before:
             return None
         if _is_lazy(X):
@@ -322,7 +322,7 @@ class StreamingPipeline(Pipeline):
         return open_source(X, target=y) if is_matrix and takes_sources and 8 * X.size > SMALL_BYTES else None
 
     def _forget(self) -> None:
-        """Let the steps before the last be as if they had never been fitted."""
+        """Reset the steps before the last to their unfitted state."""
         self._validate_params()
         self._validate_steps()
         for _, step in self._before:
@@ -332,11 +332,11 @@ class StreamingPipeline(Pipeline):
         self._n_learnt = 0
 
     def _learn_rows(self, X: Any, y: Any, params: dict[str, Any]) -> None:
-        """Let all steps learn from rows in memory, after those before."""
+        """Let all steps learn from further rows in memory."""
         rows = X
         for name, step in self._before:
             if not is_fitted(step) or Learns.of(step) in {Learns.IN_PARTS, Learns.MEAN}:
-                _require_parts(name, step)
+                require_parts(name, step)
                 learn(step, rows, y, self._n_learnt)
             rows = step.transform(rows)
         self._final_estimator.partial_fit(rows, y, **params)
@@ -359,7 +359,7 @@ class StreamingPipeline(Pipeline):
                 self._n_learnt = n_learnt
                 self._learn_step(name, step, X, Treatment.of(fitted))
             elif not is_fitted(step):
-                _require_parts(name, step)
+                require_parts(name, step)
                 step.fit(sample)
             sample = Treatment.of([step])(sample)
             fitted.append(step)
@@ -383,7 +383,7 @@ class StreamingPipeline(Pipeline):
         vars(step).update(vars(learnt))
 
     def _treated(self, X: Any) -> Any:
-        """Return rows in blocks as the last step takes them."""
+        """Return rows in blocks, transformed by the steps before the last."""
         steps = [step for _, step in self._before]
         if not steps:
             return X
@@ -398,7 +398,7 @@ class StreamingPipeline(Pipeline):
         return apply_lazily(self, X, treatment)
 
     def _names_out(self) -> list[str] | None:
-        """Return the names that the last step knows its features by, if the steps before it return frames."""
+        """Return the feature names of the last step, if the steps before it return frames."""
         config = getattr(self._before[-1][1], "_sklearn_output_config", {})
         if config.get("transform", get_config()["transform_output"]) not in {"pandas", "polars"}:
             return None
@@ -409,17 +409,8 @@ def _is_lazy(X: Any) -> bool:
     return isinstance(X, Source) or is_collection(X)
 
 
-def _require_parts(name: str, step: Any) -> None:
-    """Raise ValueError for a step that can only be fitted to all rows in memory."""
-    if Learns.of(step) is Learns.AS_A_WHOLE:
-        raise ValueError(
-            f"Step {name!r}, {type(step).__name__}, has no partial_fit, and so cannot learn from rows in blocks: fit "
-            "it to rows in memory, and put it in a FrozenEstimator."
-        )
-
-
 def _columns_of(X: Any, y: Any) -> Any:
-    """Return what tells the number and the names of columns."""
+    """Return an object with the number and the names of the columns."""
     if isinstance(X, OnWorkers):
         return X.source
     return X if isinstance(X, Source) else CollectionRows(X, y)
@@ -433,7 +424,7 @@ def _treated_source(source: Source, treatment: Treatment, names: Any = None) -> 
 
 @dataclass(frozen=True)
 class _Learner:
-    """Lets a copy of a step learn from blocks, where they are, one after the other."""
+    """Lets a copy of a step learn from blocks on the workers, one after another."""
 
     before: Treatment
 
@@ -443,20 +434,3 @@ class _Learner:
             return learnt
         learn(step, self.before(np.asarray(block)), None, n_rows)
         return step, n_rows + len(block)
-
-
-def _are_equal(first: Any, second: Any) -> bool:
-    """Return whether two steps, or what they are made of, are the same."""
-    if type(first) is not type(second):
-        return False
-    match first:
-        case BaseEstimator():
-            return _are_equal(vars(first), vars(second))
-        case dict():
-            return first.keys() == second.keys() and all(_are_equal(first[key], second[key]) for key in first)
-        case list() | tuple():
-            return len(first) == len(second) and all(map(_are_equal, first, second))
-        case np.ndarray():
-            return np.array_equal(first, second)
-    # NaN is another one.
-    return first is second or bool(first == second)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import Interval
 
 from .._core.errors import counted
 from .._core.projection import centred_product
@@ -19,13 +17,13 @@ from .._core.validation import as_numpy
 from ..data import Source
 from ..rows import by_blocks, is_collection, opened_data
 from ..solvers import Journal
-from ._base import PLSBase
+from ._base import SingleModel
 from ._fitted import Fitted
 from ._heads import RegressionHead, open_values
-from ._scores import SquaredErrors, score_of
+from ._scores import ResidualSums, score_of
 from ._solution import NotKept
 from .settings import Settings
-from .training import fit_rows, learn_one_row, learn_rows, merge_models
+from .training import fit_rows, learn_one_row, learn_rows
 
 
 class RegressionMethods(RegressorMixin, MultiOutputMixin):
@@ -79,7 +77,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
             return float(super().score(X, y, sample_weight))
         predict = self._responses(None)
         with open_values(self, X, y, sample_weight, self._fitted.head) as (rows, _):
-            return score_of(rows, SquaredErrors, predict)
+            return score_of(rows, ResidualSums, predict)
 
     def _responses(self, n_components: int | None) -> Callable[[Rows], FloatArray]:
         """Return a function that predicts the responses of rows."""
@@ -147,7 +145,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
 
 
 @stored({"_fitted": Object(Fitted, given={"head": Object(RegressionHead, q="q")}, m="m")})
-class IncrementalPLS(RegressionMethods, PLSBase):
+class IncrementalPLS(RegressionMethods, SingleModel):
     """Partial least squares regression for streams and for data larger than memory.
 
     A drop-in replacement for :class:`sklearn.cross_decomposition.PLSRegression`: the same model, attributes and
@@ -183,8 +181,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         read builds the state of ``partial_fit``, with the same memory, and further reads converge superlinearly. By
         default the fit is exact. Data of up to 32 MiB is read once in any case.
     max_reads : int, default=None
-        Maximum number of reads. After ``n_components + 1`` reads the fit is
-        exact.
+        Maximum number of reads. After ``n_components + 1`` reads the fit is exact.
     missing : {"error", "model"}, default="error"
         How to handle NaN. "error" raises ValueError; "model" completes missing values of X by the factor model of the
         PLS solution, in training and in use. Rows without any response are left out of training; with several
@@ -230,7 +227,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if X has names that are all strings.
     feature_axis_ : ndarray of shape (n_features,)
-        Names of features that are all numbers, such as wavelengths, if X is a frame with such.
+        Names of features that are all numbers, such as wavelengths, if X is a frame with such names.
 
     See Also
     --------
@@ -277,11 +274,6 @@ class IncrementalPLS(RegressionMethods, PLSBase):
     >>> bool(np.allclose(stream.coef_, model.coef_))
     True
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PLSBase._one_model_constraints,
-        "forgetting": [Interval(Real, 0.0, 1.0, closed="right")],
-    }
 
     def __init__(
         self,
@@ -352,24 +344,6 @@ class IncrementalPLS(RegressionMethods, PLSBase):
             return self
         return learn_rows(self, open_values, (X, y, sample_weight))
 
-    def merge(self, other: IncrementalPLS, *, later: bool | None = None) -> Self:
-        """Add to this model all rows that another one has seen; the other one is unchanged.
-
-        Parameters
-        ----------
-        other : IncrementalPLS
-            A model of other rows, with the same parameters and features.
-        later : bool, default=None
-            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly.
-            Otherwise both sets of rows are equally old. With ``forgetting=1.0`` this makes no difference; otherwise the
-            default is equally old, with a warning.
-
-        Returns
-        -------
-        self : IncrementalPLS
-        """
-        return merge_models(self, other, IncrementalPLS, later=later)
-
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
         """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
@@ -382,8 +356,8 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         Returns
         -------
         n_bytes : int
-            With all that is held for a moment only; between calls it is a third or less. The rows handed over, and
-            those that a conversion of them makes, do not count.
+            Including temporary arrays; between calls it is a third or less. The rows passed, and copies that convert
+            them, do not count.
 
         Examples
         --------
@@ -395,6 +369,6 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         """
         return Settings.of(self).stream_bytes(n_features, n_targets)
 
-    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, journal: Journal | None = None) -> Self:
-        """Fit the model. With a journal, exact reads of a source resume where it ends."""
-        return fit_rows(self, open_values, (X, y, sample_weight), journal=journal)
+    def _fit(self, X: Any, *, journal: Journal | None = None) -> Self:
+        """Fit the model to a source. With a journal, exact reads resume where it ends."""
+        return fit_rows(self, open_values, (X, None, None), journal=journal)

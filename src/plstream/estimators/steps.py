@@ -1,4 +1,4 @@
-"""The steps before a model in a pipeline: what each learns from rows, and the function of rows they are together."""
+"""Steps of a pipeline before the model: what each learns from rows, and their joint transform."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
@@ -17,8 +18,8 @@ from sklearn.utils.validation import _get_feature_names, validate_data
 
 from .._core.types import Array
 
-# Classes whose transform of a row depends on no other row: what they learn is the number of columns. Those of
-# chemotools, and of scikit-learn that do not say so themselves (by the tag requires_fit).
+# Classes whose transform of a row does not depend on other rows: they learn only the number of columns. Those of
+# chemotools, and those of scikit-learn without the tag requires_fit=False.
 _ROW_BY_ROW = {
     "chemotools": frozenset(
         {
@@ -50,7 +51,7 @@ _ROW_BY_ROW = {
     ),
     "sklearn": frozenset({"PolynomialFeatures"}),
 }
-# Of chemotools: what they learn depends on the rows by their mean alone, so a fit to the mean is a fit to the rows.
+# Classes of chemotools that learn only the mean of the rows, so a fit to the mean is a fit to the rows.
 _BY_MEAN = frozenset({"MultiplicativeScatterCorrection", "ExtendedMultiplicativeScatterCorrection"})
 
 
@@ -77,13 +78,22 @@ class Learns(Enum):
         return cls.AS_A_WHOLE if get_tags(step).requires_fit else cls.NOTHING
 
 
+def require_parts(name: str, step: Any) -> None:
+    """Raise ValueError for a step that can only be fitted to all rows in memory."""
+    if Learns.of(step) is Learns.AS_A_WHOLE:
+        raise ValueError(
+            f"Step {name!r}, {type(step).__name__}, has no partial_fit, and so cannot learn from rows in blocks: fit "
+            "it to rows in memory, and put it in a FrozenEstimator."
+        )
+
+
 def is_fitted(step: Any) -> bool:
     """Return whether a step has learnt how many columns there are, or is frozen."""
     return isinstance(step, FrozenEstimator) or hasattr(step, "n_features_in_")
 
 
 def learn(step: Any, rows: Any, y: Any, n_before: int) -> None:
-    """Let a step learn from some rows, after so many others."""
+    """Let a step learn from rows, after ``n_before`` earlier ones."""
     match Learns.of(step):
         case Learns.IN_PARTS:
             step.partial_fit(rows, y)
@@ -94,7 +104,7 @@ def learn(step: Any, rows: Any, y: Any, n_before: int) -> None:
 
 
 def _learn_mean(step: Any, rows: Any, n_before: int) -> None:
-    """Fit a step to the mean of all rows so far, which is the reference that it has."""
+    """Fit a step to the mean of all rows so far, which is its reference."""
     names = _get_feature_names(rows)
     values = check_array(rows, dtype=np.float64)
     mean = values.mean(axis=0)
@@ -107,19 +117,14 @@ def _learn_mean(step: Any, rows: Any, n_before: int) -> None:
 
 
 def ramp(n_columns: int, dtype: Any = np.float64) -> Array:
-    """Return a row that is neither zero nor constant, to find out what steps make of rows."""
+    """Return a row that is neither zero nor constant, to find out the output of steps."""
     row = np.linspace(1.0, 2.0, n_columns)[None]
     return row.astype(dtype if np.dtype(dtype).kind == "f" else np.float64)
 
 
 @dataclass(frozen=True)
 class Treatment:
-    """Fitted steps as a function of arrays. What the steps learn later does not change it.
-
-    Attributes
-    ----------
-    steps : tuple
-        Copies of the steps, which know no names of columns and return arrays.
+    """Fitted steps as a function of arrays. Later training of the steps does not change it.
 
     Examples
     --------
@@ -133,21 +138,22 @@ class Treatment:
     """
 
     steps: tuple[Any, ...]
+    """Copies of the steps, without feature names, that return arrays."""
 
     @classmethod
     def of(cls, steps: Sequence[Any]) -> Treatment:
-        """Return steps as they are now."""
+        """Return the function of the current steps."""
         return cls(tuple(map(_nameless, steps)))
 
     def __call__(self, rows: Any) -> Array:
-        """Return rows as all steps, one after the other, transform them."""
+        """Return rows transformed by all steps."""
         for step in self.steps:
             rows = step.transform(rows)
         return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
 def _nameless(step: Any) -> Any:
-    """Return a copy of a step that takes arrays without a warning, and returns such."""
+    """Return a copy of a step that takes and returns arrays, without a warning."""
     twin = copy(step)
     for name in ("feature_names_in_", "_sklearn_output_config"):
         vars(twin).pop(name, None)
@@ -156,3 +162,20 @@ def _nameless(step: Any) -> Any:
     elif isinstance(step, Pipeline):
         twin.steps = [(name, _nameless(inner) if hasattr(inner, "fit") else inner) for name, inner in step.steps]
     return twin
+
+
+def are_equal(first: Any, second: Any) -> bool:
+    """Return whether two steps, or values of their attributes, are equal."""
+    if type(first) is not type(second):
+        return False
+    match first:
+        case BaseEstimator():
+            return are_equal(vars(first), vars(second))
+        case dict():
+            return first.keys() == second.keys() and all(are_equal(first[key], second[key]) for key in first)
+        case list() | tuple():
+            return len(first) == len(second) and all(map(are_equal, first, second))
+        case np.ndarray():
+            return np.array_equal(first, second)
+    # NaN is not equal to itself.
+    return first is second or bool(first == second)

@@ -262,13 +262,13 @@ def learn_one_row(model: Any, X: Any, y: Any) -> bool:
     return True
 
 
-def merge_models(model: Any, other: Any, kind: Any, *, later: bool | None) -> Any:
-    """Add to a model all rows of another one of the same kind; either may have classes that the other lacks.
+def merge_models(model: Any, other: Any, *, later: bool | None) -> Any:
+    """Add to a model all rows of another one of the same class; either may have classes that the other lacks.
 
     ``later`` says whether the rows of the other one came after; None is False, with a warning where it matters.
     """
-    if not isinstance(other, kind):
-        raise TypeError(f"Only another {kind.__name__} can be merged, not {type(other).__name__}.")
+    if not isinstance(other, type(model)):
+        raise TypeError(f"Only another {type(model).__name__} can be merged, not {type(other).__name__}.")
     mine, theirs = _with_states_alike(*((each._require_fitted(), Settings.of(each)) for each in (model, other)))
     here, there = mine.merge_signature(model), theirs.merge_signature(other)
     for name, value in here.items():

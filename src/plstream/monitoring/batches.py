@@ -1,12 +1,23 @@
-"""The record of a batch: how far it is from what a model knows."""
+"""Records of batches of a stream, measured with a model."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from copy import copy
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import check_array, check_consistent_length
 
 from .._core.schema import LARGEST_COUNT, Choice, Count, Each, Kind, Number, Object, OrNone, Text, stored
+from .._core.types import Array, Float64Array
+from .._core.validation import as_numpy, validate_rows
 from ..estimators._solution import Solution
+from ..solvers.completion import FactorModel
 from ..states import Moments
+from .limits import divisor_of, residuals_of
+from .pipelines import feature_names, last_step
 
 WATCHED = ("error", "outside", "shift")
 _MEASURED: dict[str, Kind] = {
@@ -19,7 +30,7 @@ _MEASURED: dict[str, Kind] = {
 
 @stored(_MEASURED)
 class Measured(NamedTuple):
-    """How far a batch is from a model."""
+    """Statistics of a batch, given a model."""
 
     error: float
     """Root mean squared error of predictions, in standard deviations of y; for a classifier the error rate."""
@@ -28,7 +39,7 @@ class Measured(NamedTuple):
     shift: float
     """Largest difference of a feature's mean from that of the training rows, in standard deviations of the feature."""
     shifted_feature: str
-    """The feature."""
+    """The feature with this difference."""
 
 
 @stored(
@@ -57,11 +68,11 @@ class Batch(NamedTuple):
     shift: float
     """Largest difference of a feature's mean from that of all earlier rows, in standard deviations of the feature."""
     shifted_feature: str
-    """The feature."""
+    """The feature with this difference."""
     angle: float
     """Largest angle, in degrees, between the subspace of the components and that after ten batches."""
     retained_variance: float
-    """Share of the variance of X that the state of the model holds."""
+    """Share of the variance of X that the state of the model retains."""
     reference: Measured | None
     """Error, outside, shift and shifted feature measured with the reference, if there is one."""
     alarms: tuple[str, ...]
@@ -72,9 +83,56 @@ class Batch(NamedTuple):
 
 @stored({"solution": Object(Solution, m="m"), "moments": Object(Moments, m="m", q="v?"), "n_batches": Count()})
 class Snapshot(NamedTuple):
-    """A model at some time, and the moments of its training samples."""
+    """A solved model, and the moments of its training samples."""
 
     solution: Solution
     moments: Moments
     n_batches: int
-    """Batches before."""
+    """Number of batches before."""
+
+
+def measured(pipeline: Any, known: Snapshot, X: Any, y: Any) -> Measured:
+    """Return the statistics of a batch for a snapshot of a model, or of the last step of a pipeline.
+
+    X are the rows as this step takes them.
+    """
+    model, (solution, moments, _) = copy(last_step(pipeline)[0]), known
+    completes = model.missing == "model"
+    completing = FactorModel.of(solution, model._fitted.missing) if completes else None
+    model._fitted = replace(model._fitted, solution=solution, completing=completing)
+    prediction = model.predict(X)
+    checks: dict[str, Any] = {"ensure_2d": False, "dtype": None, "ensure_all_finite": not completes}
+    truth = check_array(as_numpy(y, "y"), input_name="y", **checks)
+    check_consistent_length(prediction, truth)
+    rows = validate_rows(model, X, reset=False)
+    if completing is not None:
+        rows = completing.completed(rows)
+    if is_classifier(model):
+        error = float(np.mean(prediction != truth))
+    else:
+        # Not the scales of y in the model, which are ones if it does not scale.
+        deviations = _deviations(moments.y_squares, moments)
+        errors = (as_columns(truth) - as_columns(prediction)) / np.where(deviations > 0, deviations, 1.0)
+        error = float(np.sqrt(np.nanmean(errors**2) if completes else np.mean(errors**2)))
+    q = sum(float(np.einsum("ij,ij->", e, e)) for _, e in residuals_of(solution, rows)) / rows.shape[0]
+    # A constant column has no standard deviation: if it starts to vary, that is part of what is outside of the
+    # model.
+    deviations = _deviations(moments.x_squares, moments)
+    total = float(np.sum(np.square(deviations / solution.x_scale))) or 1.0
+    # Not relative to the total: poorly determined components turn, and represent more or less of X.
+    left = max(1 - float(np.sum(solution.x_explained_variance_ratio)), 1e-12) * total
+    means = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
+    shifts = np.abs(means - moments.x_mean) / np.where(deviations > 0, deviations, np.inf)
+    at = int(np.argmax(shifts))
+    return Measured(error, q / left, float(shifts[at]), str(feature_names(pipeline)[at]))
+
+
+def as_columns(y: Any) -> Float64Array:
+    """Return y with one column per response."""
+    columns: Array = np.asarray(y, dtype=np.float64)
+    return columns.reshape(len(columns), -1)
+
+
+def _deviations(squares: Float64Array, moments: Moments) -> Float64Array:
+    deviations: Float64Array = np.sqrt(squares / divisor_of(moments))
+    return deviations

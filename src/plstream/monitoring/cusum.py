@@ -49,8 +49,8 @@ class Cusum:
         Whether these are the first values, otherwise the last ones. A fixed sum adds no usual values while it is high,
         and raises no further alarm until values have been usual for long enough that it is back at zero.
     least : float, default=1e-4
-        The minimum variance of a value of weight one: values that are all equal do not reveal their
-        variance. The default is for logarithms, where one per cent is little.
+        The minimum variance of a value of weight one: values that are all equal do not reveal their variance. The
+        default is for logarithms, where one per cent is little.
 
     Attributes
     ----------

@@ -4,37 +4,33 @@ from __future__ import annotations
 
 from collections import deque
 from copy import copy
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from scipy import linalg
 from sklearn.base import is_classifier
-from sklearn.utils import _safe_indexing, check_array, check_consistent_length
+from sklearn.utils import _safe_indexing
 
 from .._core.schema import Count, Each, Entries, Number, Numbers, Object, OrMissing, OrNone, Tuple, stored
-from .._core.types import Array, Float64Array
-from .._core.validation import as_numpy, changed_at_once, validate_rows, validate_weight
+from .._core.types import Float64Array
+from .._core.validation import changed_at_once, validate_rows, validate_weight
 from ..data import Source
 from ..estimators import StreamingPipeline
 from ..estimators._base import PLSBase
 from ..estimators._solution import Solution
+from ..estimators.settings import Settings
 from ..rows import Block
-from ..solvers.completion import FactorModel
 from ..states import Moments
-from .batches import WATCHED, Batch, Measured, Snapshot
+from .batches import WATCHED, Batch, Measured, Snapshot, as_columns, measured
 from .cusum import WARM_UP, Cusum
-from .limits import divisor_of, residuals_of
 from .monitor import MONITORED, is_monitored
-from .pipelines import feature_names, last_record, last_step
+from .pipelines import last_record, last_step
 
 # Windows of usual batches for the reference. With fewer, the mean is so uncertain that sums drift.
 _REFERENCE_WINDOWS = 10
 # Rows per component, and for the mean, that a model needs to be a reference.
 _ROWS_PER_COMPONENT = 10
-
-
-# Error rates are compared by the arcsine of the root, whose variance is known, everything else by logarithms.
+# Error rates are compared by the arcsine of their root, whose variance is known, other statistics by logarithms.
 _LEAST_VARIANCE_OF_SHARES = 0.25
 _UNKNOWN = Measured(np.nan, np.nan, np.nan, "")
 
@@ -122,8 +118,7 @@ class DriftTracker:
     With a model that has ``missing="model"``, rows of a batch are completed by the model before statistics are
     computed, and rows without any response are left out.
 
-    The model is solved for every batch, so batches should have some hundred rows, at least with many
-    features.
+    The model is solved for every batch, so batches should have some hundred rows, at least with many features.
 
     Examples
     --------
@@ -206,16 +201,13 @@ class DriftTracker:
             raise TypeError("A tracker takes one batch after another: pass the blocks of the source.")
         things: tuple[Any, ...] = self, self.model
         with changed_at_once(*things) as (twin, model):
-            twin._own_what_changes(model)
+            # The batch changes these, so the twin has copies.
+            twin.model, twin.history_, twin.alarms_ = model, self.history_.copy(), self.alarms_.copy()
+            twin._sums = {name: total.copy() for name, total in self._sums.items()}
+            twin._reference_sums = {name: total.copy() for name, total in self._reference_sums.items()}
             twin._follow(X, y, parameters)
             twin.model = self.model
         return self
-
-    def _own_what_changes(self, model: Any) -> None:
-        """Copy everything that a batch changes."""
-        self.model, self.history_, self.alarms_ = model, self.history_.copy(), self.alarms_.copy()
-        for name in ("_sums", "_reference_sums"):
-            setattr(self, name, {key: total.copy() for key, total in getattr(self, name).items()})
 
     def _follow(self, X: Any, y: Any, parameters: dict[str, Any]) -> None:
         """Test the model on a batch, and train it."""
@@ -228,18 +220,18 @@ class DriftTracker:
             self._moments = self._moments_of_model()
             if self._has_rows(_ROWS_PER_COMPONENT):
                 self._take_reference()
-        measured, reference = _UNKNOWN, None
+        found, reference = _UNKNOWN, None
         if self._moments is not None and self._has_rows(1):
             _, treated = last_step(self.model, X)
             present = Snapshot(self._last._solution(), self._moments, self.n_batches_)
-            measured = self._measured(present, treated, y)
+            found = measured(self.model, present, treated, y)
             if self._reference is not None and self._is_comparable(present.solution):
-                reference = self._measured(self._reference, treated, y)
+                reference = measured(self.model, self._reference, treated, y)
         self.model.partial_fit(X, y, **parameters)
         last, treated = last_step(self.model, X)
         rows = validate_rows(last, treated, reset=False)
         weight = validate_weight(parameters.get("sample_weight"), rows.shape[0])
-        Y = np.empty((rows.shape[0], 0)) if self._of_labels else _columns(y)
+        Y = np.empty((rows.shape[0], 0)) if self._of_labels else as_columns(y)
         if completes:
             block = Block(rows, Y, weight)
             rows, Y, *_ = last._fitted.factor_model().completed_block(block, from_y=False)
@@ -247,8 +239,8 @@ class DriftTracker:
         if before is None:
             before = Moments(rows.shape[1], Y.shape[1], forgetting=getattr(last, "forgetting", 1.0))
         self._moments = before.copy().update(rows, Y, weight)
-        solution = last._solution() if self._moments.n_rows > 1 + self._n_components() else None
-        self._record(rows.shape[0], before, measured, reference, solution)
+        solution = last._solution() if self._moments.n_rows > 1 + Settings.of(self._last).n_components else None
+        self._record(rows.shape[0], before, found, reference, solution)
 
     @property
     def _last(self) -> Any:
@@ -309,38 +301,6 @@ class DriftTracker:
             return f"{text}."
         return f"{text}, and not as there: {', '.join(self.changed_)}. If that is to stay, call set_reference."
 
-    def _measured(self, known: Snapshot, X: Any, y: Any) -> Measured:
-        """Return the measurements of a batch with the model of a snapshot."""
-        model, (solution, moments, _) = copy(self._last), known
-        completes = model.missing == "model"
-        completing = FactorModel.of(solution, model._fitted.missing) if completes else None
-        model._fitted = replace(model._fitted, solution=solution, completing=completing)
-        prediction = model.predict(X)
-        checks: dict[str, Any] = {"ensure_2d": False, "dtype": None, "ensure_all_finite": not completes}
-        truth = check_array(as_numpy(y, "y"), input_name="y", **checks)
-        check_consistent_length(prediction, truth)
-        rows = validate_rows(model, X, reset=False)
-        if completing is not None:
-            rows = completing.completed(rows)
-        if self._of_labels:
-            error = float(np.mean(prediction != truth))
-        else:
-            # Not the scales of y in the model, which are ones if it does not scale.
-            deviations = _deviations(moments.y_squares, moments)
-            errors = (_columns(truth) - _columns(prediction)) / np.where(deviations > 0, deviations, 1.0)
-            error = float(np.sqrt(np.nanmean(errors**2) if completes else np.mean(errors**2)))
-        q = sum(float(np.einsum("ij,ij->", e, e)) for _, e in residuals_of(solution, rows)) / rows.shape[0]
-        # A constant column has no standard deviation: if it starts to vary, that is part of what is outside of the
-        # model.
-        deviations = _deviations(moments.x_squares, moments)
-        total = float(np.sum(np.square(deviations / solution.x_scale))) or 1.0
-        # Not relative to the total: poorly determined components turn, and represent more or less of X.
-        left = max(1 - float(np.sum(solution.x_explained_variance_ratio)), 1e-12) * total
-        means = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
-        shifts = np.abs(means - moments.x_mean) / np.where(deviations > 0, deviations, np.inf)
-        at = int(np.argmax(shifts))
-        return Measured(error, q / left, float(shifts[at]), str(feature_names(self.model)[at]))
-
     def _record(
         self,
         n_rows: int,
@@ -367,7 +327,7 @@ class DriftTracker:
             self._look_for_reference(solution, is_quiet=not found)
 
     def _judge(self, n_rows: int, before: Moments, measured: Measured, reference: Measured | None) -> dict[str, str]:
-        """Return what has risen, with the reason."""
+        """Return the statistics that have risen, with the reasons."""
         found = {}
         known = self._values(measured, n_rows, before)
         by_reference = {}
@@ -445,11 +405,7 @@ class DriftTracker:
     def _has_rows(self, n_for_each: int) -> bool:
         """Return whether the model was trained on enough rows per component and for the mean, plus one."""
         n_rows = 0 if self._moments is None else self._moments.n_rows
-        return n_rows > n_for_each * (1 + self._n_components())
-
-    def _n_components(self) -> int:
-        parameters = self._last.get_params(deep=False)
-        return int(parameters.get("n_components") or parameters["max_components"])
+        return n_rows > n_for_each * (1 + Settings.of(self._last).n_components)
 
     def _moments_of_model(self) -> Moments | None:
         """Return the moments of the training rows of the model, None if there are none."""
@@ -464,7 +420,7 @@ class DriftTracker:
 
 
 def _labelled(X: Any, y: Any, parameters: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """Return a batch without its rows of which no response is known."""
+    """Return a batch without rows that have no response."""
     target = np.asarray(y)
     if target.dtype.kind != "f":
         return X, y, parameters
@@ -475,16 +431,6 @@ def _labelled(X: Any, y: Any, parameters: dict[str, Any]) -> tuple[Any, Any, dic
     if weight is not None:
         parameters = parameters | {"sample_weight": np.asarray(weight)[known]}
     return _safe_indexing(X, known), target[known], parameters
-
-
-def _columns(y: Any) -> Float64Array:
-    columns: Array = np.asarray(y, dtype=np.float64)
-    return columns.reshape(len(columns), -1)
-
-
-def _deviations(squares: Float64Array, moments: Moments) -> Float64Array:
-    deviations: Float64Array = np.sqrt(squares / divisor_of(moments))
-    return deviations
 
 
 def _logarithm(value: float) -> float:

@@ -1,4 +1,4 @@
-r"""PredictionInterval: limits that contain the value of a new row with a given probability."""
+"""PredictionInterval: limits that contain the response of a new row with a given probability."""
 
 from __future__ import annotations
 
@@ -33,14 +33,12 @@ class PredictionInterval:
     with the leverage h, which grows with T2, and the quantile of Student's distribution with :math:`\nu` degrees of
     freedom. There are two sources of the standard error s:
 
-    - a model that was chosen by cross-validation knows the errors of held-out rows: s is their root mean
-      square, :math:`\bar h = (c + 1)/n` is the average leverage of such rows, and :math:`
-      u = n - c - 1`;
-    - any other model knows only the errors of its training rows, which are too small by the degrees of freedom of
-      the fit. Those of PLS are not known exactly, but are at most those of least squares, m for m
-      features. So :math:`s^2 = \mathrm{RSS} / (n - m - 1)`, :math:`\bar h = 0` and :math:`
-      u = n - m - 1`, which
-      is conservative. With no more rows than features there is no such bound, and the model is refused.
+    - a model that was chosen by cross-validation knows the errors of held-out rows: s is their root mean square,
+      :math:`\bar h = (c + 1)/n` is the average leverage of such rows, and :math:`\nu = n - c - 1`;
+    - any other model knows only the errors of its training rows, which are too small by the degrees of freedom of the
+      fit. Those of PLS are not known exactly, but are at most those of least squares, m for m features. So
+      :math:`s^2 = \mathrm{RSS} / (n - m - 1)`, :math:`\bar h = 0` and :math:`\nu = n - m - 1`, which is conservative.
+      With no more rows than features there is no such bound, and the model is refused.
 
     Parameters
     ----------
@@ -67,9 +65,8 @@ class PredictionInterval:
     -----
     The intervals hold for rows from the same distribution as the training rows, with normal and independent errors of
     equal variance. T2 and Q show whether a row comes from it (:class:`Monitor`); for others, an interval is
-    meaningless. Cross-validated errors are those of the best number of
-    components, and therefore slightly optimistic. Dependent rows, such as repeated
-    measurements of a sample, must be in one group of the cross-validation.
+    meaningless. Cross-validated errors are those of the best number of components, and therefore slightly optimistic.
+    Dependent rows, such as repeated measurements of a sample, must be in one group of the cross-validation.
 
     References
     ----------

@@ -116,8 +116,8 @@ class Monitor:
     Parameters
     ----------
     model : IncrementalPLS, or a pipeline that ends with one
-        A fitted model. Later training does not change the monitor. The features of a
-        pipeline are those of its last step, and rows pass through the steps before it.
+        A fitted model. Later training does not change the monitor. The features of a pipeline are those of its last
+        step, and rows pass through the steps before it.
     level : float, default=0.99
         Share of normal rows below each limit.
     q_limit : {"pearson", "jackson-mudholkar", "box"}, default="pearson"
@@ -335,7 +335,7 @@ class Monitor:
         return feature_names(self.model)
 
     def _by_blocks(self, X: Any, function: Callable[[Rows], Array]) -> Array:
-        """Return a function of rows as the model itself takes them."""
+        """Apply a function to rows as the last step of the model takes them."""
         return by_blocks(*last_step(self.model, X), function)
 
     def _residuals(self, rows: Rows, *, completed: bool = False) -> Iterator[tuple[Float64Array, Float64Array]]:

@@ -19,7 +19,7 @@ _LOOP_BYTES = 2 << 20
 # With fewer columns, the loops, which run along rows, are slower than NumPy.
 _LEAST_COLUMNS = 32
 
-_AS_FLOAT64: Callable[[Array], Float64Array] = partial(np.asarray, dtype=np.float64)
+AS_FLOAT64: Callable[[Array], Float64Array] = partial(np.asarray, dtype=np.float64)
 
 
 class ArrayRows(TrainingRows):
@@ -64,7 +64,7 @@ class ArrayRows(TrainingRows):
         batch_size: int | None = None,
         n_classes: int = 0,
         class_weight: Float64Array | None = None,
-        numbers: Callable[[Array], Float64Array] = _AS_FLOAT64,
+        numbers: Callable[[Array], Float64Array] = AS_FLOAT64,
         feature_names: Any = None,
     ) -> None:
         self.X: Rows = X.tocsr() if sparse.issparse(X) else X
@@ -78,18 +78,18 @@ class ArrayRows(TrainingRows):
         self.n_columns = int(X.shape[1])
         self.n_targets = n_classes or int(Y.shape[1])
         if isinstance(self.X, np.ndarray):
-            # Loops over rows that are all there, one after the other, pay off earlier than those over copies of them.
-            as_they_are = self.X.flags.c_contiguous and self.X.dtype in LOOP_DTYPES and self.n_rows == len(self.X)
+            # Loops over contiguous rows, none of them skipped, pay off earlier than loops over copies.
+            is_contiguous = self.X.flags.c_contiguous and self.X.dtype in LOOP_DTYPES and self.n_rows == len(self.X)
             wide = self.n_columns >= _LEAST_COLUMNS
-            self.compiled = 8 * self.X.size > (min(SMALL_BYTES, _LOOP_BYTES) if as_they_are and wide else SMALL_BYTES)
+            self.compiled = 8 * self.X.size > (min(SMALL_BYTES, _LOOP_BYTES) if is_contiguous and wide else SMALL_BYTES)
             self.in_memory = 8 * self.X.size <= SMALL_BYTES
         if batch_size is not None:
             self.batch_size = batch_size
         elif self.in_memory:
-            # Less than it would take to share it out among threads.
+            # Too small to be worth dividing among threads.
             self.batch_size = int(X.shape[0])
         elif weight is not None and self.n_rows < X.shape[0]:
-            # Leaving rows out makes copies of the blocks, several of which are under way at a time.
+            # Skipping rows copies blocks, several of which are processed at a time.
             self.batch_size = max(1, SMALLEST_BLOCK_BYTES // row_bytes(self.X))
         else:
             self.batch_size = default_block_rows(self.X)

@@ -94,31 +94,20 @@ Part = TypeVar("Part", bound=Mergeable)
 
 
 class TrainingRows(ABC):
-    """Rows with numeric y, to be learnt from once or several times.
-
-    Attributes
-    ----------
-    n_rows : int or None
-        Number of rows, not counting those of weight zero; None if unknown before a read.
-    n_columns, n_targets : int
-        Number of features and of responses.
-    n_classes : int
-        Number of classes if y holds labels, else 0.
-    compiled : bool
-        Whether the rows are dense, and either too many for memory or enough for compiled loops to be faster.
-    in_memory : bool
-        Whether the rows are dense, and few enough to be copied as a whole.
-    allow_missing : bool
-        Whether NaN is a missing value rather than an error.
-    """
+    """Rows with numeric y, to be read once or several times."""
 
     n_rows: int | None
+    """Number of rows, not counting those of weight zero; None if unknown before a read."""
     n_columns: int
     n_targets: int
     n_classes: int = 0
+    """Number of classes if y holds labels, else 0."""
     compiled: bool = False
+    """Whether the rows are dense, and either too many for memory or enough for compiled loops to be faster."""
     in_memory: bool = False
+    """Whether the rows are dense, and few enough to be copied as a whole."""
     allow_missing: bool = False
+    """Whether NaN is a missing value rather than an error."""
     # Number of blocks processed at a time, for memory estimates.
     _under_way: int | None = None
 
@@ -127,7 +116,7 @@ class TrainingRows(ABC):
         """Read the rows once, in blocks without rows of weight zero, starting at the beginning of a block."""
 
     def tracked_blocks(self, label: str, start: int = 0) -> Generator[Block, None, None]:
-        """Read the rows as :meth:`blocks` does, and tell whoever listens to the progress of a read with that label."""
+        """Read the rows as :meth:`blocks` does, and report progress under a label."""
         n_rows = None if self.n_rows is None else self.n_rows - start
         return track(self.blocks(start), label, n_rows, lambda block: block.n_rows)
 

@@ -1,4 +1,4 @@
-"""Rows of a Dask collection: they stay where they are, and what is made of every block there is merged."""
+"""Rows of a Dask collection, which stay on the workers: only merged results of the blocks are transferred."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar
+from functools import partial
+from operator import methodcaller
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -29,42 +31,19 @@ __all__ = ["CollectionRows", "apply_lazily", "is_collection"]
 _NO_ROWS = "X has no rows, or none with a positive weight: pass at least one."
 _SMALLER = "use smaller chunks or fewer threads per worker"
 
-Stream = TypeVar("Stream", bound="MergedStream")
 Total = TypeVar("Total")
 
-
-class MergedStream(Protocol):
-    """What rows in one read are taken in by."""
-
-    def merged(self, other: Any, *, later: bool = False) -> Self:
-        """Return a stream of these rows and those of another one."""
-
-    def without_waiting(self) -> Self:
-        """Return a stream of the same rows, none of which waits."""
-
-
-# Gives training rows of a block, from the columns to check it for, and X, y and weights; and what y is.
+# Opens a block: given the features of the model, X, y and weights, it gives training rows and their head.
 OpenBlock: TypeAlias = Callable[[BaseEstimator, Any, Any, Any], AbstractContextManager[tuple[TrainingRows, Any]]]
 
 
 class CollectionRows(TrainingRows):
-    """The rows of a Dask collection.
+    """The rows of a Dask collection (see :func:`plstream.distributed.collection_of`), and further columns by name.
 
     Each read is one computation. Only the merged result of all blocks is transferred to this process.
-
-    Parameters
-    ----------
-    X, y, sample_weight : Dask collections
-        See :func:`plstream.distributed.collection_of`.
-    **columns : Dask collections
-        Further columns, such as groups.
-
-    Attributes
-    ----------
-    open_block : callable
-        Creates the training rows of a block, on the workers. Set it before the first read.
     """
 
+    # Opens the training rows of a block, on the workers. It is set before the first read.
     open_block: OpenBlock
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None, **columns: Any) -> None:
@@ -88,8 +67,9 @@ class CollectionRows(TrainingRows):
         blocks.require_room(2 * SMALL_BYTES + 8 * vector, vector * (self.n_targets + 6), _SMALLER)
         blocks.hold_if_few(self.n_rows if blocks.n_rows is None else sum(blocks.n_rows))
         self.features.missing = "model" if self.allow_missing else "error"
-        reading = _Reading(self.collection.names, self.features, self.open_block, work, forgetting)
-        counted = blocks.reduce(reading, _MergedParts(forgetting), label)
+        merge = partial(_merge_parts, forgetting)
+        add = partial(_add_part, self.features, self.open_block, work, forgetting)
+        counted = blocks.reduce(_Fold(self.collection.names, add), merge, label)
         if counted is None:
             raise ValueError(_NO_ROWS)
         self.n_rows = counted[1]
@@ -97,34 +77,27 @@ class CollectionRows(TrainingRows):
 
     def absorbed(
         self,
-        empty: Stream,
-        absorb: Callable[[Stream, TrainingRows, int, dict[str, Any]], Stream],
+        empty: Any,
+        absorb: Callable[[Any, TrainingRows, int, dict[str, Any]], Any],
         *,
         state_bytes: int,
         by_number: bool,
         label: str = "read 1 of 1",
-    ) -> Stream:
+    ) -> Any:
         """Return a stream of all rows, in one read.
 
-        Parameters
-        ----------
-        empty : object
-            A stream without rows.
-        absorb : callable
-            Returns a stream with the rows of a block, given the number of the first of them and the other columns.
-        state_bytes : int
-            Memory of a stream in bytes, including temporary arrays.
-        by_number : bool
-            Whether ``absorb`` needs to know the number of the first row of a block, which may take a read to find out.
-        label : str
-            Name of the read in the progress bar.
+        ``absorb`` returns a stream with the rows of a block, given the number of the first of them and the other
+        columns; to find that number, if it is needed (``by_number``), may take another read. ``state_bytes`` is the
+        memory of a stream, including temporary arrays.
         """
         blocks = self.collection.blocks
         blocks.require_room(state_bytes, state_bytes // 3, f"{_SMALLER}, or solver='sketch'")
         first_rows = self._first_rows() if by_number else None
         self.features.missing = "model" if self.allow_missing else "error"
-        absorbing = _Absorbing(self.collection.names, self.features, self.open_block, empty, absorb, first_rows)
-        stream: Stream | None = blocks.reduce(absorbing, _merged_streams, label)
+        add = partial(_add_to_stream, self.features, self.open_block, empty, absorb, first_rows)
+        # A state is sent to another process, and buffered rows are not.
+        fold = _Fold(self.collection.names, add, methodcaller("without_waiting"))
+        stream = blocks.reduce(fold, _merge_streams, label)
         if stream is None:
             raise self._no_rows()
         return stream
@@ -132,26 +105,26 @@ class CollectionRows(TrainingRows):
     def label_counts(self) -> tuple[Array, Array]:
         """Return all labels, and the weight of the rows of each, from a read without X."""
         targets = self.collection.targets
-        counts = targets.reduce(_LabelCounts(self.collection.names), _added_counts, "labels")
+        counts = targets.reduce(_Fold(self.collection.names, _add_label_counts), _merge_label_counts, "labels")
         if counts is None:
             raise self._no_rows()
         return counts
 
     def first_y(self) -> Array:
-        """Return the y of the first row, which is in the first block as a rule."""
+        """Return the y of the first row, usually from the first block alone."""
         targets = self.collection.targets
         first: Array | None = targets.first(_first_y)
         if first is not None and not len(first):
-            first = targets.reduce(_FirstY(self.collection.names), _earlier, "looking for rows")
+            first = targets.reduce(_Fold(self.collection.names, _keep_first_y), _keep_first, "looking for rows")
         if first is None:
             raise self._no_rows()
         return first
 
     def _first_rows(self) -> Array:
-        """Return how many rows with a weight come before each block, from a read of their own if that is not known."""
+        """Return the number of rows with a weight before each block, which may take a read of the weights."""
         names, n_rows = self.collection.names, self.collection.blocks.n_rows
         if n_rows is None or "sample_weight" in names:
-            counts = self.collection.targets.reduce(_RowCounts(names), dict.__or__, "rows counted") or {}
+            counts = self.collection.targets.reduce(_Fold(names, _add_row_count), dict.__or__, "rows counted") or {}
             n_rows = [counts.get(number, 0) for number in range(max(counts, default=0) + 1)]
         return np.cumsum([0, *n_rows])
 
@@ -162,7 +135,7 @@ class CollectionRows(TrainingRows):
         return self
 
     def __exit__(self, *error: object) -> None:
-        # At once, and not when an error that refers to them is forgotten.
+        # At once, and not when an error that refers to the blocks is garbage collected.
         self.collection.blocks.let_go()
 
 
@@ -182,7 +155,7 @@ def apply_lazily(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Ar
     rows = np.linspace(1.0, 2.0, m)[None].astype(dtype)
     names = getattr(known, "feature_names_in_", None)
     sample = function(rows)
-    return lazily(X, _Applied(_Features.of(m, names), function, sample[:0]).rows, sample)
+    return lazily(X, partial(_apply, _Features.of(m, names), function, sample[:0]), sample)
 
 
 def fold_in_order(X: Any, start: Total, add: Callable[[Total, Any], Total]) -> Total:
@@ -211,159 +184,130 @@ class _Features(BaseEstimator):
         return features
 
 
-@dataclass(frozen=True)
-class _Applied:
-    """Applies a function to checked rows; handles empty blocks."""
-
-    features: _Features
-    function: Callable[[Rows], Array]
-    nothing: Array
-
-    def rows(self, X: Any) -> Array:
-        """Return the function of rows."""
-        return self.function(validate_rows(self.features, X, reset=False)) if _num_samples(X) else self.nothing
+def _apply(features: _Features, function: Callable[[Rows], Array], nothing: Array, X: Any) -> Array:
+    """Apply a function to checked rows; handle empty blocks."""
+    return function(validate_rows(features, X, reset=False)) if _num_samples(X) else nothing
 
 
 @dataclass(frozen=True)
 class _Fold:
-    """The results of blocks of X, y and named columns."""
+    """Folds blocks of X, y and named columns, except those without rows, into one result."""
 
     names: Sequence[str]
+    add: Callable[[Any, int, Any, Any, dict[str, Any]], Any]
+    """Returns the result with a block, given the result so far (None at first) and the number of the block."""
+    then: Callable[[Any], Any] | None = None
+    """Applied to the result."""
 
     def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
         total = None
         for block in blocks:
             X, y, *others = block.parts
             columns = dict(zip(self.names, others, strict=True))
-            if self._n_present(X, y, columns):
-                total = self._add(total, block.number, X, y, columns)
+            if _n_present(X, y, columns):
+                total = self.add(total, block.number, X, y, columns)
             # Before the next one is made.
             del block, X, y, others, columns
-        return total
-
-    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
-        """Return the total with a block that has rows."""
-        raise NotImplementedError
-
-    @staticmethod
-    def _n_present(X: Any, y: Any, columns: dict[str, Any]) -> int:
-        """Return the number of rows that have a weight; raise ValueError unless all columns have one entry per row."""
-        n = X.count() if isinstance(X, Source) else _num_samples(X)
-        for name, column in (("y", y), *columns.items()):
-            if np.ndim(column) and _num_samples(column) != n:
-                raise ValueError(f"X has {n} rows and {name} has {_num_samples(column)}: cut both at the same rows.")
-        weight = columns.get("sample_weight")
-        return n if weight is None else int(np.count_nonzero(np.broadcast_to(np.asarray(weight), n)))
+        return total if self.then is None or total is None else self.then(total)
 
 
-@dataclass(frozen=True)
-class _Reading(_Fold):
-    """Sums the results of each block, and counts rows; weights are those after the last row."""
-
-    features: _Features
-    open_block: OpenBlock
-    work: Callable[[Block], Any]
-    forgetting: float
-
-    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
-        merge = _MergedParts(self.forgetting)
-        weight = columns.get("sample_weight")
-        with self.open_block(self.features, X, y, weight) as (rows, _), located_errors(rows, self.features):
-            for block in rows.blocks():
-                # To load the compiler takes 80 MB of each worker, which small blocks are not worth.
-                light = block._replace(compiled=block.compiled and not rows.in_memory)
-                part = self.work(light.aged(self.forgetting)), block.n_rows
-                total = part if total is None else merge(total, part)
-        return total
+def _n_present(X: Any, y: Any, columns: dict[str, Any]) -> int:
+    """Return the number of rows that have a weight; raise ValueError unless all columns have one entry per row."""
+    n = X.count() if isinstance(X, Source) else _num_samples(X)
+    for name, column in (("y", y), *columns.items()):
+        if np.ndim(column) and _num_samples(column) != n:
+            raise ValueError(f"X has {n} rows and {name} has {_num_samples(column)}: cut both at the same rows.")
+    weight = columns.get("sample_weight")
+    return n if weight is None else int(np.count_nonzero(np.broadcast_to(np.asarray(weight), n)))
 
 
-@dataclass(frozen=True)
-class _Absorbing(_Fold):
-    """Adds the rows of blocks to a stream."""
-
-    features: _Features
-    open_block: OpenBlock
-    empty: Any
-    absorb: Callable[[Any, TrainingRows, int, dict[str, Any]], Any]
-    first_rows: Array | None
-
-    def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
-        stream = super().__call__(blocks)
-        # A state travels, and rows do not.
-        return None if stream is None else stream.without_waiting()
-
-    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
-        stream = self.empty if total is None else total
-        first_row = 0 if self.first_rows is None else int(self.first_rows[number])
-        weight = columns.pop("sample_weight", None)
-        # Progress is reported by the process that waits for the workers.
-        with (
-            listening(None),
-            self.open_block(self.features, X, y, weight) as (rows, _),
-            located_errors(rows, self.features),
-        ):
-            return self.absorb(stream, rows, first_row, columns)
+def _add_part(
+    features: _Features,
+    open_block: OpenBlock,
+    work: Callable[[Block], Any],
+    forgetting: float,
+    total: Any,
+    _number: int,
+    X: Any,
+    y: Any,
+    columns: dict[str, Any],
+) -> Any:
+    """Add the results of ``work``, and count rows; weights are those after the last row."""
+    with open_block(features, X, y, columns.get("sample_weight")) as (rows, _), located_errors(rows, features):
+        for block in rows.blocks():
+            # Loading the compiler takes 80 MB on each worker, which does not pay off for small blocks.
+            light = block._replace(compiled=block.compiled and not rows.in_memory)
+            part = work(light.aged(forgetting)), block.n_rows
+            total = part if total is None else _merge_parts(forgetting, total, part)
+    return total
 
 
-@dataclass(frozen=True)
-class _LabelCounts(_Fold):
-    """Finds all labels, and the weight of the rows of each."""
-
-    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
-        if isinstance(X, Source):
-            counted = X.label_counts()
-        else:
-            labels, where = np.unique(as_labels(y, "A classifier", warn=False), return_inverse=True)
-            weight = np.broadcast_to(columns.get("sample_weight", 1.0), len(where))
-            counted = labels, np.bincount(where, weight)
-        return counted if total is None else _added_counts(total, counted)
+def _merge_parts(forgetting: float, first: tuple[Part, int], second: tuple[Part, int]) -> tuple[Part, int]:
+    """Merge results with their row counts, which determine how much earlier rows are forgotten."""
+    part = deepcopy(first[0])
+    if forgetting < 1.0:
+        part.shrink(forgetting ** second[1])
+    part.merge(second[0])
+    return part, first[1] + second[1]
 
 
-def _added_counts(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+def _add_to_stream(
+    features: _Features,
+    open_block: OpenBlock,
+    empty: Any,
+    absorb: Callable[[Any, TrainingRows, int, dict[str, Any]], Any],
+    first_rows: Array | None,
+    total: Any,
+    number: int,
+    X: Any,
+    y: Any,
+    columns: dict[str, Any],
+) -> Any:
+    """Add the rows of a block to a stream."""
+    stream = empty if total is None else total
+    first_row = 0 if first_rows is None else int(first_rows[number])
+    weight = columns.pop("sample_weight", None)
+    # Progress is reported by the process that waits for the workers.
+    with listening(None), open_block(features, X, y, weight) as (rows, _), located_errors(rows, features):
+        return absorb(stream, rows, first_row, columns)
+
+
+def _merge_streams(first: Any, second: Any) -> Any:
+    return first.merged(second, later=True)
+
+
+def _add_label_counts(total: Any, _number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+    """Add the labels of a block, and the weight of the rows of each."""
+    if isinstance(X, Source):
+        counted = X.label_counts()
+    else:
+        labels, where = np.unique(as_labels(y, "A classifier", warn=False), return_inverse=True)
+        weight = np.broadcast_to(columns.get("sample_weight", 1.0), len(where))
+        counted = labels, np.bincount(where, weight)
+    return counted if total is None else _merge_label_counts(total, counted)
+
+
+def _merge_label_counts(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
     labels, where = np.unique(np.concatenate([first[0], second[0]]), return_inverse=True)
     return labels, np.bincount(where, np.concatenate([first[1], second[1]]))
 
 
-@dataclass(frozen=True)
-class _FirstY(_Fold):
-    """Looks for the first row."""
-
-    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
-        target = next(X.blocks())[1] if isinstance(X, Source) else y
-        return np.asarray(target)[:1] if total is None else total
+def _add_row_count(total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+    return {**(total or {}), number: _n_present(X, y, columns)}
 
 
-def _earlier(first: Array, _second: Array) -> Array:
+def _keep_first_y(total: Any, _number: int, X: Any, y: Any, _columns: dict[str, Any]) -> Any:
+    return _y_of_first_row(X, y) if total is None else total
+
+
+def _keep_first(first: Array, _second: Array) -> Array:
     return first
 
 
-@dataclass(frozen=True)
-class _RowCounts(_Fold):
-    """Counts the rows of each block that have a weight."""
-
-    def _add(self, total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
-        return {**(total or {}), number: self._n_present(X, y, columns)}
-
-
-@dataclass(frozen=True)
-class _MergedParts:
-    """Merges parts with their row counts, which determine how much earlier rows are forgotten."""
-
-    forgetting: float
-
-    def __call__(self, first: tuple[Part, int], second: tuple[Part, int]) -> tuple[Part, int]:
-        part = deepcopy(first[0])
-        if self.forgetting < 1.0:
-            part.shrink(self.forgetting ** second[1])
-        part.merge(second[0])
-        return part, first[1] + second[1]
-
-
-def _merged_streams(first: Any, second: Any) -> Any:
-    return first.merged(second, later=True)
-
-
 def _first_y(block: LoadedBlock) -> Array:
-    X, y = block.parts[:2]
+    return _y_of_first_row(*block.parts[:2])
+
+
+def _y_of_first_row(X: Any, y: Any) -> Array:
     target: Array = np.asarray(next(X.blocks())[1] if isinstance(X, Source) else y)
     return target[:1]

@@ -1,4 +1,4 @@
-"""Rows of a source: read once, or several times, in place or from a temporary copy; and functions of any rows."""
+"""Rows of a source, read once or several times, and functions applied to rows of any kind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,16 +15,16 @@ from .._core.errors import DataError, NonFiniteError
 from .._core.tiles import SMALL_BYTES
 from .._core.types import Array, Float64Array, Rows
 from .._core.urls import shown
-from .._core.validation import require_numbers, validate_rows
+from .._core.validation import validate_rows
 from .._core.warnings import warn_user
 from ..data import Source, open_source
 from ..data.objects import is_frame, is_table
 from ..data.reading import NoRoomError, Parts, TemporaryCopy
-from .arrays import ArrayRows
+from .arrays import AS_FLOAT64, ArrayRows
 from .blocks import Block, Part, TrainingRows
-from .collections import apply_lazily, is_collection
+from .collections import CollectionRows, apply_lazily, is_collection
 
-# Blocks that threads may be working on. A source counts on eight with those that are being read.
+# Blocks processed by threads at a time. A source plans memory for eight, including those being read.
 _UNDER_WAY = 5
 
 Numbers: TypeAlias = Callable[[Array], Float64Array]
@@ -33,18 +33,8 @@ Numbers: TypeAlias = Callable[[Array], Float64Array]
 class SourceRows(TrainingRows):
     """The training rows of a source.
 
-    Parameters
-    ----------
-    source : Source
-    numbers : callable, optional
-        Turns y into an array of numbers with one column per response. By default there is no y.
-    n_classes, class_weight
-        As of :class:`ArrayRows`, if y holds labels.
-
-    Attributes
-    ----------
-    first_y : ndarray or None
-        The y of the first block.
+    ``numbers`` encodes y as numbers with one column per response; by default there is no y. For labels, ``n_classes``
+    and ``class_weight`` are those of :class:`ArrayRows`.
     """
 
     _under_way = _UNDER_WAY
@@ -76,7 +66,7 @@ class SourceRows(TrainingRows):
 
     @property
     def in_memory(self) -> bool:  # type: ignore[override]
-        """Whether they are not."""
+        """Whether the rows are held in memory."""
         return not self.compiled
 
     @property
@@ -88,7 +78,7 @@ class SourceRows(TrainingRows):
         return self._first[1]
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
-        """Read the rows from one of them on."""
+        """Read the rows, starting at any row."""
         first, self._first = self._first, None
         if first is None or self._blocks is None:
             self._blocks = self.source.records(start)
@@ -106,7 +96,7 @@ class SourceRows(TrainingRows):
         return self
 
     def __exit__(self, *error: object) -> None:
-        # What is read ahead is given up at once, and not when an error that refers to it is forgotten.
+        # At once, and not when an error that refers to blocks read ahead is garbage collected.
         if isinstance(self._blocks, Generator):
             self._blocks.close()
 
@@ -173,7 +163,7 @@ class _MappedRows(ArrayRows):
 def reread(source: Source, numbers: Numbers, batch_size: int | None, **labels: Any) -> Iterator[TrainingRows]:
     """Yield the rows of a source, to be read several times: in place, or from a temporary copy if that is faster.
 
-    ``numbers`` and ``labels`` are as of :class:`SourceRows`.
+    For ``numbers`` and ``labels`` see :class:`SourceRows`.
     """
     require_rereadable(source)
     batch_size = source.batch_size or batch_size
@@ -191,7 +181,7 @@ def reread(source: Source, numbers: Numbers, batch_size: int | None, **labels: A
         if source.slow and "weight" not in source.roles and (copy := _copied(rows)) is not None:
             with copy as (X, Y):
                 # Blocks as without a copy: results do not depend on whether there was room for one.
-                yield _MappedRows(source, X, Y, as_numbers, source.block_rows, is_copy=True, **labels)
+                yield _MappedRows(source, X, Y, AS_FLOAT64, source.block_rows, is_copy=True, **labels)
             return
         rows.n_rows = source.n_weighted() if "weight" in source.roles else source.count()
         yield rows
@@ -245,23 +235,12 @@ def require_alone(y: Any, sample_weight: Any = None) -> None:
         raise ValueError("sample_weight cannot be passed with a source: pass weight= to open_source.")
 
 
-class Columns(Protocol):
-    """Rows whose feature number and names are known before they are read."""
-
-    n_columns: int
-    allow_missing: bool
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """Names of the features."""
-
-
 def takes_missing(model: Any) -> bool:
     """Return whether a model, or the last step of a pipeline, completes missing values."""
     return getattr(getattr(model, "_final_estimator", model), "missing", "error") != "error"
 
 
-def validate_source(estimator: BaseEstimator, columns: Columns, *, reset: bool) -> None:
+def validate_source(estimator: BaseEstimator, columns: Source | CollectionRows, *, reset: bool) -> None:
     """Check or set the number and the names of features, as scikit-learn does for arrays and frames."""
     model: Any = estimator
     columns.allow_missing = takes_missing(model)
@@ -292,7 +271,7 @@ def validate_source(estimator: BaseEstimator, columns: Columns, *, reset: bool) 
 
 
 def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Array:
-    """Return ``function`` of the rows of X: of all at once, for a source of one block after another, for Dask later."""
+    """Apply a function to the rows of X: to an array as a whole, to a source in blocks, to Dask collections lazily."""
     X, _ = opened_data(X, None)
     if is_collection(X):
         return apply_lazily(estimator, X, function)
@@ -309,8 +288,3 @@ def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array
             f"{n_rows} rows have a level of {column!r} that the model does not know: its features are zero there."
         )
     return np.concatenate(found)
-
-
-def as_numbers(y: Array) -> Float64Array:
-    """Return y in float64, one column per response; raise ValueError if it holds strings."""
-    return np.asarray(require_numbers(y), dtype=np.float64).reshape(len(y), -1)
