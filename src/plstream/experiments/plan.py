@@ -204,8 +204,14 @@ def within_budget(parts: Sequence[Part], minutes: float, jobs: int) -> list[Part
 
     Their ``skipped`` and ``note`` say what is missing.
     """
+    reason = f"because there are {minutes:g} min for all"
     for n_splits in range(max((part.n_splits for part in parts), default=1), 0, -1):
-        fewer = [_with_splits(part, n_splits, minutes) for part in parts]
+        fewer = [
+            replace(part, n_splits=n_splits, note=f"{n_splits} of {part.n_splits} splits, {reason}")
+            if n_splits < part.n_splits
+            else part
+            for part in parts
+        ]
         if planned_seconds(fewer, jobs) <= 60 * minutes:
             return fewer
     slowest = sorted(
@@ -218,13 +224,6 @@ def within_budget(parts: Sequence[Part], minutes: float, jobs: int) -> list[Part
         if planned_seconds(fewer, jobs) <= 60 * minutes:
             break
     return fewer
-
-
-def _with_splits(part: Part, n_splits: int, minutes: float) -> Part:
-    if n_splits >= part.n_splits:
-        return part
-    note = f"{n_splits} of {part.n_splits} splits, because there are {minutes:g} min for all"
-    return replace(part, n_splits=n_splits, note=note)
 
 
 def format_duration(seconds: float) -> str:

@@ -97,7 +97,9 @@ def compute(experiment: str, trial: Trial) -> Outcome:
             cells = function(trial)
         except _RESULTS as error:
             trial.scratch.remove()
-            return Outcome(trial.method, trial.split, [], f"split {trial.split}: {_sentence(error)}")
+            text = " ".join(str(error).split()).rstrip(".")
+            text = text or ("there is not enough memory" if isinstance(error, MemoryError) else type(error).__name__)
+            return Outcome(trial.method, trial.split, [], f"split {trial.split}: {text}")
     trial.scratch.remove()
     seconds = time.perf_counter() - start
     name = {"method": trial.method, "split": trial.split}
@@ -166,8 +168,3 @@ def _compute_apart(experiment: str, trial: Trial) -> Outcome:
     """Compute in a process that ignores Ctrl-C, which the main process handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return compute(experiment, trial)
-
-
-def _sentence(error: BaseException) -> str:
-    text = " ".join(str(error).split()).rstrip(".")
-    return text or ("there is not enough memory" if isinstance(error, MemoryError) else type(error).__name__)

@@ -50,8 +50,8 @@ class Task:
     Raises
     ------
     DataError
-        If labels and rows do not match, a value is not finite, a row is used for training and testing, or a training set
-        has a single class.
+        If labels and rows do not match, a value is not finite, a row is used for training and testing, or a training
+        set has a single class.
 
     Examples
     --------

@@ -7,7 +7,7 @@ The time includes computing the directions, because some methods do most of thei
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from ..._core.threads import single_threaded_blas
 from ..._core.types import Array
 from ...online._state import NotFiniteError
 from ...report.html import Verdict
-from ..claims import Assessment, Claim, above, compare_with_rivals, median
+from ..claims import Assessment, Claim, above, compare_with_rivals
 from ..drawing import STYLES, CaptionedFigure, DotPlot, Line, drawn_cells, label_lines, stacked
 from ..experiment import STREAMING_REDUCERS, Experiment, why_not_streaming
 from ..inference import Difference, exponent, interval, robust_difference
@@ -307,6 +307,10 @@ def _time_axis(axes: Axes, which: str) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: format_time(value)))
 
 
+def _median(values: Mapping[int, float]) -> float:
+    return float(np.median([*values.values()]))
+
+
 def _is_fast(found: TaskResults) -> Assessment | None:
     # With more classes, some methods have one model per class, and others one model.
     if found.task["n_classes"] != 2:
@@ -316,7 +320,7 @@ def _is_fast(found: TaskResults) -> Assessment | None:
     def judge(difference: Difference, rival: str) -> Verdict:
         """Judge whether times are at most a tenth longer than CCIPCA's, or shorter than those of another rival."""
         if rival == "ccipca":
-            limit = 0.1 * median(values[rival])
+            limit = 0.1 * _median(values[rival])
             return "yes" if difference.high <= limit else "no" if difference.low > 0 else "open"
         is_longer = above(difference)
         # SGDPLS has fewer components, so its being faster does not count.
@@ -328,7 +332,7 @@ def _is_fast(found: TaskResults) -> Assessment | None:
         ("ccipca", "ipls", "sgdpls-steps"),
         judge,
         difference=robust_difference,
-        center=median,
+        center=_median,
         words=("slower than", "faster than"),
         verb="takes",
         form="{:,.0f} µs",
