@@ -9,7 +9,7 @@ import pytest
 
 from plstream.experiments.drawing import STYLES, WIDTH, spread, style
 from plstream.experiments.inference import exponent, interval
-from plstream.experiments.outputs import pictures_of
+from plstream.experiments.outputs import figures_of
 from plstream.experiments.paper import experiments
 from plstream.experiments.paper.accuracy import reported
 from plstream.experiments.paper.selection import REPORTED
@@ -21,8 +21,8 @@ matplotlib = pytest.importorskip("matplotlib", reason="figures need plstream[plo
 
 
 @pytest.fixture(scope="module")
-def pictures(results):
-    return {picture.name: picture for picture in pictures_of(results)}
+def figures(results):
+    return {one.name: one for one in figures_of(results)}
 
 
 def cells_of(results, task, experiment, method):
@@ -50,17 +50,17 @@ def texts_of(figure):
     return [text for text in texts if text.get_visible() and text.get_text() and text not in hidden]
 
 
-def test_every_experiment_on_every_task_has_one(pictures):
-    assert [*pictures] == [
+def test_every_experiment_on_every_task_has_one(figures):
+    assert [*figures] == [
         *(f"{name}-small{n}" for name in ("accuracy", "components", "higher-order") for n in (2, 4)),
         *("time-small2", "time-growth-small2", "time-small4"),
         *(f"{name}-small{n}" for name in ("streaming", "selection", "projection") for n in (2, 4)),
     ]
-    assert all(len(picture.description) > 60 for picture in pictures.values())
+    assert all(len(one.description) > 60 for one in figures.values())
 
 
-def test_accuracies_and_intervals(pictures, results):
-    (axes,) = pictures["accuracy-small2"].figure.axes
+def test_accuracies_and_intervals(figures, results):
+    (axes,) = figures["accuracy-small2"].figure.axes
     texts = [text.get_text() for text in axes.texts]
     for method in ("ccipca", "cipls", "pls"):
         values = [100 * cell["accuracy"] for cell in cells_of(results, "small2", "accuracy", method)]
@@ -75,9 +75,9 @@ def test_accuracies_and_intervals(pictures, results):
         assert label == {"ccipca": "CCIPCA", "cipls": "CIPLS (normalized)", "pls": "PLS"}[method]
 
 
-def test_what_the_paper_reports_is_marked_where_it_has_the_data(pictures):
+def test_what_the_paper_reports_is_marked_where_it_has_the_data(figures):
     def marks(name):
-        (axes,) = pictures[name].figure.axes
+        (axes,) = figures[name].figure.axes
         return sorted(
             line.get_xdata()[0]
             for line in axes.lines
@@ -87,18 +87,18 @@ def test_what_the_paper_reports_is_marked_where_it_has_the_data(pictures):
     theirs = [reported(method, "LFW") for method in experiments()["accuracy"].methods if method != "pls-svd"]
     assert marks("accuracy-small2") == sorted(one.accuracy for one in theirs if one)
     assert marks("accuracy-small4") == []
-    assert len(pictures["selection-small2"].figure.axes) == 2
-    assert len(pictures["selection-small4"].figure.axes) == 1
-    (theirs,) = lines_in(pictures["selection-small2"].figure.axes[1], "ilfs")
+    assert len(figures["selection-small2"].figure.axes) == 2
+    assert len(figures["selection-small4"].figure.axes) == 1
+    (theirs,) = lines_in(figures["selection-small2"].figure.axes[1], "ilfs")
     assert theirs.tolist() == [[10, 15, 20, 50], [*REPORTED["LFW"]["ilfs"]]]
 
 
-def test_lines_over_components_blocks_and_shares(pictures, results):
+def test_lines_over_components_blocks_and_shares(figures, results):
     def means(task, experiment, method):
         rows = [cell["accuracy"] for cell in cells_of(results, task, experiment, method)]
         return 100 * np.mean(np.array(rows, dtype=float), axis=0)
 
-    (axes,) = pictures["components-small4"].figure.axes
+    (axes,) = figures["components-small4"].figure.axes
     ((x, y),) = lines_in(axes, "cipls")
     # A model for each of four classes: four scores per component.
     assert x.tolist() == [4, 8, 12]
@@ -107,31 +107,31 @@ def test_lines_over_components_blocks_and_shares(pictures, results):
     assert x.tolist() == [1, 2, 3]
     assert (axes.get_xlabel(), axes.get_xscale()) == ("Scores", "log")
     # With two classes it has one component, and null in the file for more.
-    ((x, _),) = lines_in(pictures["components-small2"].figure.axes[0], "sgdpls")
+    ((x, _),) = lines_in(figures["components-small2"].figure.axes[0], "sgdpls")
     assert x.tolist() == [1]
-    ((x, y),) = lines_in(pictures["streaming-small4"].figure.axes[0], "ipls")
+    ((x, y),) = lines_in(figures["streaming-small4"].figure.axes[0], "ipls")
     assert x.tolist() == cells_of(results, "small4", "streaming", "ipls")[0]["n_seen"]
     assert y == pytest.approx(means("small4", "streaming", "ipls"))
-    ((x, y),) = lines_in(pictures["selection-small4"].figure.axes[0], "ilfs")
+    ((x, y),) = lines_in(figures["selection-small4"].figure.axes[0], "ilfs")
     cells = cells_of(results, "small4", "selection", "ilfs")
     assert x == pytest.approx([100 * share for share in results["settings"]["shares"]])
     assert y[0] == pytest.approx(100 * np.mean([cell["accuracy"] for cell in cells if cell["share"] == 0.1]))
 
 
-def test_higher_order(pictures, results):
-    (axes,) = pictures["higher-order-small4"].figure.axes
+def test_higher_order(figures, results):
+    (axes,) = figures["higher-order-small4"].figure.axes
     cells = cells_of(results, "small4", "higher-order", "cipls")
     shown = {line.get_xdata()[0] for line in axes.lines if line.get_color() == STYLES["cipls"].colour}
     for kind in ("accuracy", "accuracy_all", "accuracy_without_first", "accuracy_residual"):
         assert any(np.isclose(100 * np.mean([cell[kind] for cell in cells]), value) for value in shown)
 
 
-def test_times_and_slopes(pictures, results):
-    (axes,) = pictures["time-small4"].figure.axes
+def test_times_and_slopes(figures, results):
+    (axes,) = figures["time-small4"].figure.axes
     ((x, _),) = lines_in(axes, "ipls")
     assert x == pytest.approx([np.median([cell["seconds"] for cell in cells_of(results, "small4", "time", "ipls")])])
     assert axes.get_xscale() == "log"
-    panels = pictures["time-growth-small2"].figure.axes
+    panels = figures["time-growth-small2"].figure.axes
     growth = results["tasks"]["small2"]["experiments"]["time"]["growth"]
     for axes, varied in zip(panels, "nmc", strict=True):
         mine = [cell for cell in growth if (cell["method"], cell["varied"]) == ("ccipca", varied)]
@@ -139,21 +139,21 @@ def test_times_and_slopes(pictures, results):
         assert f"CCIPCA {slope:.2f}" in [text.get_text() for text in axes.texts]
 
 
-def test_points_of_a_projection(pictures, results):
-    figure, cells = pictures["projection-small4"].figure, cells_of(results, "small4", "projection", "cipls")
+def test_points_of_a_projection(figures, results):
+    figure, cells = figures["projection-small4"].figure, cells_of(results, "small4", "projection", "cipls")
     (axes,) = [axes for axes in figure.axes if axes.get_title(loc="left") == "CIPLS (normalized)"]
     scores, labels = np.array(cells[0]["scores"]), np.array(cells[0]["labels"])
     for label, line in enumerate(axes.lines):
         assert line.get_xydata() == pytest.approx(scores[labels == label])
         assert line.get_color() == CLASSES[label]
-    assert "has one component" in [text.get_text() for text in texts_of(pictures["projection-small2"].figure)]
+    assert "has one component" in [text.get_text() for text in texts_of(figures["projection-small2"].figure)]
 
 
-def check_texts(picture):
+def check_texts(one):
     """Check that texts are inside of the figure, and none on top of another."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    figure, name = picture.figure, picture.name
+    figure, name = one.figure, one.name
     with style():
         FigureCanvasAgg(figure).draw()
         boxes = [(text.get_text(), text.get_window_extent()) for text in texts_of(figure)]
@@ -168,9 +168,9 @@ def check_texts(picture):
         assert width < 1 or height < 0.3 * min(a.height, b.height), (name, first, second)
 
 
-def test_texts_are_inside_and_apart(pictures):
-    for picture in pictures.values():
-        check_texts(picture)
+def test_texts_are_inside_and_apart(figures):
+    for one in figures.values():
+        check_texts(one)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -180,16 +180,16 @@ def test_texts_are_inside_and_apart_whatever_the_times(results, seed):
     timed = slow["tasks"]["small2"]["experiments"]["time"]
     for cell in timed["cells"] + timed["growth"]:
         cell["seconds"] *= factors[cell["method"] if seed % 4 else "pls"] * random.uniform(0.5, 1.5)
-    for picture in pictures_of({**slow, "tasks": {"one": slow["tasks"]["small2"]}}, "time"):
-        check_texts(picture)
+    for one in figures_of({**slow, "tasks": {"one": slow["tasks"]["small2"]}}, "time"):
+        check_texts(one)
 
 
-def test_files_are_the_same_again_whatever_is_set_elsewhere(pictures, results):
-    first = pictures["streaming-small2"]
+def test_files_are_the_same_again_whatever_is_set_elsewhere(figures, results):
+    first = figures["streaming-small2"]
     with matplotlib.rc_context(
         {"font.size": 20, "svg.hashsalt": None, "svg.fonttype": "path", "axes.facecolor": "red"}
     ):
-        again = next(pictures_of(json.loads(json.dumps(results)), "streaming"))
+        again = next(figures_of(json.loads(json.dumps(results)), "streaming"))
         assert again.as_bytes("svg") == first.as_bytes("svg")
         assert again.as_bytes("png") == first.as_bytes("png")
     svg = first.as_bytes("svg").decode()
@@ -205,19 +205,19 @@ def test_one_split_and_no_cells(results):
         experiment["cells"] = [cell for cell in experiment["cells"] if cell.get("split", cell.get("run", 0)) == 0]
     for experiment in few["tasks"]["small4"]["experiments"].values():
         experiment["cells"] = []
-    pictures = [*pictures_of(few)]
-    assert {picture.task for picture in pictures} == {"small2"}
-    assert "one split, and so no confidence interval" in pictures[0].reading
-    for picture in pictures:
-        assert picture.as_bytes("svg")
+    figures = [*figures_of(few)]
+    assert {one.task for one in figures} == {"small2"}
+    assert "one split, and so no confidence interval" in figures[0].reading
+    for one in figures:
+        assert one.as_bytes("svg")
 
 
 def test_a_block_without_accuracy_is_a_gap(results):
     gap = copy.deepcopy(results)
     for cell in gap["tasks"]["small2"]["experiments"]["streaming"]["cells"]:
         cell["accuracy"][0] = None
-    picture = next(pictures_of(gap, "streaming"))
-    ((x, _),) = lines_in(picture.figure.axes[0], "cipls")
+    one = next(figures_of(gap, "streaming"))
+    ((x, _),) = lines_in(one.figure.axes[0], "cipls")
     assert len(x) == 3
 
 
@@ -225,17 +225,17 @@ def test_a_few_low_points_do_not_hide_the_others(results):
     low = copy.deepcopy(results)
     for cell in low["tasks"]["small4"]["experiments"]["streaming"]["cells"]:
         cell["accuracy"] = [0.1 if cell["method"] == "ipls" and i == 0 else 0.9 + 0.01 * i for i in range(4)]
-    picture = [*pictures_of(low, "streaming")][1]
-    assert 70 < picture.figure.axes[0].get_ylim()[0] < 90
-    assert picture.reading.endswith("Lowest points below the axis: IPLS (10.00 %).")
+    one = [*figures_of(low, "streaming")][1]
+    assert 70 < one.figure.axes[0].get_ylim()[0] < 90
+    assert one.reading.endswith("Lowest points below the axis: IPLS (10.00 %).")
     for cell in low["tasks"]["small4"]["experiments"]["streaming"]["cells"]:
         cell["accuracy"][0] = 0.1
-    assert "below the axis" not in [*pictures_of(low, "streaming")][1].reading
+    assert "below the axis" not in [*figures_of(low, "streaming")][1].reading
 
 
 def test_names_of_files_are_safe_and_different(results):
     tasks = {"../../etc/pass<wd>": results["tasks"]["small2"], "..-..-etc-pass(wd)": results["tasks"]["small2"]}
-    names = [picture.name for picture in pictures_of({**results, "tasks": tasks}, "projection")]
+    names = [one.name for one in figures_of({**results, "tasks": tasks}, "projection")]
     assert names == ["projection-etc-pass-wd", "projection-etc-pass-wd-2"]
 
 

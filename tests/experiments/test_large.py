@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import SGDClassifier
 from sklearn.neural_network import MLPClassifier
 
-from plstream.experiments import blockwise, protocol, scratch
+from plstream.experiments import classifiers, protocol, scratch
 from plstream.experiments.datasets.features import StackedRows
 from plstream.experiments.methods import METHODS, Projection, RowsInBlocks, in_blocks
 from plstream.experiments.paper import experiments
@@ -104,8 +104,8 @@ def killed_after(patch, where, name, calls):
         (Projection, "learn_more", 3),
         (Projection, "learn_more", 9),
         (Projection, "scores", 12),
-        (blockwise._BlockLearner, "_learn_block", 4),
-        (blockwise._BlockLearner, "_learn_block", 9),
+        (classifiers._BlockLearner, "_learn_block", 4),
+        (classifiers._BlockLearner, "_learn_block", 9),
     ],
 )
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -133,7 +133,7 @@ def test_a_killed_cell_resumes_with_the_same_figures(monkeypatch, tmp_path, wher
 
     monkeypatch.setattr(Projection, "learn_more", counted)
     assert cell() == whole
-    if where is blockwise._BlockLearner:
+    if where is classifiers._BlockLearner:
         # All fits were over.
         assert learnt == 0 or n_classes == 2
 
@@ -189,7 +189,7 @@ def test_blocks_are_small_whatever_is_wide(monkeypatch):
 def test_scores_are_standardised_by_all_blocks(monkeypatch):
     monkeypatch.setattr(scratch, "_BLOCK_BYTES", 8 * 30)
     S = np.random.default_rng(0).normal(size=(50, 3)) * [1, 100, 0] + [1e6, 0, 3]
-    found = np.concatenate([block for _, block, _ in blockwise._Standardised.of(S, 4).blocks(S, np.zeros(50))])
+    found = np.concatenate([block for _, block, _ in classifiers._Standardised.of(S, 4).blocks(S, np.zeros(50))])
     np.testing.assert_allclose(found[:, 1], (S[:, 1] - S[:, 1].mean()) / S[:, 1].std(), atol=1e-12)
     assert not found[:, 2].any()
 
@@ -199,11 +199,11 @@ def test_scores_are_standardised_by_all_blocks(monkeypatch):
 def test_classifiers_in_blocks_separate_what_can_be_separated(kind, model):
     task = make_task(4, n_rows=400)
     S = 10 * np.eye(4)[task.y] + np.random.default_rng(0).normal(size=(400, 4))
-    found = blockwise.accuracy_in_blocks(
+    found = classifiers.accuracy_in_blocks(
         (S[:300], task.y[:300]), (S[300:], task.y[300:]), settings=Settings(), seed=0, scratch=Scratch(), kind=kind
     )
     assert found == 1
-    learner = blockwise._BlockLearner(kind, np.arange(4), 300, Settings(), 0)
+    learner = classifiers._BlockLearner(kind, np.arange(4), 300, Settings(), 0)
     assert isinstance(learner._model, model)
 
 
@@ -245,7 +245,7 @@ def test_controls_in_blocks_are_those_of_all_scores_at_once(method, request, tmp
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(
-    ("where", "name", "calls"), [(Regression, "residuals", 3), (blockwise._BlockLearner, "_learn_block", 30)]
+    ("where", "name", "calls"), [(Regression, "residuals", 3), (classifiers._BlockLearner, "_learn_block", 30)]
 )
 def test_a_killed_cell_of_higher_order_components_resumes(monkeypatch, tmp_path, where, name, calls):
     task, settings = make_task(4), replace(SMALL, components=2)
@@ -280,9 +280,9 @@ def test_memory_of_higher_order_components_does_not_grow_with_rows(monkeypatch):
 @pytest.mark.usefixtures("small_blocks")
 def test_epochs_of_classifiers_in_blocks_are_limited(monkeypatch):
     task, learnt = make_task(4), []
-    learn = blockwise._BlockLearner._learn_block
+    learn = classifiers._BlockLearner._learn_block
     monkeypatch.setattr(
-        blockwise._BlockLearner, "_learn_block", lambda self, X, y: (learnt.append(len(X)), learn(self, X, y))
+        classifiers._BlockLearner, "_learn_block", lambda self, X, y: (learnt.append(len(X)), learn(self, X, y))
     )
     for epochs in (1, 3):
         learnt.clear()

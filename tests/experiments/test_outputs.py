@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from plstream.experiments.outputs import findings_of, page_of, pictures_of, tables_of, write_outputs
+from plstream.experiments.outputs import figures_of, findings_of, page_of, tables_of, write_outputs
 from plstream.report.html import escape
 
 from ..browser import check_page, check_widths
@@ -28,7 +28,7 @@ def test_files(written, results):
     folder, (files, missing) = written
     assert missing == ""
     assert {path for path in folder.rglob("*") if path.is_file()} == {*files}
-    names = [f"{picture.name}.{kind}" for picture in pictures_of(results) for kind in ("png", "svg")]
+    names = [f"{figure.name}.{kind}" for figure in figures_of(results) for kind in ("png", "svg")]
     assert [file.name for file in files] == ["report.html", "tables.md", "tables.tex", *names]
     markdown, latex = ((folder / name).read_text(encoding="utf-8") for name in ("tables.md", "tables.tex"))
     for table in tables_of(results):
@@ -41,7 +41,7 @@ def test_the_page_has_all_of_it(written, results, tmp_path):
     html = (written[0] / "report.html").read_text(encoding="utf-8")
     page = check_page(html)
     assert len(html) < 3_000_000
-    assert page.tags.count("svg") == len([*pictures_of(results)])
+    assert page.tags.count("svg") == len([*figures_of(results)])
     text = " ".join(page.texts)
     # Three sentences and a figure come first, and only then tables.
     assert len(page_of(results).lead) == 3

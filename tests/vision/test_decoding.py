@@ -13,9 +13,9 @@ import pytest
 from plstream._core.memory import MemoryBudget
 from plstream.data import DataError
 from plstream.vision import decoding
-from plstream.vision.decoding import IMAGENET_MEAN, IMAGENET_STD, Preprocessing, read_image
+from plstream.vision.decoding import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
-from .tiny import photo
+from .tiny import photo, read_image
 
 
 def bytes_of(image, kind="PNG", **options):

@@ -12,11 +12,11 @@ import plstream
 from plstream._core.progress import listening
 from plstream.data import DataError
 from plstream.vision import extract_features, features, partial, vgg
-from plstream.vision.decoding import Preprocessing, read_image
+from plstream.vision.decoding import Preprocessing
 from tests.real_data import FOLDER, real_data
 
 from . import tiny
-from .tiny import weights
+from .tiny import read_image, weights
 
 pytestmark = pytest.mark.usefixtures("_runtime")
 

@@ -8,7 +8,8 @@ import pytest
 
 from plstream.data import DataError
 from plstream.vision import find_images
-from plstream.vision.decoding import read_image
+
+from .tiny import read_image
 
 NAMES = [f"person{k}/{i}.png" for k in range(2) for i in range(k, 12, 2)]
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from plstream.vision import decoding
+
 LAYERS = [(2, 3), (2, 4), (3, 4), (3, 5), (3, 5)]
 
 
@@ -63,3 +65,9 @@ def photo(seed, height=40, width=50):
     y, x = np.mgrid[:height, :width] / 20
     waves = np.stack([np.sin(x * rng.uniform(1, 3) + y * rng.uniform(1, 3) + seed) for _ in range(3)], axis=-1)
     return np.clip(128 + 90 * waves + rng.normal(scale=5, size=waves.shape), 0, 255).astype(np.uint8)
+
+
+def read_image(content, where):
+    """Return an image in RGB, as it is decoded before it is resized."""
+    with decoding._opened(content, where) as image:
+        return decoding._in_rgb(image, where)

@@ -60,6 +60,18 @@ class Finding(NamedTuple):
     text: str
 
 
+def mean(values: Values) -> float:
+    """Return the mean of values by split."""
+    return float(np.mean([*values.values()]))
+
+
+def with_mean(
+    method: str, values: Mapping[str, Values], center: Callable[[Values], float] = mean, form: str = "{:.2f} %"
+) -> str:
+    """Return the title of a method with its mean, or another measure of location."""
+    return f"{TITLES[method]} with {form.format(center(values[method]))}"
+
+
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
     """Combine the verdicts of several parts of a claim."""
     kinds = set(verdicts)
@@ -110,7 +122,7 @@ def compare_with_rivals(
     judge: Callable[[Difference, str], Verdict] = lambda difference, _: above(difference),
     *,
     difference: Callable[[Values, Values], Difference] = paired_difference,
-    center: Callable[[Values], float] | None = None,
+    center: Callable[[Values], float] = mean,
     variants: Sequence[str] = PAPER_VARIANTS,
     own: str = "cipls",
     words: tuple[str, str] = ("ahead of", "behind"),
@@ -125,7 +137,6 @@ def compare_with_rivals(
     the claim. ``words`` describe higher and lower values; ``verb`` and ``form`` format means, or whatever ``center``
     computes. The values of ``own`` are reported, but do not count.
     """
-    center = center or mean
     run = {method: values[method] for method in rivals if method in values}
     # One sentence for all variants with the same result.
     groups: dict[tuple[Verdict, str], list[str]] = {}
@@ -134,7 +145,7 @@ def compare_with_rivals(
             differences = {name: difference(values[variant], others) for name, others in run.items()}
             verdict = all_of([judge(each, name) for name, each in differences.items()])
             text = _sides(differences, words)
-            groups.setdefault((verdict, text), []).append(_with_center(variant, values, center, form))
+            groups.setdefault((verdict, text), []).append(with_mean(variant, values, center, form))
     looks = [
         Assessment(verdict, f"{join_names(who)} {'are' if len(who) > 1 else 'is'} {what}.")
         for (verdict, what), who in groups.items()
@@ -147,7 +158,7 @@ def compare_with_rivals(
         ]
         before += f"{join_names(means)}."
     if own in values:
-        after = f"{after} {_with_center(own, values, center, form)} does not count: the paper has no such variant."
+        after = f"{after} {with_mean(own, values, center, form)} does not count: the paper has no such variant."
     return assess(looks, before, after.strip(), [method for method in rivals if method not in values])
 
 
@@ -160,25 +171,6 @@ def _sides(differences: Mapping[str, Difference], words: tuple[str, str]) -> str
             parts.append(f"{word} {join_names(names)}")
     few = any(np.isnan(difference.p) for difference in differences.values())
     return join_names(parts) + (f", with fewer than {FEWEST} splits" if few else "")
-
-
-def median(values: Values) -> float:
-    """Return the median of values by run."""
-    return float(np.median([*values.values()]))
-
-
-def mean(values: Values) -> float:
-    """Return the mean of values by split, or by run."""
-    return float(np.mean([*values.values()]))
-
-
-def with_mean(method: str, values: Mapping[str, Values], form: str = "{:.2f} %") -> str:
-    """Return the title of a method with its mean."""
-    return _with_center(method, values, mean, form)
-
-
-def _with_center(method: str, values: Mapping[str, Values], center: Callable[[Values], float], form: str) -> str:
-    return f"{TITLES[method]} with {form.format(center(values[method]))}"
 
 
 def format_difference(difference: Difference) -> str:

@@ -140,7 +140,7 @@ def new_figure(height: float) -> Figure:
 
 
 @dataclass(frozen=True)
-class Picture:
+class CaptionedFigure:
     """A figure with its description.
 
     Attributes
@@ -322,7 +322,7 @@ def line_chart(
     ticks: Sequence[float] | None = None,
     markers_every: int = 1,
     logarithmic: bool = False,
-) -> Picture:
+) -> CaptionedFigure:
     """Draw the accuracies of methods in per cent, with one marker per given number of points."""
     figure, (axes,) = stacked(1, 3.7)
     shown = {method: line for method, line in lines.items() if line[0]}
@@ -342,7 +342,7 @@ def line_chart(
     label_lines(axes, shown)
     below = [f"{TITLES[method]} ({min(y):.2f} %)" for method, (_, y) in shown.items() if min(y) < bottom]
     reading += f" Lowest points below the axis: {', '.join(below)}." if below else ""
-    return Picture(figure, describe_lines(what, lines), reading)
+    return CaptionedFigure(figure, describe_lines(what, lines), reading)
 
 
 def describe_lines(what: str, lines: Mapping[str, Line]) -> str:

@@ -12,15 +12,15 @@ from .task import Task
 
 if TYPE_CHECKING:
     from .claims import Claim
-    from .drawing import Picture
+    from .drawing import CaptionedFigure
     from .plan import CostModel, Part
     from .protocol import Trial
     from .results import Cell, Results, TaskResults
     from .runner import Deadline
     from .tables import Table
 
+# Without the method that is only timed.
 ALL_REDUCERS = tuple(name for name in METHODS if name != "sgdpls-steps")
-"""Methods of dimensionality reduction, without the one that is only timed."""
 REDUCERS = tuple(name for name in ALL_REDUCERS if name not in RELEASED_RIVALS)
 STREAMING_REDUCERS = tuple(name for name in REDUCERS if name != "pls-svd")
 
@@ -51,7 +51,7 @@ class Experiment:
     seconds: Callable[[CostModel, str], float]
     # Tables and figures of the results on one task.
     tables: Callable[[TaskResults], Iterable[Table]]
-    figures: Callable[[TaskResults], Iterable[Picture]]
+    figures: Callable[[TaskResults], Iterable[CaptionedFigure]]
     # Cells of a trial, that is, of one method on one split; or cells of all parts, if they depend on each other.
     cells: Callable[[Trial], list[Cell]] | None = None
     run: Callable[[Sequence[Part], Results, Deadline], None] | None = None

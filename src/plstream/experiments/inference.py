@@ -1,4 +1,4 @@
-"""Means with confidence intervals, paired differences and tests of them, and exponents of growth."""
+"""Confidence intervals, paired tests, and exponents of growth."""
 
 from __future__ import annotations
 

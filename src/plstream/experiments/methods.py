@@ -1,4 +1,4 @@
-"""Methods by name: those that reduce the dimension, which learn rows and project rows to scores, and selectors."""
+"""The methods: dimensionality reduction, which projects rows to scores, and feature selection."""
 
 from __future__ import annotations
 
@@ -22,42 +22,41 @@ _BLOCK_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class Method:
-    """How a method is made, and what is particular about it."""
+    """A method of dimensionality reduction."""
 
     # In files, and in tables.
     name: str
     title: str
-    # Takes the number of components, options that are always the same, and options that are settings, by their names. A
-    # setting with several values is one of which the first is taken, unless another is chosen on validation rows.
+    # Takes the number of components, fixed options, and options from settings, by name. Of a setting with several
+    # values the first is used, unless another one is chosen on validation rows.
     estimator: type[Any]
     options: Mapping[str, Any] = field(default_factory=dict)
     from_settings: Mapping[str, str] = field(default_factory=dict)
-    # Whether something is random.
+    # Whether it takes a seed.
     seeded: bool = False
-    # What it learns: "labels"; "responses", one column of -1 and +1 (two classes) or one per class (more); or "none".
+    # The target: "labels"; "responses", one column of -1 and +1 for two classes or one column per class; or "none".
     target: str = "labels"
-    # Attributes: what centred rows are multiplied by, and the directions that the components are known by.
+    # Attributes: the matrix that projects centred rows, and the weights.
     directions: str = "x_weights_"
     weights: str = "x_weights_"
-    # Whether more than two classes have a model each, with scores side by side.
+    # Whether there is one model per class for more than two classes, with concatenated scores.
     model_per_class: bool = False
-    # Whether the first components of many are those of few.
+    # Whether fits with fewer components are the first components of a fit with more.
     nested: bool = True
     # Whether there are fewer components than classes.
     bounded: bool = False
-    # Whether it can learn more.
     incremental: bool = True
-    # The setting that says how many times it reads the rows, if that is more than once.
+    # The setting with the number of passes over the rows, if there are several.
     passes: str = ""
 
     def new(self, n_components: int, seed: int, settings: Settings) -> Any:
-        """Return an estimator that is not fitted."""
+        """Return an unfitted estimator."""
         values = {option: getattr(settings, name) for option, name in self.from_settings.items()}
         first = {option: value[0] if isinstance(value, tuple) else value for option, value in values.items()}
         return self.estimator(n_components, **self.options, **first, **({"random_state": seed} if self.seeded else {}))
 
     def alternatives(self, settings: Settings) -> dict[Any, Settings]:
-        """Return settings, each with one of the values that are tried, by that value; or those given, if none are."""
+        """Return settings with one candidate value each, by that value; {None: settings} if nothing is tuned."""
         for name in self.from_settings.values():
             if isinstance(values := getattr(settings, name), tuple) and len(values) > 1:
                 singles: dict[Any, dict[str, Any]] = {value: {name: (value,)} for value in values}
@@ -65,18 +64,18 @@ class Method:
         return {None: settings}
 
     def max_components(self, n_classes: int, n_features: int, wanted: int) -> int:
-        """Return the largest number of components there can be, at most as many as are wanted."""
+        """Return the largest possible number of components, at most the wanted one."""
         return min(wanted, n_features, n_classes - 1 if self.bounded else wanted)
 
     def n_models(self, n_classes: int) -> int:
-        """Return the number of models side by side."""
+        """Return the number of models."""
         return n_classes if self.model_per_class and n_classes > 2 else 1
 
 
 class ClassMeansSVD:
-    """The singular vectors of Xc'Y, for Y of one column per class: PLS-SVD.
+    """PLS-SVD: the singular vectors of Xc'Y, for Y with one indicator column per class.
 
-    Column k of Xc'Y is the sum of the rows of class k less as many times the mean of all rows, so that Y is never made.
+    Column k of Xc'Y is the sum of the n_k rows of class k minus n_k times the mean of all rows, so Y is not needed.
     """
 
     def __init__(self, n_components: int) -> None:
@@ -114,7 +113,7 @@ class ClassMeansSVD:
 
 _MODEL_PER_CLASS: dict[str, Any] = {"directions": "x_rotations_", "model_per_class": True}
 _METHODS = (
-    # Components are in the order of their variances: with one more, another may come before them.
+    # Components are sorted by variance, so a further one may come before others.
     Method("ccipca", "CCIPCA", CCIPCA, target="none", directions="components_", weights="components_", nested=False),
     Method(
         "sgdpls",
@@ -127,7 +126,6 @@ _METHODS = (
     ),
     Method("ipls", "IPLS", IPLS, from_settings={"n_pca_components": "ipls_directions"}, model_per_class=True),
     Method("olpls", "OLPLS", OLPLS, **_MODEL_PER_CLASS),
-    # It reads the rows 100 times.
     Method(
         "sgdpls-released",
         "SGDPLS (released code)",
@@ -178,7 +176,7 @@ _METHODS = (
         incremental=False,
     ),
     Method("pls-svd", "PLS-SVD", ClassMeansSVD, bounded=True),
-    # Only timed: the paper has 100 steps or more with every row.
+    # Only timed: the paper makes 100 or more steps per row.
     Method(
         "sgdpls-steps",
         "SGDPLS, T steps",
@@ -190,14 +188,14 @@ _METHODS = (
     ),
 )
 METHODS = {method.name: method for method in _METHODS}
-# The paper has one CIPLS. What its figures were made with, Algorithm 1 or the authors' code, it does not say.
+# The paper has one CIPLS, and does not say whether its figures come from Algorithm 1 or from the authors' code.
 PAPER_VARIANTS = ("cipls-paper", "cipls-released")
 RELEASED_RIVALS = ("sgdpls-released", "ipls-released", "olpls-released")
-"""What CIPLS is compared with, as the authors' code computes it: what the paper's figures may come from."""
+"""The methods that CIPLS is compared with, as in the authors' code, which the paper's figures may come from."""
 
 
 def paper_name(method: str) -> str | None:
-    """Return the name in the paper, which has one of each, of a method that it can have run; None for our own.
+    """Return the name in the paper of a method that the paper can have run; None for the normalized CIPLS.
 
     Examples
     --------
@@ -208,60 +206,49 @@ def paper_name(method: str) -> str | None:
     return None if method == "cipls" else method.removesuffix("-released").removesuffix("-paper")
 
 
-class _OnePassVIP:
-    """VIP of a model that reads the rows once."""
-
-    def __init__(self, n_components: int) -> None:
-        self._selector = VIPSelector(IncrementalPLS(n_components, scale=False))
-
-    def fit(self, X: Array, y: Array) -> Any:
-        return self._selector.partial_fit(X, y)
-
-
-class _Random:
-    """A ranking by chance, as a control: another one for every set of rows."""
-
-    def fit(self, X: Array, y: Array) -> _Random:
-        seed = zlib.crc32(np.float64(X.sum(dtype=np.float64)).tobytes())
-        self.ranking_ = 1 + np.random.default_rng(seed).permutation(X.shape[1])
-        return self
-
-
 @dataclass(frozen=True)
 class Selector:
-    """How a method that selects features is made, by the number of components of its model if it has one."""
+    """A feature selection method: ranks features (1 is best) by rows, labels and the components of its model."""
 
     title: str
-    new: Callable[[int], Any]
-    takes_responses: bool = False
+    ranking: Callable[[Array, Array, int], Array]
 
-    def ranking(self, X: Array, y: Array, n_components: int) -> Array:
-        """Return the ranks of the features, 1 for the best."""
-        target = as_responses(y, np.unique(y)) if self.takes_responses else y
-        return np.asarray(self.new(n_components).fit(X, target).ranking_)
+
+def _random_ranking(X: Array, *_: Any) -> Array:
+    """Return a random ranking, as a control: a different one for each set of rows."""
+    seed = zlib.crc32(np.float64(X.sum(dtype=np.float64)).tobytes())
+    return 1 + np.random.default_rng(seed).permutation(X.shape[1])
+
+
+def _pls_vip(n_components: int) -> VIPSelector:
+    return VIPSelector(IncrementalPLS(n_components, scale=False))
 
 
 SELECTORS = {
-    "inffs": Selector("InfFS", lambda _: InfFS()),
-    "ilfs": Selector("ILFS", lambda _: ILFS()),
-    # That of the article which the paper cites.
-    "ilfs-a": Selector("ILFS (variant A)", lambda _: ILFS(variant="A")),
-    "inffs-u": Selector("InfFS_U", lambda _: InfFSU()),
-    "inffs-s": Selector("InfFS_S", lambda _: InfFSS()),
-    "pls-vip": Selector("PLS + VIP", lambda c: VIPSelector(IncrementalPLS(c, scale=False)), takes_responses=True),
-    "cipls-paper-vip": Selector("CIPLS (Algorithm 1) + VIP", lambda c: VIPSelector(CIPLS(c, variant="paper"))),
-    "cipls-vip": Selector("CIPLS (normalized) + VIP", lambda c: VIPSelector(CIPLS(c))),
-    "incremental-pls-vip": Selector("IncrementalPLS (one pass) + VIP", _OnePassVIP, takes_responses=True),
-    "random": Selector("random features", lambda _: _Random()),
-    "none": Selector("all features", lambda _: None),
+    "inffs": Selector("InfFS", lambda X, y, _: InfFS().fit(X, y).ranking_),
+    "ilfs": Selector("ILFS", lambda X, y, _: ILFS().fit(X, y).ranking_),
+    # The variant in the article that the paper cites.
+    "ilfs-a": Selector("ILFS (variant A)", lambda X, y, _: ILFS(variant="A").fit(X, y).ranking_),
+    "inffs-u": Selector("InfFS_U", lambda X, y, _: InfFSU().fit(X, y).ranking_),
+    "inffs-s": Selector("InfFS_S", lambda X, y, _: InfFSS().fit(X, y).ranking_),
+    "pls-vip": Selector("PLS + VIP", lambda X, y, c: _pls_vip(c).fit(X, as_responses(y)).ranking_),
+    "cipls-paper-vip": Selector(
+        "CIPLS (Algorithm 1) + VIP", lambda X, y, c: VIPSelector(CIPLS(c, variant="paper")).fit(X, y).ranking_
+    ),
+    "cipls-vip": Selector("CIPLS (normalized) + VIP", lambda X, y, c: VIPSelector(CIPLS(c)).fit(X, y).ranking_),
+    "incremental-pls-vip": Selector(
+        "IncrementalPLS (one pass) + VIP", lambda X, y, c: _pls_vip(c).partial_fit(X, as_responses(y)).ranking_
+    ),
+    "random": Selector("random features", _random_ranking),
+    "none": Selector("all features", lambda X, *_: np.arange(1, X.shape[1] + 1)),
 }
 TITLES = {name: one.title for name, one in (METHODS | SELECTORS).items()}
 
 
 class Projection:
-    """A method that learns rows, and projects rows to scores.
+    """A method that is trained on rows, and projects rows to scores of shape (rows, models, components).
 
-    Scores have the shape (rows, models, components): one model, or one for each class.
+    There is one model, or one per class.
     """
 
     def __init__(
@@ -275,23 +262,23 @@ class Projection:
         is_large: bool = False,
     ) -> None:
         if is_large and method.target == "responses" and len(classes) > 2:
-            # The same model, which has no need of a matrix of responses.
+            # The same model, without a matrix of responses.
             method = replace(method, estimator=IncrementalPLSClassifier, target="labels")
         self.method, self.n_components, self.classes = method, n_components, classes
         self.n_models = method.n_models(len(classes))
+        # Why there are fewer components than requested, if so.
         self.limited = ""
-        """Why there are fewer components than requested, if so."""
         self.model = method.new(n_components, seed, settings)
 
     def learn(self, X: Array, y: Array) -> None:
-        """Learn more rows; a method that is not incremental starts again."""
+        """Train on more rows; a method that is not incremental starts again."""
         if self.method.incremental:
             self.learn_more(X, y)
         else:
             self.model.fit(X, y if self.method.target == "labels" else as_responses(y, self.classes))
 
     def learn_more(self, X: Array, y: Array) -> None:
-        """Learn more rows, which may be those of another pass."""
+        """Train on more rows, possibly those of another pass."""
         if self.method.target == "none":
             self.model.partial_fit(X)
         elif self.method.target == "labels":
@@ -305,11 +292,11 @@ class Projection:
         return scores.reshape(len(X), self.n_models, -1)
 
     def directions(self) -> Float64Array:
-        """Return what centred rows are multiplied by, of shape (models, components, features)."""
+        """Return the vectors that project centred rows, of shape (models, components, features)."""
         return self._vectors(self.method.directions)
 
     def weights(self) -> Float64Array:
-        """Return the directions that the components are known by, of the same shape."""
+        """Return the weights, of the same shape."""
         return self._vectors(self.method.weights)
 
     def _vectors(self, name: str) -> Float64Array:
@@ -318,8 +305,8 @@ class Projection:
         return vectors.reshape(self.n_models, -1, vectors.shape[1])
 
 
-def as_responses(y: Array, classes: Array) -> Float64Array:
-    """Return -1 and +1 for two classes, else a column of 0 and 1 for each class.
+def as_responses(y: Array, classes: Array | None = None) -> Float64Array:
+    """Return -1 and +1 for two classes, otherwise an indicator column per class; by default of the classes in y.
 
     Examples
     --------
@@ -331,13 +318,14 @@ def as_responses(y: Array, classes: Array) -> Float64Array:
     array([[0., 1., 0.],
            [1., 0., 0.]])
     """
+    classes = np.unique(y) if classes is None else classes
     if len(classes) == 2:
         return np.where(y == classes[1], 1.0, -1.0)
     return np.asarray(y[:, None] == classes, dtype=np.float64)
 
 
 def rows_per_block(task: Task) -> int:
-    """Return a number of rows that, with their responses, take little memory."""
+    """Return a number of rows that, with their responses, take a few megabytes."""
     return max(1, _BLOCK_BYTES // max(task.n_features * task.X.dtype.itemsize, 8 * task.n_classes))
 
 
@@ -349,9 +337,9 @@ def in_blocks(rows: Rows, task: Task) -> Iterator[Rows]:
 
 
 class RowsInBlocks:
-    """Rows of a task with their labels, a block at a time, for methods that read them several times.
+    """Rows of a task with their labels, in blocks, for methods that read them several times.
 
-    They come in the order of the file, which is read faster than in that of a stream.
+    They are in the order of the file, which is faster to read than the order of the stream.
     """
 
     def __init__(self, task: Task, rows: Rows) -> None:

@@ -1,4 +1,4 @@
-"""What is made of results.json: tables in Markdown and in LaTeX, figures, claims, and a page with all of it."""
+"""Outputs of results.json: tables in Markdown and LaTeX, figures, assessed claims, and an HTML report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..files.files import replacing
 from ..report.html import Page, Section, Verdict
 from . import drawing, paper
 from .claims import Finding
-from .drawing import Picture
+from .drawing import CaptionedFigure
 from .experiment import Experiment
 from .methods import SELECTORS, TITLES
 from .results import results_of
@@ -24,31 +24,32 @@ from .tables import NOTHING, Table
 
 PAGE = "report.html"
 FIGURES = "figures"
-_VERDICTS: dict[Verdict, tuple[str, str]] = {
-    "yes": ("Holds.", "holds"),
-    "partly": ("Holds in part.", "in part"),
-    "no": ("Does not hold.", "does not"),
-    "open": ("Not decided.", "undecided"),
+# Each verdict as a sentence, in a table, and after a number of claims.
+_VERDICTS: dict[Verdict, tuple[str, str, str]] = {
+    "yes": ("Holds.", "holds", "hold"),
+    "partly": ("Holds in part.", "in part", "hold in part"),
+    "no": ("Does not hold.", "does not", "do not hold"),
+    "open": ("Not decided.", "undecided", "are undecided"),
 }
 Result = dict[str, Any]
 
 
 class Outputs(NamedTuple):
-    """What was written, and what was not and why."""
+    """The files written, and why figures are missing, if they are."""
 
     files: list[Path]
     missing: str = ""
 
 
 def tables_of(results: Result, experiment: str | None = None) -> list[Table]:
-    """Return the tables of one experiment, or of all, in the order of the paper.
+    """Return the tables of an experiment, by default of all, in the order of the paper.
 
     Parameters
     ----------
     results : dict
         The content of results.json.
     experiment : str, default=None
-        Its name.
+        The name of the experiment.
 
     Returns
     -------
@@ -63,20 +64,13 @@ def tables_of(results: Result, experiment: str | None = None) -> list[Table]:
     return tables
 
 
-def pictures_of(results: Result, experiment: str | None = None) -> Iterator[Picture]:
-    """Yield the figures of one experiment, or of all, in the order of the paper.
-
-    Parameters
-    ----------
-    results : dict
-        The content of results.json.
-    experiment : str, default=None
-        Its name.
+def figures_of(results: Result, experiment: str | None = None) -> Iterator[CaptionedFigure]:
+    """Yield the figures of an experiment, by default of all; see :func:`tables_of` for the parameters.
 
     Yields
     ------
-    picture : Picture
-        Experiments without any cell have none.
+    figure : CaptionedFigure
+        None for experiments without cells.
     """
     used: set[str] = set()
     for one in _chosen(experiment):
@@ -85,24 +79,16 @@ def pictures_of(results: Result, experiment: str | None = None) -> Iterator[Pict
                 continue
             with drawing.style():
                 drawn = [*one.figures(found)]
-            for picture in drawn:
-                name = _new_name("-".join(filter(None, [one.name, picture.kind, found.name])), used)
-                description = f"{picture.description} The table has the numbers."
-                yield replace(picture, name=name, experiment=one.name, task=found.name, description=description)
+            for figure in drawn:
+                name = _new_name("-".join(filter(None, [one.name, figure.kind, found.name])), used)
+                description = f"{figure.description} The table has the numbers."
+                yield replace(figure, name=name, experiment=one.name, task=found.name, description=description)
 
 
 def findings_of(results: Result) -> list[Finding]:
-    """Return what results say about the claims of the paper, claim by claim.
+    """Assess the claims of the paper by the content of results.json, claim by claim.
 
-    Parameters
-    ----------
-    results : dict
-        The content of results.json.
-
-    Returns
-    -------
-    findings : list of Finding
-        Of experiments that were run with CIPLS and with what the claim compares it to.
+    Claims about methods that were not run are left out.
     """
     return [
         Finding(claim, found.name, *assessment)
@@ -114,19 +100,19 @@ def findings_of(results: Result) -> list[Finding]:
 
 
 def write_outputs(results: Result, folder: str | os.PathLike[str]) -> Outputs:
-    """Write all that can be made of results to a folder.
+    """Write the report, the tables and the figures to a folder, replacing files of these names.
 
     Parameters
     ----------
     results : dict
         The content of results.json.
     folder : path
-        Where to. Files that are there are replaced.
+        The folder, which exists.
 
     Returns
     -------
     outputs : Outputs
-        The page, the tables and the figures. Without matplotlib there are no figures, and ``missing`` says so.
+        The files. Without matplotlib there are no figures, and ``missing`` says so.
     """
     tables = tables_of(results)
     texts = {
@@ -136,21 +122,21 @@ def write_outputs(results: Result, folder: str | os.PathLike[str]) -> Outputs:
         "tables.tex": "\n".join(table.as_latex() for table in tables),
     }
     files = [_written(Path(folder, name), text.encode()) for name, text in texts.items()]
-    pictures: list[Picture] = []
+    figures: list[CaptionedFigure] = []
     missing = ""
     try:
         import_optional("matplotlib", "Drawing figures", "plot")
     except ImportError as error:
         missing = str(error)
     else:
-        for picture in track(pictures_of(results), "figures", None, lambda _: 1, "figures"):
-            pictures.append(picture)
+        for figure in track(figures_of(results), "figures", None, lambda _: 1, "figures"):
+            figures.append(figure)
             Path(folder, FIGURES).mkdir(exist_ok=True)
             files += [
-                _written(Path(folder, FIGURES, f"{picture.name}.{kind}"), picture.as_bytes(kind))
+                _written(Path(folder, FIGURES, f"{figure.name}.{kind}"), figure.as_bytes(kind))
                 for kind in ("png", "svg")
             ]
-    page = page_of(results, pictures, missing).write(Path(folder, PAGE))
+    page = page_of(results, figures, missing).write(Path(folder, PAGE))
     return Outputs([page, *files], missing)
 
 
@@ -185,14 +171,14 @@ def _about(results: Result) -> list[str]:
     return lines
 
 
-def page_of(results: Result, pictures: Iterable[Picture] = (), missing: str = "") -> Page:
-    """Return the page of a run: what was compared on which data, what came out, and each experiment.
+def page_of(results: Result, figures: Iterable[CaptionedFigure] = (), missing: str = "") -> Page:
+    """Return the report: what was compared on which data, the main results, and each experiment.
 
     Parameters
     ----------
     results : dict
         The content of results.json.
-    pictures : iterable of Picture
+    figures : iterable of CaptionedFigure
         Its figures.
     missing : str, default=""
         Why there are no figures.
@@ -201,54 +187,49 @@ def page_of(results: Result, pictures: Iterable[Picture] = (), missing: str = ""
     -------
     page : Page
     """
-    findings, pictures = findings_of(results), list(pictures)
+    findings, figures = findings_of(results), list(figures)
     page = Page(
         "The experiments of the CIPLS paper, reproduced",
         _lead(results, findings),
         f"Made by plstream {results['plstream']}.",
     )
-    # What is seen first: how accurate the methods are on the first data set.
-    first = [picture for picture in pictures if picture.experiment == "accuracy"][:1]
-    _figures(page, first)
-    page.points(
-        [
-            *_compared(results),
-            *(
-                experiment.headline(found)
-                for experiment in _chosen()
-                if experiment.headline
-                for found in results_of(results, experiment)
-                if found.cells
-            ),
-        ]
-    )
+    # The accuracies on the first data set come first.
+    first = [figure for figure in figures if figure.experiment == "accuracy"][:1]
+    _add_figures(page, first)
+    headlines = [
+        experiment.headline(found)
+        for experiment in _chosen()
+        if experiment.headline
+        for found in results_of(results, experiment)
+        if found.cells
+    ]
+    page.points([_compared(results), *headlines])
     if findings:
-        _overview(page, results, findings)
-        _claims(page.part("Claims of the paper"), results, findings)
+        _add_overview(page, results, findings)
+        _add_claims(page.part("Claims of the paper"), results, findings)
     if missing:
         page.note(missing)
-    by_place: dict[tuple[str, str], list[Picture]] = {}
-    for picture in (picture for picture in pictures if picture not in first):
-        by_place.setdefault((picture.experiment, picture.task), []).append(picture)
     for experiment in _chosen():
         tasks = [*results_of(results, experiment)]
         if tasks:
             section = page.part(experiment.title).text(experiment.about)
             for found in tasks:
                 part = section.part(f"{found.task['title']} ({found.name})")
-                # An experiment and its figure have the same order, and there may be no figure.
+                place = (experiment.name, found.name)
+                here = [one for one in figures if (one.experiment, one.task) == place and one not in first]
+                # Tables and figures of an experiment have the same order, and there may be fewer figures.
                 for i, table in enumerate(experiment.tables(found)):
-                    _figures(part, by_place.get((experiment.name, found.name), [])[i : i + 1])
-                    _table(part, table)
+                    _add_figures(part, here[i : i + 1])
+                    _add_table(part, table)
             if experiment.summary:
-                _table(section.part("All tasks"), experiment.summary(tasks))
-    _data(page.part("Data"), results)
-    _made(page.part("How it was made"), results)
+                _add_table(section.part("All tasks"), experiment.summary(tasks))
+    _add_data(page.part("Data"), results)
+    _add_provenance(page.part("How it was made"), results)
     return page
 
 
 def _lead(results: Result, findings: Sequence[Finding]) -> list[str]:
-    """Return three sentences for whoever has never heard of CIPLS."""
+    """Return an introduction for readers who do not know CIPLS."""
     titles = [task["title"] for task in results["tasks"].values()]
     about = (
         "Partial least squares (PLS) turns rows of many numbers into a few scores that separate classes; CIPLS, "
@@ -261,7 +242,7 @@ def _lead(results: Result, findings: Sequence[Finding]) -> list[str]:
     sentences = [about, f"{again}."]
     count = Counter(finding.verdict for finding in findings)
     if findings:
-        parts = [f"{count[verdict]} {word}" for verdict, word in _COUNTED.items() if count[verdict]]
+        parts = [f"{count[verdict]} {words[2]}" for verdict, words in _VERDICTS.items() if count[verdict]]
         sentences.append(
             f"Of {len(findings)} checks of the paper's claims, each on each data set that it can be checked on, "
             f"{', '.join(parts)}."
@@ -269,15 +250,7 @@ def _lead(results: Result, findings: Sequence[Finding]) -> list[str]:
     return sentences
 
 
-_COUNTED: dict[Verdict, str] = {
-    "yes": "hold",
-    "partly": "hold in part",
-    "no": "do not hold",
-    "open": "are undecided",
-}
-
-
-def _compared(results: Result) -> list[str]:
+def _compared(results: Result) -> str:
     tasks = results["tasks"].values()
     names = {cell["method"] for task in tasks for found in task["experiments"].values() for cell in found["cells"]}
     n_selectors = len(names & {*SELECTORS} - {"none", "random"})
@@ -289,11 +262,11 @@ def _compared(results: Result) -> list[str]:
         + (f"; the paper's {task['paper']})" if task["paper"] else "; not in the paper)")
         for task in tasks
     ]
-    return [f"Compared: {' and '.join(counts) or 'no methods'}. Data: {'; '.join(data) or 'none'}."]
+    return f"Compared: {' and '.join(counts) or 'no methods'}. Data: {'; '.join(data) or 'none'}."
 
 
-def _overview(page: Page, results: Result, findings: Sequence[Finding]) -> None:
-    """Add which claims hold for which data."""
+def _add_overview(page: Page, results: Result, findings: Sequence[Finding]) -> None:
+    """Add a table of which claims hold on which data."""
     verdicts = {(finding.claim, finding.task): _VERDICTS[finding.verdict][1] for finding in findings}
     tasks = [name for name in results["tasks"] if any(finding.task == name for finding in findings)]
     rows = [
@@ -307,7 +280,7 @@ def _overview(page: Page, results: Result, findings: Sequence[Finding]) -> None:
     )
 
 
-def _claims(section: Section, results: Result, findings: Sequence[Finding]) -> None:
+def _add_claims(section: Section, results: Result, findings: Sequence[Finding]) -> None:
     section.text(
         "The paper has one CIPLS, and does not say whether by Algorithm 1 or by the released code. A claim is judged "
         "by these two, as they are: it holds if it does for both, in part if for one. The normalized variant of this "
@@ -323,20 +296,20 @@ def _claims(section: Section, results: Result, findings: Sequence[Finding]) -> N
         )
 
 
-def _figures(section: Section, pictures: Sequence[Picture]) -> None:
-    for picture in pictures:
-        section.figure(picture.as_bytes("svg").decode(), picture.description, picture.reading)
+def _add_figures(section: Section, figures: Sequence[CaptionedFigure]) -> None:
+    for figure in figures:
+        section.figure(figure.as_bytes("svg").decode(), figure.description, figure.reading)
 
 
-def _table(section: Section, table: Table) -> None:
+def _add_table(section: Section, table: Table) -> None:
     own = {TITLES[method] for method, style in drawing.STYLES.items() if style.own}
     strong = [i for i, row in enumerate(table.rows) if row[0] in own]
-    # Which task it is about is said above it.
+    # The heading above it names the task.
     caption = table.title.split(": ", maxsplit=1)[0] if table.task else table.title
     section.table(table.header, table.rows, caption, strong).points(table.notes)
 
 
-def _data(section: Section, results: Result) -> None:
+def _add_data(section: Section, results: Result) -> None:
     for name, task in results["tasks"].items():
         part = section.part(f"{task['title']}: {name}")
         if task["note"]:
@@ -351,7 +324,7 @@ def _data(section: Section, results: Result) -> None:
         part.facts(facts | ({"In the paper": task["paper"]} if task["paper"] else {}))
 
 
-def _made(section: Section, results: Result) -> None:
+def _add_provenance(section: Section, results: Result) -> None:
     commands = results.get("commands", [])
     if commands:
         section.text("By the command:" if len(commands) == 1 else "By the commands, one after the other:")

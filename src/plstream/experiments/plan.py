@@ -1,7 +1,7 @@
-"""What will be run, how long it will take and how much memory, and what to leave out if that is too much.
+"""The plan of a run: its parts, estimates of their time and memory, and what to leave out if these are too large.
 
-The time to learn is measured on a few rows of the task itself. The time to classify follows from the sizes, and from
-how fast the machine multiplies matrices. Both are good to a factor of two or so, on a machine that does nothing else.
+Training time is measured on a few rows of the task. The time to classify follows from the sizes, and from the measured
+speed of matrix multiplications. Both are accurate to about a factor of two on an idle machine.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .protocol import is_large
 from .settings import Settings
 from .task import Task
 
-# On some systems the time of a thread is known to a few milliseconds only.
+# On some systems the clock of a thread has a resolution of milliseconds.
 clock = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-6 else time.perf_counter
 _ROWS_TO_TIME = (32, 96)
 _EPOCHS = 20
-# Passes over the scores, or over the features, that an SVM takes.
+# Passes of an SVM over its rows.
 SVM_PASSES = 60
-# Multiplications are slower in small steps than in large matrices.
+# How much slower multiplications are in small steps than in large matrices.
 SMALL_STEPS = 5
 
 
@@ -41,28 +41,28 @@ class Part:
     experiment: Experiment
     task: Task
     methods: tuple[str, ...]
-    # The first so many are run.
+    # The number of splits that are run, the first ones.
     n_splits: int
     # Estimates for one cell of each method.
     seconds: dict[str, float]
     memory: dict[str, int]
-    # Methods that are not run, and why; and what else is less than was requested, and why.
+    # Methods that are not run, with the reason; and the reason for fewer splits than requested.
     skipped: dict[str, str]
     note: str = ""
 
     @property
     def total_seconds(self) -> float:
-        """Estimate for all of it, on one core."""
+        """Estimated total time on one core."""
         return self.n_splits * sum(self.seconds[method] for method in self.methods)
 
     @property
     def largest_memory(self) -> int:
-        """Bytes that the largest cell takes."""
+        """Estimated bytes of the largest cell."""
         return max((self.memory[method] for method in self.methods), default=0)
 
 
 class CostModel:
-    """Estimates of seconds and bytes for a task, of which experiments compose those of their cells."""
+    """Estimates of seconds and bytes for a task, from which experiments compose those of their cells."""
 
     def __init__(self, task: Task, settings: Settings, seed: int) -> None:
         self.task, self.settings, self.seed = task, settings, seed
@@ -72,19 +72,19 @@ class CostModel:
         self.row_and_solve = cache(self._row_and_solve)
 
     def fit(self, method: str, n: int | None = None) -> float:
-        """Return seconds to learn the training rows, or so many of them."""
+        """Return seconds to train on n rows, by default on the training rows."""
         row, solve = self.row_and_solve(method)
         return (self.n if n is None else n) * row + solve
 
     def choose(self, method: str) -> float:
-        """Return seconds to fit and test every number of components, and then other values of what else is chosen."""
+        """Return seconds to choose the number of components, and then the tuned value."""
         most, n = self._max_components(method), min(self.n, self.settings.choice_rows)
         others = len(METHODS[method].alternatives(self.settings)) - 1
         fits = others + (1 if METHODS[method].nested else most)
         return fits * self.fit(method, n) + (others + most) * self.classify(method, quick=True, n=n)
 
     def classify(self, method: str, *, quick: bool = False, n: float | None = None) -> float:
-        """Return seconds for one classifier of scores: of half the components, as many as there are on average."""
+        """Return seconds for one classifier of scores, with half the components, which is the average."""
         n, k = self.n if n is None else n, self.task.n_classes
         d = METHODS[method].n_models(k) * max(1.0, self._max_components(method) / 2)
         if k == 2:
@@ -92,21 +92,21 @@ class CostModel:
         if quick:
             return 0.002 + (n * d * (d + k) + 10 * d**3) / self.speed
         hidden = sum(self.settings.hidden)
-        # A step for every 200 rows takes a moment, however little there is to multiply.
+        # The overhead of a step for every 200 rows.
         return _EPOCHS * n * (3 * (d + k) * hidden / self.speed + 4e-6)
 
     def memory(self, method: str) -> int:
-        """Return how many bytes a model and its scores take at most."""
+        """Return the peak bytes of a model and its scores."""
         task, m = self.task, self.task.n_features
         models, c = METHODS[method].n_models(task.n_classes), self._max_components(method)
         model = 8 * m * models * c * 12 + (8 * 8 * m * m if m <= 2048 else 0)
         if is_large(task, self.settings):
-            # A block at a time: rows, scores and what classifiers make of them; and the scatter of discriminants.
+            # Blocks of rows and scores, and the scatter matrix of discriminants.
             return model + (2 << 30) + 3 * 8 * (models * c) ** 2
         return model + 3 * self.bytes_of_scores(method) + (0 if METHODS[method].incremental else 2 * self.bytes_of_rows)
 
     def bytes_of_scores(self, method: str) -> int:
-        """Return how many bytes the scores of all rows take."""
+        """Return the bytes of the scores of all rows."""
         models = METHODS[method].n_models(self.task.n_classes)
         return 8 * len(self.task.X) * models * self._max_components(method)
 
@@ -119,10 +119,10 @@ class CostModel:
         return METHODS[method].max_components(self.task.n_classes, self.task.n_features, self.settings.components)
 
     def _row_and_solve(self, method: str) -> tuple[float, float]:
-        """Return seconds to learn a row, and to solve: measured."""
+        """Return the measured seconds per row, and to solve."""
         few, many = (self._seconds_to_fit(method, n_rows) for n_rows in _ROWS_TO_TIME)
         more = _ROWS_TO_TIME[1] - _ROWS_TO_TIME[0]
-        # What does not grow with rows may be most of it, and then the difference is mostly noise.
+        # If most of the time does not depend on the rows, the difference is mostly noise.
         row = max((many - few) / more, 0.1 * many / _ROWS_TO_TIME[1])
         return row, max(0.0, few - row * _ROWS_TO_TIME[0])
 
@@ -131,11 +131,11 @@ class CostModel:
         rows = np.resize(train, n_rows)
         X, y, classes = self.task.X[rows], self.task.y[rows], np.unique(self.task.y[train])
         times = []
-        # The first time, something may have to be compiled.
+        # The first fit may compile functions.
         for _ in range(2):
             projection = Projection(METHODS[method], self._max_components(method), classes, self.seed, self.settings)
             start = clock()
-            # Numbers that overflow, say: the cell will report it.
+            # For example overflow, which the cell will report.
             with suppress(ValueError):
                 projection.learn(X, y)
                 projection.directions()
@@ -153,12 +153,12 @@ def make_plan(
     seed: int,
     jobs: int,
 ) -> list[Part]:
-    """Return the parts, with estimates. Methods for which there is not enough memory are left out."""
+    """Return the parts with their estimates, without methods for which there is not enough memory."""
     available = available_bytes()
     room = None if available is None else available // jobs
     which = [(experiment, task) for experiment in experiments for task in tasks]
     with single_threaded_blas(), warnings.catch_warnings():
-        # That so few rows have fewer components.
+        # Warnings that a few rows have fewer components.
         warnings.simplefilter("ignore")
         costs = {task.name: CostModel(task, settings, seed) for task in tasks}
         parts = (_part(*both, methods, folds, costs[both[1].name], room) for both in which)
@@ -190,7 +190,7 @@ def _part(
 
 
 def planned_seconds(parts: Iterable[Part], jobs: int) -> float:
-    """Return about how long all parts take on some cores; what is not made of independent cells takes one of them."""
+    """Estimate the time of all parts on some cores; cells that depend on each other run on one of them."""
     seconds, overheads = 0.0, {}
     for part in parts:
         seconds += part.total_seconds / (1 if part.experiment.run else jobs)
@@ -200,12 +200,18 @@ def planned_seconds(parts: Iterable[Part], jobs: int) -> float:
 
 
 def within_budget(parts: Sequence[Part], minutes: float, jobs: int) -> list[Part]:
-    """Return the parts with fewer splits, or else also without the slowest methods, so that a budget is kept.
+    """Return the parts with fewer splits and, if necessary, without the slowest methods, to keep a budget.
 
-    What is missing is in their ``skipped`` and ``note``.
+    Their ``skipped`` and ``note`` say what is missing.
     """
+    reason = f"because there are {minutes:g} min for all"
     for n_splits in range(max((part.n_splits for part in parts), default=1), 0, -1):
-        fewer = [_with_splits(part, n_splits, minutes) for part in parts]
+        fewer = [
+            replace(part, n_splits=n_splits, note=f"{n_splits} of {part.n_splits} splits, {reason}")
+            if n_splits < part.n_splits
+            else part
+            for part in parts
+        ]
         if planned_seconds(fewer, jobs) <= 60 * minutes:
             return fewer
     slowest = sorted(
@@ -218,13 +224,6 @@ def within_budget(parts: Sequence[Part], minutes: float, jobs: int) -> list[Part
         if planned_seconds(fewer, jobs) <= 60 * minutes:
             break
     return fewer
-
-
-def _with_splits(part: Part, n_splits: int, minutes: float) -> Part:
-    if n_splits >= part.n_splits:
-        return part
-    note = f"{n_splits} of {part.n_splits} splits, because there are {minutes:g} min for all"
-    return replace(part, n_splits=n_splits, note=note)
 
 
 def format_duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""The paper's protocol: components, and what else a method has, are chosen on a tenth of the training rows."""
+"""The paper's protocol: components, and other tuned values, are chosen on a tenth of the training rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from .._core.errors import counted
 from .._core.types import Array, FloatArray
 from ..data import open_source
 from ..online._state import NotFiniteError
-from .blockwise import accuracy_in_blocks
-from .classifiers import accuracy, classifier_kind
+from .classifiers import accuracy, accuracy_in_blocks, classifier_kind
 from .methods import METHODS, Projection, RowsInBlocks, in_blocks, rows_per_block
 from .scratch import IN_MEMORY, Scratch, blocks_of
 from .settings import Settings
@@ -22,26 +21,26 @@ from .task import Rows, Task
 
 # Bytes of a block of scores.
 _BLOCK_BYTES = 64 << 20
-# With scores of more bytes than this, those of all classes, a task is large.
+# A task is large if the scores of one model per class take more bytes than this.
 _LARGE = 2 << 30
 
 
 def is_large(task: Task, settings: Settings) -> bool:
-    """Return whether scores of a task, if every class has a model, are too many for memory.
+    """Return whether the scores of one model per class are too large for memory.
 
-    Its methods then learn and are classified a block at a time, all of them in the same way.
+    All methods are then trained and classified in blocks.
     """
     models = task.n_classes if task.n_classes > 2 else 1
     return 8 * len(task.X) * models * settings.components > _LARGE
 
 
 class NotPossibleError(ValueError):
-    """A method cannot be run on a task, or cannot do what an experiment asks for: that is a result."""
+    """A method cannot be run on a task, which is a result of the experiment."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One method on one split, by its number: all that a cell of a table is computed from."""
+    """One method on one split: the input of a cell."""
 
     task: Task
     method: str
@@ -52,29 +51,29 @@ class Trial:
 
     @property
     def is_large(self) -> bool:
-        """Whether scores are too many for memory."""
+        """Whether scores are too large for memory."""
         return is_large(self.task, self.settings)
 
     @property
     def train(self) -> Rows:
-        """Rows to learn, in order."""
+        """Training rows, in the order of the stream."""
         return self.task.splits[self.split][0]
 
     @property
     def test(self) -> Rows:
-        """Rows that nothing is learnt from."""
+        """Test rows."""
         return self.task.splits[self.split][1]
 
     def max_components(self, wanted: int | None = None) -> int:
-        """Return the largest number of components that the method has here and that is wanted: those to be tried."""
+        """Return the largest number of components of the method, at most the wanted one, by default the setting."""
         n_classes = len(np.unique(self.task.y[self.train]))
         wanted = self.settings.components if wanted is None else wanted
         return METHODS[self.method].max_components(n_classes, self.task.n_features, wanted)
 
     def fit(self, n_components: int, rows: Rows | None = None) -> Projection:
-        """Return the method after it has learnt some rows in order, by default all training rows.
+        """Return the method trained on some rows in order, by default all training rows.
 
-        If numbers overflow, it has as many components as can be had without: ``limited`` says why.
+        If numbers overflow, it has fewer components, and ``limited`` says why.
         """
         rows = self.train if rows is None else rows
         classes, limited = np.unique(self.task.y[rows]), ""
@@ -95,7 +94,7 @@ class Trial:
                 return projection
 
     def _learn(self, projection: Projection, rows: Rows) -> None:
-        """Let a projection learn rows: at once or in blocks, from the last checkpoint on."""
+        """Train a projection, at once or in blocks, from the last checkpoint on."""
         method, task, scratch = projection.method, self.task, self.scratch
         if not (method.incremental or self.is_large):
             projection.learn(task.X[rows], task.y[rows])
@@ -148,11 +147,11 @@ class Trial:
             yield block.reshape(-1, *S.shape[1:])
 
     def name_of(self, rows: Rows) -> str:
-        """Return a name for what is computed of some rows with the settings of this trial."""
+        """Return a name that identifies some rows and the settings of this trial."""
         return f"{zlib.crc32(repr(self.settings).encode(), zlib.crc32(rows.tobytes())):08x}"
 
     def accuracy(self, rows: Rows, S: Array, test_rows: Rows, S_test: Array, *, quick: bool = False) -> float:
-        """Return the accuracy on the second rows of a classifier of the scores of the first."""
+        """Return the accuracy on test rows of a classifier trained on the scores of some rows."""
         y, settings, seed = self.task.y, self.settings, self.seed
         kind = classifier_kind(len(np.unique(y[rows])), settings, quick=quick)
         if not self.is_large:
@@ -162,15 +161,15 @@ class Trial:
 
 
 def _passes(rows: Rows, task: Task, n_passes: int, start: int) -> Iterator[Rows]:
-    """Yield blocks of rows, again and again, from a row on: the first ones of all passes have been learnt."""
+    """Yield blocks of rows for several passes, without the first rows, up to ``start`` in all passes."""
     for number in range(start // len(rows), n_passes):
         yield from in_blocks(rows[start - number * len(rows) if number == start // len(rows) else 0 :], task)
 
 
 def hold_out(y: Any, rows: Rows, share: float, seed: int, split: int) -> tuple[Rows, Rows]:
-    """Return the rows that are left and those that are held out, a share of every class; both in order.
+    """Split rows into those that are left and those that are held out, a share of every class, both in order.
 
-    The seed and the split decide which, the same for all methods. A class with a single row keeps it.
+    They depend on the seed and the split, and are the same for all methods. A class with a single row keeps it.
 
     Examples
     --------
@@ -190,23 +189,22 @@ def hold_out(y: Any, rows: Rows, share: float, seed: int, split: int) -> tuple[R
 
 
 class Choice(NamedTuple):
-    """What did best on validation rows."""
+    """The number of components and other values with the highest accuracy on validation rows."""
 
+    # With the chosen value alone in its settings.
     trial: Trial
-    """With settings that have the chosen value alone."""
     n_components: int
+    # Accuracies for 1, 2, ... components, None where there is none.
     validation: list[float | None]
-    """Accuracies for 1, 2, ... components, None where there is none."""
-
+    # The tuned value for the cell, if there is one.
     tuned: dict[str, float]
-    """What else was chosen, for a cell: the value, if there is one."""
 
 
 def choose(trial: Trial, least: int = 1) -> Choice:
-    """Choose the number of components by the accuracy on validation rows, the smallest of equals, and then the rest.
+    """Choose the number of components on validation rows, the smallest of equals, and then the other value.
 
-    What else a method has is chosen with that number of components, the first of equals. To try all values with every
-    number of components would take several times as long.
+    The other value of a method is chosen with that number of components, the first of equals, because all combinations
+    would take several times as long.
     """
     rows = trial.train[: trial.settings.choice_rows]
     left, held = hold_out(trial.task.y, rows, trial.settings.validation, trial.seed, trial.split)
@@ -227,7 +225,7 @@ def choose(trial: Trial, least: int = 1) -> Choice:
                 if reached is not None and reached > best:
                     best, choice = reached, choice._replace(trial=one, tuned=tuned)
         except NotFiniteError as error:
-            # With too large a step, say: another one may do.
+            # For example with too large a step; another one may work.
             why = error
     if choice is None:
         assert why is not None
@@ -236,9 +234,9 @@ def choose(trial: Trial, least: int = 1) -> Choice:
 
 
 def accuracies(trial: Trial, rows: Rows, others: Rows, least: int = 1, most: int | None = None) -> list[float | None]:
-    """Return the accuracies on other rows for 1, 2, ... components, None where there is none.
+    """Return the accuracies on other rows for 1, 2, ... components, None where there is no such model.
 
-    Nested methods learn once. Numbers of components that a method cannot have are left out.
+    Nested methods are trained once.
     """
     found: list[float | None] = [None] * trial.settings.components
     most, nested = trial.max_components(most), METHODS[trial.method].nested
@@ -263,7 +261,7 @@ def accuracies(trial: Trial, rows: Rows, others: Rows, least: int = 1, most: int
 
 
 def limit(trial: Trial, found: list[float | None]) -> dict[str, str]:
-    """Return a note for a cell if the method could not have all the components that were requested."""
+    """Return a note for a cell if the method has fewer components than requested."""
     reached = sum(value is not None for value in found)
     if reached == trial.max_components():
         return {}

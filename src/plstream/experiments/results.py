@@ -1,4 +1,4 @@
-"""results.json: all that tables and figures are made from, written whole after every cell, so that a run can resume.
+"""results.json: the source of all tables and figures, rewritten after every cell, so that a run can resume.
 
 ::
 
@@ -6,9 +6,9 @@
      "tasks": {name: {"title", "kind", "paper", "note", "fingerprint", "n_rows", "n_features", "n_classes", "n_splits",
        "experiments": {name: {"settings": {...}, "cells": [{"method", "split", ...}], "skipped": {method: why}}}}}}
 
-Cells have what their experiment's file in ``paper/`` says; those of times have "run" instead of "split", and there is
-"growth" beside them. What a method has beside components is "tuned", if it was chosen. Accuracies are fractions, None
-(null) where a method has no such component.
+The other keys of cells are documented by ``cells`` in the experiment's file in ``paper/``; those of times have "run"
+instead of "split", and "growth" next to them. "tuned" is the tuned value of a method, if there is one. Accuracies are
+fractions, None (null) where a method has no such component.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Cell = dict[str, Any]
 
 FORMAT = 1
 FILE = "results.json"
-# Seconds between two writes: with many short cells, writing would take longer than they do.
+# Seconds between two writes: writing after each of many short cells would take longer than they do.
 _PAUSE = 0.5
 
 
 class Results:
-    """Cells so far, in a file of a folder, by the seed and the settings they depend on; ``force`` drops others."""
+    """The results in a folder, of one seed and one set of settings; ``force`` discards those of others."""
 
     def __init__(self, folder: str | os.PathLike[str], seed: int, settings: Settings, *, force: bool = False) -> None:
         self.path = local_path(folder) / FILE
@@ -74,13 +74,13 @@ class Results:
         self.data["commands"] = before.get("commands", [])
 
     def made_by(self, command: str) -> None:
-        """Note the command that adds results, once, without passwords of URLs."""
+        """Record a command, once, without passwords of URLs."""
         command = redacted(command)
         if command not in self.data["commands"]:
             self.data["commands"].append(command)
 
     def begin(self, task: Task, *, force: bool = False) -> None:
-        """Make a place for a task; raise ValueError if there is another of its name."""
+        """Add a task; raise ValueError if there is a different one of its name."""
         known = {
             "title": task.title,
             "kind": task.kind,
@@ -104,7 +104,7 @@ class Results:
             )
 
     def experiment(self, task: str, name: str) -> dict[str, Any]:
-        """Return the place of an experiment on a task."""
+        """Return the entry of an experiment on a task."""
         place: dict[str, Any] = self.data["tasks"][task]["experiments"].setdefault(
             name, {"settings": {}, "cells": [], "skipped": {}}
         )
@@ -116,11 +116,11 @@ class Results:
         return not any(place["cells"] for task in self.data["tasks"].values() for place in task["experiments"].values())
 
     def done(self, task: str, name: str) -> set[tuple[str, int]]:
-        """Return the methods and splits (0 for times) of which there are cells."""
+        """Return the methods and splits (0 for times) that have cells."""
         return {(cell["method"], cell.get("split", 0)) for cell in self.experiment(task, name)["cells"]}
 
     def add(self, task: str, name: str, cells: list[Cell], order: tuple[str, ...]) -> None:
-        """Add cells in the order of methods, splits and what else there is, whichever came first."""
+        """Add cells, sorted by method, split, and run or share."""
         place = self.experiment(task, name)
         place["cells"].extend(cells)
         place["cells"].sort(
@@ -128,7 +128,7 @@ class Results:
         )
 
     def save(self, *, now: bool = True) -> None:
-        """Write the file; unless now, only if that was not done a moment ago."""
+        """Write the file; unless ``now``, at most twice per second."""
         if not now and time.monotonic() - self._written < _PAUSE:
             return
         with replacing(self.path) as file:
@@ -138,14 +138,13 @@ class Results:
 
 @dataclass(frozen=True, eq=False)
 class TaskResults:
-    """What an experiment found on one task."""
+    """The results of an experiment on one task."""
 
     experiment: Experiment
     name: str
-    # What results.json says of the task: its title, its number of classes and so on; and of the experiment on it.
+    # The entries of the task and of the experiment in results.json.
     task: dict[str, Any]
     found: dict[str, Any]
-    # Numbers that all experiments share.
     settings: dict[str, Any]
 
     @property
@@ -165,19 +164,19 @@ class TaskResults:
         return paired_difference(mine, others, self.overlap)
 
     def by_method(self) -> dict[str, list[Cell]]:
-        """Return the cells of each method that has any."""
+        """Return the cells by method."""
         groups: dict[str, list[Cell]] = {}
         for cell in self.cells:
             groups.setdefault(cell["method"], []).append(cell)
         return groups
 
     def values(self, key: str = "accuracy", *, by: str = "split", scale: float = 1.0) -> dict[str, dict[int, float]]:
-        """Return a number of the cells of each method, by split (or by run), times a scale."""
+        """Return the values of a key of the cells, by method and split (or run), times a scale."""
         return {method: {cell[by]: scale * cell[key] for cell in cells} for method, cells in self.by_method().items()}
 
 
 def results_of(results: dict[str, Any], experiment: Experiment) -> Iterator[TaskResults]:
-    """Yield what an experiment found on each task that it was run on."""
+    """Yield the results of an experiment on each of its tasks."""
     for name, task in results["tasks"].items():
         if experiment.name in task["experiments"]:
             found = task["experiments"][experiment.name]
@@ -185,13 +184,7 @@ def results_of(results: dict[str, Any], experiment: Experiment) -> Iterator[Task
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the content of a file of results.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or of another version.
-    """
+    """Return the content of a file of results; raise ValueError if it is invalid or of another version."""
     try:
         data = json.loads(Path(path).read_bytes())
     except (json.JSONDecodeError, UnicodeDecodeError):
@@ -203,7 +196,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def environment() -> dict[str, Any]:
-    """Return what the results were made with."""
+    """Return the versions and the machine that results depend on."""
     import scipy
     import sklearn
 

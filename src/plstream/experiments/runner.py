@@ -1,4 +1,4 @@
-"""Runs what is planned: cells in order or several at a time, each once, with results on disk as they come."""
+"""Runs the planned cells, in order or in parallel, and writes results as they are finished."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ from .results import Cell, Results
 from .scratch import Scratch
 from .task import Task
 
+# Folder of the intermediate results of cells, next to the results.
 UNFINISHED = "unfinished"
-"""Folder of cells that are under way, beside the results."""
-
-# What may be wrong with a method and its data, and is then a result. All else is an error of the program.
+# Errors that are a result of the experiment. All others are errors of the program.
 _RESULTS = (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
 
 
 class Outcome(NamedTuple):
-    """Cells of a trial, or why there are none."""
+    """The cells of a trial, or the reason why there are none."""
 
     method: str
     split: int
@@ -40,7 +39,7 @@ class Outcome(NamedTuple):
 
 
 class Deadline:
-    """When no more cells are begun: after some minutes, or never if None."""
+    """The time after which no more cells are started: after some minutes, or never if None."""
 
     def __init__(self, minutes: float | None) -> None:
         self._end = np.inf if minutes is None else time.monotonic() + 60 * minutes
@@ -60,12 +59,12 @@ def run(
     budget: float | None = None,
     on_finished: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Run what is not yet among the results, by their seed and settings.
+    """Run the parts whose cells are not yet among the results.
 
-    Results are written after every cell, and when the work ends, however it ends. They do not depend on the number of
-    jobs: cells at a time, in processes of their own. After so many minutes as the budget has, no more cells are begun.
-    When an experiment is finished, its name is passed to ``on_finished``. What a long cell has computed so far is in a
-    folder beside the results, from which the next run resumes it.
+    Results are written after every cell and at the end, also after errors. They do not depend on ``jobs``, the number
+    of parallel processes. After ``budget`` minutes no more cells are started. The name of each finished experiment is
+    passed to ``on_finished``. Intermediate results of long cells are in a folder next to the results, from which the
+    next run resumes.
     """
     deadline = Deadline(budget)
     try:
@@ -87,18 +86,20 @@ def run(
 
 
 def compute(experiment: str, trial: Trial) -> Outcome:
-    """Return the cells of a trial: they depend on nothing else."""
+    """Return the cells of a trial, which depend on nothing else."""
     function = experiments()[experiment].cells
     assert function is not None
     start = time.perf_counter()
     with listening(None), single_threaded_blas(), warnings.catch_warnings(), np.errstate(all="ignore"):
-        # What they say of components that are missing is in the cells.
+        # Cells already record missing components.
         warnings.simplefilter("ignore")
         try:
             cells = function(trial)
         except _RESULTS as error:
             trial.scratch.remove()
-            return Outcome(trial.method, trial.split, [], f"split {trial.split}: {_sentence(error)}")
+            text = " ".join(str(error).split()).rstrip(".")
+            text = text or ("there is not enough memory" if isinstance(error, MemoryError) else type(error).__name__)
+            return Outcome(trial.method, trial.split, [], f"split {trial.split}: {text}")
     trial.scratch.remove()
     seconds = time.perf_counter() - start
     name = {"method": trial.method, "split": trial.split}
@@ -107,7 +108,7 @@ def compute(experiment: str, trial: Trial) -> Outcome:
 
 def _begin(part: Part, results: Results) -> None:
     place = results.experiment(part.task.name, part.experiment.name)
-    # Of methods that are not run now, what was known before.
+    # Keep earlier reasons for methods that are not run now.
     known = {method: why for method, why in place["skipped"].items() if method not in part.methods}
     place["skipped"] = {**known, **part.skipped}
     describe = part.experiment.classifier
@@ -122,7 +123,7 @@ def _begin(part: Part, results: Results) -> None:
 def _run_part(part: Part, results: Results, jobs: int, deadline: Deadline, number: str) -> None:
     name, task = part.experiment.name, part.task
     place, done = results.experiment(task.name, name), results.done(task.name, name)
-    # All methods of a split, then the next split.
+    # Split by split, so that an interrupted run has comparable methods.
     units = [(method, split) for split in range(part.n_splits) for method in part.methods]
     left = [
         Trial(task, *unit, results.settings, results.seed, Scratch(_unfinished(results, task, name, *unit)))
@@ -142,7 +143,7 @@ def _run_part(part: Part, results: Results, jobs: int, deadline: Deadline, numbe
 
 
 def _unfinished(results: Results, task: Task, experiment: str, method: str, split: int) -> Path:
-    """Return the folder of a cell that is under way, which another task or other settings do not share."""
+    """Return the folder of a cell, specific to its task and settings."""
     about = [results.data["tasks"][task.name]["fingerprint"], results.settings, results.seed]
     digest = hashlib.sha256(repr(about).encode()).hexdigest()[:12]
     return results.path.parent / UNFINISHED / f"{experiment}-{method}-{split}-{digest}"
@@ -154,8 +155,8 @@ def _computed(experiment: str, trials: Iterator[Trial], jobs: int, folder: Path)
         return
     from joblib import Parallel, delayed
 
-    # Processes share arrays by way of files: those that rows are in already, or else one in this folder. By default
-    # joblib takes a file system that is in memory, which would hold rows a second time.
+    # Processes share arrays through files: the memory map of the rows, or else a file in this folder. joblib's default
+    # is a file system in memory, which would hold the rows a second time.
     folder.mkdir(exist_ok=True)
     workers = Parallel(
         jobs, return_as="generator_unordered", pre_dispatch=jobs, max_nbytes="1M", temp_folder=str(folder)
@@ -164,11 +165,6 @@ def _computed(experiment: str, trials: Iterator[Trial], jobs: int, folder: Path)
 
 
 def _compute_apart(experiment: str, trial: Trial) -> Outcome:
-    """Compute in a process that leaves it to the first one to handle Ctrl-C, which reaches both."""
+    """Compute in a process that ignores Ctrl-C, which the main process handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return compute(experiment, trial)
-
-
-def _sentence(error: BaseException) -> str:
-    text = " ".join(str(error).split()).rstrip(".")
-    return text or ("there is not enough memory" if isinstance(error, MemoryError) else type(error).__name__)

@@ -1,7 +1,7 @@
-"""What a long cell has computed so far, in a folder of its own: scores that are too large for memory, and checkpoints.
+"""Intermediate results of a long cell, in its own folder: scores that are too large for memory, and checkpoints.
 
-Checkpoints are model files and arrays: nothing is ever unpickled. Scores are float32, one row after another, so that
-the size of the file says how many rows are done.
+Checkpoints are model files and arrays: nothing is ever unpickled. Scores are stored row by row as float32, so that the
+size of the file tells how many rows are done.
 """
 
 from __future__ import annotations
@@ -23,19 +23,14 @@ from ..files.files import replacing
 
 # Bytes of a block of scores.
 _BLOCK_BYTES = 32 << 20
-# Scores of more bytes than this are in a file.
+# Larger scores are stored in a file.
 IN_MEMORY = 1 << 30
 
 
 class Scratch:
-    """A folder for one cell, made when it is needed; without a name, a temporary one without checkpoints.
+    """The folder of one cell, created on demand; by default a temporary one without checkpoints.
 
-    Parameters
-    ----------
-    folder : path, default=None
-        Where an interrupted cell resumes.
-    every_seconds : float, default=60.0
-        Seconds between two checkpoints. What takes less is computed again.
+    An interrupted cell resumes from its folder. ``every_seconds`` is the time between two checkpoints.
     """
 
     def __init__(self, folder: Path | None = None, every_seconds: float = 60.0) -> None:
@@ -52,7 +47,7 @@ class Scratch:
         return self.folder is not None and time.monotonic() - self._last >= self._every
 
     def save_model(self, name: str, model: Any) -> None:
-        """Write a model of this library; others are not kept."""
+        """Write a model of this library; others are ignored."""
         if self.folder is None:
             return
         with suppress(TypeError):
@@ -60,7 +55,7 @@ class Scratch:
         self._last = time.monotonic()
 
     def load_model(self, name: str) -> Any:
-        """Return the model of a checkpoint, None if there is none that can be read."""
+        """Return the model of a checkpoint, or None if it is missing or damaged."""
         if self.folder is None:
             return None
         with suppress(OSError, ModelFileError):
@@ -76,7 +71,7 @@ class Scratch:
         self._last = time.monotonic()
 
     def load_arrays(self, name: str) -> dict[str, Array] | None:
-        """Return the arrays of a checkpoint, None if there is none that can be read."""
+        """Return the arrays of a checkpoint, or None if it is missing or damaged."""
         if self.folder is None:
             return None
         with (
@@ -88,7 +83,7 @@ class Scratch:
         return None
 
     def stored(self, name: str, shape: tuple[int, ...], rows_from: Callable[[int], Iterator[Array]]) -> Array:
-        """Return rows of float32 in a file, after those that are missing are written: the blocks from a row on."""
+        """Return a memory map of float32 rows, after appending the missing ones, the blocks from a row on."""
         path, row_bytes = self.path(f"{name}.scores"), 4 * int(np.prod(shape[1:]))
         n_done = path.stat().st_size // row_bytes if path.exists() else 0
         if n_done < shape[0]:
@@ -99,7 +94,7 @@ class Scratch:
         return np.memmap(path, np.float32, "r", shape=shape)
 
     def path(self, name: str) -> Path:
-        """Return the path of a file in the folder, which is made."""
+        """Return the path of a file in the folder, which is created."""
         if self.folder is None:
             self._temporary = self._temporary or tempfile.TemporaryDirectory(prefix="plstream-")
             return Path(self._temporary.name, name)
@@ -107,7 +102,7 @@ class Scratch:
         return self.folder / name
 
     def remove(self, pattern: str = "*") -> None:
-        """Remove the files of some names, and the folder when it is empty."""
+        """Remove the matching files, and the folder if it is empty."""
         folder = self.folder if self._temporary is None else Path(self._temporary.name)
         if folder is None or not folder.exists():
             return
@@ -123,7 +118,7 @@ class Scratch:
 
 
 def blocks_of(S: Array, n_classes: int, start: int = 0) -> Iterator[tuple[slice, Array]]:
-    """Yield rows of scores as matrices of float64, with where they are; a classifier has as many numbers as classes.
+    """Yield slices of rows and their scores as float64 matrices, small enough for one number per class as well.
 
     Examples
     --------
@@ -139,5 +134,5 @@ def blocks_of(S: Array, n_classes: int, start: int = 0) -> Iterator[tuple[slice,
         yield rows, np.array(S[rows], np.float64).reshape(-1, width)
         mapped = getattr(S, "_mmap", None)
         if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-            # What was read would count as memory of this process until others need it.
+            # Pages that were read would count as memory of this process.
             mapped.madvise(mmap.MADV_DONTNEED)

@@ -1,4 +1,4 @@
-"""What the paper leaves open, or fixes: the numbers that all experiments share."""
+"""The numbers that all experiments share."""
 
 from __future__ import annotations
 
@@ -8,52 +8,50 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Settings:
-    """Numbers of the experiments; results of others are not comparable."""
+    """Settings of the experiments; results with different ones are not comparable."""
 
     # The largest number of components that is tried.
     components: int = 10
-    # Share of the training rows that the number of components is chosen on.
+    # Share of the training rows on which the number of components is chosen, out of at most this many rows.
     validation: float = 0.1
-    # The number of components is chosen by so many training rows at most.
     choice_rows: int = 100_000
-    # What classifies scores: "svm" or "perceptron"; "auto" is the first with two classes and the second with more.
+    # Classifier of scores: "svm" or "perceptron"; "auto" is the first for two classes and the second for more.
     classifier: str = "auto"
-    # C of the linear SVM, that of the authors' code.
+    # C of the linear SVM, as in the authors' code.
     svm_c: float = 0.1
-    # Layers of the perceptron, which the paper does not describe; its learning rate, the most epochs, and those after
-    # which it stops if the accuracy on a tenth of its rows, set aside, has not improved. (On digits, scikit-learn's
-    # rate of 0.001 takes twice as long and is less accurate.)
+    # Layers of the perceptron, which the paper does not describe; its learning rate, the largest number of epochs, and
+    # the number of epochs without improvement on a held-out tenth of the rows after which it stops. (On digits,
+    # scikit-learn's rate of 0.001 takes twice as long and is less accurate.)
     hidden: tuple[int, ...] = (100,)
     rate: float = 0.005
     epochs: int = 100
     patience: int = 5
-    # Of the linear discriminants that stand for the perceptron where there are dozens to train.
+    # Shrinkage of the linear discriminants that replace the perceptron where dozens of classifiers are trained.
     shrinkage: float = 0.001
-    # What else is chosen, after the number of components; experiments that choose nothing take the first. Principal
-    # components that IPLS keeps, L, and steps of SGDPLS, as its paper means it and as released. The default is between
-    # the others, which the paper does not state.
+    # Values that are tuned after the number of components; experiments without tuning use the first. The number L of
+    # principal components of IPLS, and the steps of SGDPLS, as in its paper and as released. The paper states neither.
     ipls_directions: tuple[int, ...] = (20, 10, 40)
     sgdpls_rates: tuple[float, ...] = (0.3, 0.1, 1.0)
     sgdpls_released_rates: tuple[float, ...] = (0.001, 0.0001, 0.01)
-    # Blocks of the stream.
+    # Number of blocks of the stream.
     blocks: int = 20
     # Shares of features that are kept.
     shares: tuple[float, ...] = (0.1, 0.15, 0.2, 0.5)
-    # With more features than this, the linear SVM of features stops at this tolerance. At its own, 0.0001, it would
-    # take hours per split for thousands of features of thousands of rows.
+    # With more features than this, the linear SVM of features stops at this tolerance. With its default, 0.0001, it
+    # would take hours per split for thousands of features.
     many_features: int = 1000
     early_tolerance: float = 0.1
-    # Components of the models that VIP is taken from: 2 is best in the paper.
+    # Components of the models for VIP: 2 is best in the paper.
     vip_components: int = 2
-    # Rows that an update is timed with, components, and steps of SGDPLS with each row (paper: 100 or more).
+    # Timed updates, components of the timed models, steps of SGDPLS per row (100 or more in the paper), and rows that
+    # a model is trained on before it is timed.
     runs: int = 30
     time_components: int = 4
     steps: int = 100
-    # Rows that a model has learnt before it is timed.
     warm_rows: int = 200
     # The largest number of points of a projection.
     points: int = 500
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the numbers by name, as JSON has them."""
+        """Return the settings as in JSON."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,14 +35,14 @@ _LATEX = {
 
 @dataclass
 class Table:
-    """Rows of strings, the first of each being what the row is about."""
+    """A table of strings with notes."""
 
     title: str
     header: list[str]
     rows: list[list[str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    # The name of its task, empty for all tasks.
     task: str = ""
-    """The task that it is about, empty if it is about all."""
 
     def as_text(self) -> str:
         """Return lines for a terminal."""
@@ -90,10 +90,10 @@ def table_of(
     notes: Iterable[str] = (),
     paper: Callable[[str], list[str]] = lambda _: [],
 ) -> Table:
-    """Return the table of an experiment on a task: a row for every method that was run, or could not be, and notes.
+    """Return the table of an experiment on a task: one row per method that was run or skipped, and notes.
 
-    The header has no first column, and ``row`` returns the entries of a method with its cells. The last entries are
-    those that ``paper`` returns, whether the method was run or not.
+    The header has no first column. ``row`` returns the entries of a method with its cells; the entries of ``paper`` are
+    appended, also for skipped methods.
     """
     experiment, skipped, settings = found.experiment, found.found["skipped"], found.found["settings"]
     title = f"{experiment.title}: {found.task['title']} ({found.name})"
@@ -124,7 +124,7 @@ def table_of(
 
 
 def format_p(p: float) -> str:
-    """Return a probability to three digits.
+    """Format a p-value with three digits.
 
     Examples
     --------
@@ -138,9 +138,9 @@ def format_p(p: float) -> str:
 def p_values(
     values: Mapping[str, Mapping[int, float]], other: str, difference: Callable[[Any, Any], Difference]
 ) -> dict[str, list[str]]:
-    """Return, for each method, the probability that it is as good as another one: by a plain t-test, and corrected.
+    """Return two p-values of the difference of each method from another one, formatted.
 
-    The latter is by the test that goes with ``difference``, and by Holm's method for as many tests as there are.
+    The first is that of a plain t-test, the second that of ``difference``, corrected by Holm's method for all methods.
     """
     tested = [method for method in values if method != other]
     pairs = [(values[method], values.get(other, {})) for method in tested]
@@ -152,33 +152,32 @@ def p_values(
 
 
 def mean_with_interval(shares: Iterable[float]) -> str:
-    """Return a mean in per cent with its 95 % confidence interval, if there is one."""
+    """Format a mean in per cent with its 95 % confidence interval, if there is one."""
     mean, half_width = interval([100 * share for share in shares])
     return format_number(mean) + ("" if np.isnan(half_width) else f" ± {half_width:.2f}")
 
 
 def format_number(value: float | None) -> str:
-    """Return a number to two digits, or a dash."""
+    """Format a number with two digits, or a dash."""
     return NOTHING if value is None or np.isnan(value) else f"{value:.2f}"
 
 
-def component_range(cells: list[Cell], n_models: int = 1) -> str:
-    """Return the numbers of components of cells, from the smallest to the largest, times the number of models."""
-    numbers = [n_models * cell["n_components"] for cell in cells]
-    least, most = min(numbers), max(numbers)
-    return str(least) if least == most else f"{least} to {most}"
-
-
 def components_and_scores(found: TaskResults, method: str, cells: list[Cell]) -> list[str]:
-    """Return the numbers of components, and of scores if more than two classes may have a model each."""
+    """Return the range of the number of components, and of scores if there are more than two classes."""
     n_classes = found.task["n_classes"]
-    scores = [component_range(cells, METHODS[method].n_models(n_classes))] if n_classes > 2 else []
-    return [component_range(cells), *scores]
+    factors = [1, METHODS[method].n_models(n_classes)] if n_classes > 2 else [1]
+    return [format_range([n * cell["n_components"] for cell in cells]) for n in factors]
 
 
 def components_header(found: TaskResults) -> list[str]:
     """Return the titles of these columns."""
     return ["c", "Scores"] if found.task["n_classes"] > 2 else ["c"]
+
+
+def format_range(numbers: Collection[int]) -> str:
+    """Format the smallest and the largest number."""
+    least, most = min(numbers), max(numbers)
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _for_latex(text: str) -> str:

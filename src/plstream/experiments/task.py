@@ -1,4 +1,4 @@
-"""A task: rows of features with labels, and how they are split."""
+"""A task: a data set of features and labels, with its splits."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Split = tuple[Rows, Rows]
 
 KINDS = ("verification", "classification")
 FOLDS = 10
-# Rows that a fingerprint looks at: enough to distinguish data sets, and read at once from the largest file.
-_LOOKED_AT = 64
-# What is looked at at a time of rows that may be larger than memory.
+# Rows in a fingerprint: enough to distinguish data sets, and quickly read from the largest file.
+_FINGERPRINT_ROWS = 64
+# Rows may be larger than memory, and are checked in blocks.
 _BLOCK_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Rows of features with labels, and how they are split: one data set of an experiment.
+    """A data set of an experiment: rows of features with labels, and its splits.
 
     Parameters
     ----------
     name : str
         Short and unique, as in ``"lfw/vgg16_conv5_64px"``.
     title : str
-        One line for people.
+        A readable title.
     kind : {"verification", "classification"}
         Verification decides whether two things are the same: its labels are 1 if they are, else 0.
     X : ndarray of shape (n_rows, n_features)
@@ -41,16 +41,16 @@ class Task:
     y : ndarray of shape (n_rows,), int64
         Labels.
     splits : tuple of (train, test)
-        Numbers of rows: ten folds, or one split. Training rows are in the order in which a stream brings them.
+        Row indices: ten folds, or one split. Training rows are in the order of the stream.
     paper : str, default=None
-        The data set of the paper that this is.
+        The name of this data set in the paper.
     note : str, default=""
-        Where it comes from and how it was made.
+        Its origin.
 
     Raises
     ------
     DataError
-        If labels and rows do not fit, a value is not finite, a row is both for training and for testing, or a training
+        If labels and rows do not match, a value is not finite, a row is used for training and testing, or a training
         set has a single class.
 
     Examples
@@ -98,21 +98,15 @@ class Task:
         return len(np.unique(self.y))
 
     def fingerprint(self) -> str:
-        """Return a short string that other data, labels or splits would change.
+        """Return 32 hexadecimal digits that depend on the labels, the splits and some evenly spaced rows.
 
-        Of the features it looks at some rows, spread over all: it is for resuming what was done with the same data, not
-        for detecting whether anyone has tampered with them.
-
-        Returns
-        -------
-        fingerprint : str
-            32 hexadecimal digits.
+        It tells whether results belong to the same data, and does not detect tampering.
         """
-        rows = np.unique(np.linspace(0, len(self.X) - 1, _LOOKED_AT).astype(np.intp))
+        rows = np.unique(np.linspace(0, len(self.X) - 1, _FINGERPRINT_ROWS).astype(np.intp))
         digest = hashlib.sha256(repr((self.name, self.kind, self.X.shape, self.X.dtype.str)).encode())
         arrays = [self.X[rows], self.y, *(part for split in self.splits for part in split)]
         for array in arrays:
-            # The same bytes in arrays of other lengths are other data.
+            # Arrays of different shapes may have the same bytes.
             digest.update(repr(array.shape).encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:32]
@@ -155,7 +149,7 @@ class Task:
 
 
 def stratified_folds(y: Array, seed: int, n_folds: int = FOLDS) -> NDArray[np.intp]:
-    """Return the fold of every row, at random: sizes of folds, and of classes in folds, differ by at most one.
+    """Return a random fold for every row; sizes of folds, and of classes in folds, differ by at most one.
 
     Examples
     --------
@@ -167,23 +161,21 @@ def stratified_folds(y: Array, seed: int, n_folds: int = FOLDS) -> NDArray[np.in
     """
     by_class = np.lexsort((np.random.default_rng(seed).random(len(y)), y))
     fold = np.empty(len(y), np.intp)
-    # Dealt out class by class, like cards.
     fold[by_class] = np.arange(len(y)) % n_folds
     return fold
 
 
 def split_by_fold(fold: Array, seed: int) -> tuple[Split, ...]:
-    """Return one split per fold, which is tested on after training on all others.
+    """Return one split per fold, with that fold as test rows.
 
-    Training rows are in random order, the same in all splits: files have them sorted by class, and a stream that brings
-    one class after another is another experiment.
+    Training rows are in random order, the same in all splits, because files are often sorted by class.
     """
     shuffled = _shuffled(np.arange(len(fold)), seed)
     return tuple((shuffled[fold[shuffled] != number], np.flatnonzero(fold == number)) for number in np.unique(fold))
 
 
 def single_split(test: Any, seed: int) -> tuple[Split, ...]:
-    """Return the split whose test rows a mask selects. Training rows are in random order."""
+    """Return one split with the test rows of a mask, and training rows in random order."""
     test = np.asarray(test, bool)
     return ((_shuffled(np.flatnonzero(~test), seed), np.flatnonzero(test)),)
 

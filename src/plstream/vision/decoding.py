@@ -36,32 +36,22 @@ _STRIP_PIXELS = 1 << 20
 _LARGEST_OF_16_BITS = 65_535
 
 Content: TypeAlias = Path | bytes | NDArray[np.uint8] | DataError
-"""The location of an image, and its bytes, its pixels (height, width, 3), or why they cannot be read."""
+"""The file of an image, its bytes, its pixels (height, width, 3), or the error to raise."""
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Preprocessing of an image: ``(RGB / 255 - mean) / std`` at a given size, regardless of its aspect ratio.
+    """Preprocessing of an image: ``(RGB / 255 - mean) / std`` at a given size, regardless of its aspect ratio."""
 
-    Attributes
-    ----------
-    size : tuple of int
-        Height and width.
-    resample : {"lanczos", "bicubic", "bilinear", "box"}
-        Interpolation; when downsampling, all pixels contribute.
-    mean, std : tuple of float
-        Of red, green and blue.
-    crop : float
-        The share of height and width that is kept, around the centre.
-    channels : {"rgb", "bgr"}
-        The channel order of the network.
-    """
-
+    # Height and width.
     size: tuple[int, int]
+    # When downsampling, all pixels contribute.
     resample: str = "lanczos"
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
+    # The share of height and width that is kept, around the centre.
     crop: float = 1.0
+    # The channel order of the network; mean and std are always for red, green and blue.
     channels: str = "rgb"
 
     def __post_init__(self) -> None:
@@ -99,23 +89,6 @@ class Preprocessing:
             return None
         left, top = (length * (1 - self.crop) / 2 for length in (width, height))
         return left, top, width - left, height - top
-
-
-def read_image(content: Content, where: str) -> Any:
-    """Return a Pillow image in 8-bit RGB, upright.
-
-    Grey, palette and CMYK images are converted, 16-bit grey is scaled to 8 bits, transparency becomes white, and only
-    the first frame is used. Colour profiles are ignored.
-
-    Parameters
-    ----------
-    content : path, bytes or array
-        A file, its content, or pixels. A DataError is raised.
-    where : str
-        The name of the image, for messages.
-    """
-    with _opened(content, where) as image:
-        return _in_rgb(image, where)
 
 
 @contextmanager
@@ -163,6 +136,7 @@ def _require_room(image: Any, where: str) -> None:
 
 
 def _in_rgb(image: Any, where: str) -> Any:
+    """Return the first frame upright in 8-bit RGB, with 16-bit grey scaled, and transparency on white."""
     Image, ImageOps = (import_optional(name, "Reading images", "vision") for name in ("PIL.Image", "PIL.ImageOps"))
     image.load()
     ImageOps.exif_transpose(image, in_place=True)

@@ -213,9 +213,9 @@ class _RowsOf:
                     rows.append(sums / n_good)
                     n_good = 0
             if ends:
-                told = [number for number in bad if number < ends[-1]]
-                yield np.array(rows).reshape(len(rows), values.shape[1]), ends[-1] - written, told
-                written, bad = ends[-1], bad[len(told) :]
+                here = [number for number in bad if number < ends[-1]]
+                yield np.array(rows).reshape(len(rows), values.shape[1]), ends[-1] - written, here
+                written, bad = ends[-1], bad[len(here) :]
 
 
 def _batches(

@@ -29,23 +29,14 @@ _LARGEST_FILE = 1 << 26
 def with_classes(names: Sequence[str], labels: Path | None, near: Path) -> list[str]:
     """Return image names with class folders, for validation images without one.
 
-    ``val/ILSVRC2012_val_00000001.JPEG`` becomes ``val/n01751748/ILSVRC2012_val_00000001.JPEG``. DataError gives
-    instructions if the classes are unknown.
-
-    Parameters
-    ----------
-    names : sequence of str
-        With slashes.
-    labels : path or None
-        The development kit, its ground truth file, or a list of images and classes. By default the ground
-        truth is searched near the images.
-    near : path
-        The folder of the images, or of their archive.
+    ``val/ILSVRC2012_val_00000001.JPEG`` becomes ``val/n01751748/ILSVRC2012_val_00000001.JPEG``. ``labels`` is the
+    development kit, its ground truth file, or a list of images and classes; if None, the ground truth is searched
+    ``near`` the images. DataError gives instructions if the classes are unknown.
     """
     found = {i: match for i, name in enumerate(names) if (match := _unsorted(name))}
-    untold = next((names[i] for i, match in found.items() if match[1].lower() == "test"), None)
-    if untold is not None:
-        raise DataError(f"{untold} is a test image of ImageNet, whose classes are not published: leave these out.")
+    unlabelled = next((names[i] for i, match in found.items() if match[1].lower() == "test"), None)
+    if unlabelled is not None:
+        raise DataError(f"{unlabelled} is a test image of ImageNet, whose classes are not published: leave these out.")
     if not found:
         if labels is not None:
             raise DataError(

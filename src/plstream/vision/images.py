@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 from .._core.errors import DataError
 from .._core.progress import track
@@ -21,28 +20,18 @@ from .decoding import Content
 from .ground_truth import with_classes
 
 
-class Store(Protocol):
-    """Storage of images: files, an archive, or batches."""
-
-    def contents(self, start: int) -> Iterator[tuple[str, Content]]:
-        """Yield the images from an index on, each with its location for messages."""
-
-    def identities(self) -> Iterator[object]:
-        """Yield values that change if the images change."""
-
-
 class Files:
-    """Images that are files."""
+    """Images in files; archives and batches have the same methods."""
 
     def __init__(self, paths: list[Path]) -> None:
         self.paths = paths
 
     def contents(self, start: int) -> Iterator[tuple[str, Content]]:
-        """Yield the paths from an index on."""
+        """Yield the images from an index on, each with its location for messages."""
         return ((str(path), path) for path in self.paths[start:])
 
     def identities(self) -> Iterator[object]:
-        """Yield the size and the modification time of each."""
+        """Yield values that change if the images change."""
         for path in self.paths:
             if not exists(path):
                 raise FileNotFoundError(f"There is no file {shown(path)}.")
@@ -74,7 +63,7 @@ class Images:
         Height and width, if known.
     """
 
-    def __init__(self, where: str, names: list[str], store: Store, size: int | None = None) -> None:
+    def __init__(self, where: str, names: list[str], store: Files | Archive | Batches, size: int | None = None) -> None:
         self.where = where
         self.names = names
         self.size = size

@@ -28,31 +28,11 @@ _SILENT = 4
 
 
 class Network:
-    """An ONNX graph whose only input is images.
+    """An ONNX graph from images to one layer, whose maps are flattened, or pooled to one number each.
 
-    Parameters
-    ----------
-    graph : bytes
-        The model, with one output.
-    name : str
-        Its name in messages.
-    layer : str
-        The name of its output.
-    pool : {"none", "avg", "max"}
-        Whether each map is reduced to one number: its mean or its maximum.
-    size : int or None
-        Height and width of images; None for that of the model.
-    threads : int or None
-        Threads of the runtime; None for as many as BLAS may use.
-
-    Attributes
-    ----------
-    size : tuple of int
-        Height and width of input images.
-    n_features : int
-        Number of features per image.
-    batch_size : int
-        Number of images per batch that takes a moderate amount of memory, or that the model requires.
+    ``size`` is the height and width of images, None for that of the model; ``threads`` is None for as many as BLAS may
+    use. Of the attributes, ``size`` is (height, width), and ``batch_size`` a number of images that takes a moderate
+    amount of memory, or that the model requires.
     """
 
     def __init__(
@@ -152,14 +132,9 @@ def _reason(error: Exception) -> str:
 
 
 def graph_up_to(path: str | os.PathLike[str], layer: str | None) -> tuple[bytes, str]:
-    """Return the part of an ONNX model that a tensor depends on, with the tensor as only output, and its name.
+    """Return the part of an ONNX model that a tensor depends on, and the name of the tensor.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The model.
-    layer : str or None
-        The name of an output, or of any other tensor. None for the only output.
+    ``layer`` is the name of an output or of any other tensor; None for the only output.
     """
     onnx = import_optional("onnx", f"Reading {path}", "vision")
     require_readable(Path(path))

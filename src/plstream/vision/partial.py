@@ -27,25 +27,8 @@ _JOURNAL_SECONDS = 5.0
 class PartialArray:
     """A .npy file of rows computed from items, in batches; it gets its final name when it is complete.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    n_columns, dtype
-        Of its rows.
-    made_from : dict
-        Fingerprints by name, which must be equal to resume a file.
-    overwrite : bool
-        Whether existing files are replaced, including those begun with other inputs.
-
-    Attributes
-    ----------
-    n_done : int
-        Number of items processed or skipped.
-    n_rows : int
-        Number of rows.
-    skipped : list of int
-        Items without a row.
+    A file is resumed if the fingerprints ``made_from`` are equal. ``overwrite`` replaces existing files, including
+    those begun with other inputs.
     """
 
     def __init__(self, path: Path, n_columns: int, dtype: Any, made_from: dict[str, str], *, overwrite: bool) -> None:
@@ -54,6 +37,7 @@ class PartialArray:
         self._n_columns = n_columns
         self._dtype: np.dtype[Any] = np.dtype(dtype)
         self._made_from, self._overwrite = made_from, overwrite
+        # Items processed or skipped, rows, and the items without a row.
         self.n_done = self.n_rows = 0
         self.skipped: list[int] = []
         self._finishing = False

@@ -97,7 +97,7 @@ def vgg16(
     Returns
     -------
     graph : bytes
-        What an .onnx file has in it.
+        The content of an .onnx file.
 
     Examples
     --------
@@ -110,7 +110,11 @@ def vgg16(
     layers = VGG16_LAYERS[: VGG16_LAYERS.index(layer) + 1]
     prefix = PRESETS[preset].prefix
     names = [f"{prefix(each)}.{part}" for each in layers if _is_conv(each) for part in ("weight", "bias")]
-    arrays = _given(weights, names) if isinstance(weights, Mapping) else read_weights(weights, names)
+    if isinstance(weights, Mapping):
+        _require_names("weights", weights, names)
+        arrays = {name: np.ascontiguousarray(weights[name], np.float32) for name in names}
+    else:
+        arrays = read_weights(weights, names)
     nodes, n_channels = _nodes(onnx, layers, arrays, prefix)
     helper = onnx.helper
     made = helper.make_model(
@@ -130,7 +134,7 @@ def vgg16(
 
 
 def smallest_size(layer: str) -> int:
-    """Return the height and width that images must have for a layer to have any maps: each pooling halves them."""
+    """Return the smallest height and width of images for a layer: each pooling halves them."""
     return 1 << sum(not _is_conv(each) for each in VGG16_LAYERS[: VGG16_LAYERS.index(layer) + 1])
 
 
@@ -141,32 +145,24 @@ def _is_conv(layer: str) -> bool:
 def _nodes(
     onnx: Any, layers: tuple[str, ...], arrays: Mapping[str, Array], prefix: Callable[[str], str]
 ) -> tuple[list[Any], int]:
-    """Return the operations, and the number of channels that come out."""
+    """Return the operations, and the number of output channels."""
     make, nodes, last, n_channels = onnx.helper.make_node, [], "X", 3
     for layer in layers:
         if _is_conv(layer):
             weight, bias = (f"{prefix(layer)}.{part}" for part in ("weight", "bias"))
-            n_channels = _n_channels_out(weight, arrays[weight].shape, arrays[bias].shape, n_channels)
+            shape, bias_shape = arrays[weight].shape, arrays[bias].shape
+            if len(shape) != 4 or shape[1:] != (n_channels, 3, 3) or bias_shape != shape[:1]:
+                raise DataError(
+                    f"{weight} has the shape {shape}, and its bias {bias_shape}, where VGG16 has (n, {n_channels}, 3, "
+                    "3) and (n,): these are the weights of another network."
+                )
+            n_channels = shape[0]
             nodes.append(make("Conv", [last, weight, bias], [f"{layer}_sums"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]))
             nodes.append(make("Relu", [f"{layer}_sums"], [layer]))
         else:
             nodes.append(make("MaxPool", [last], [layer], kernel_shape=[2, 2], strides=[2, 2]))
         last = layer
     return nodes, n_channels
-
-
-def _n_channels_out(name: str, shape: tuple[int, ...], bias_shape: tuple[int, ...], n_channels: int) -> int:
-    if len(shape) != 4 or shape[1:] != (n_channels, 3, 3) or bias_shape != shape[:1]:
-        raise DataError(
-            f"{name} has the shape {shape}, and its bias {bias_shape}, where VGG16 has (n, {n_channels}, 3, 3) and "
-            "(n,): these are the weights of another network."
-        )
-    return shape[0]
-
-
-def _given(weights: Mapping[str, Array], names: list[str]) -> dict[str, Array]:
-    _require_names("weights", weights, names)
-    return {name: np.ascontiguousarray(weights[name], np.float32) for name in names}
 
 
 def read_weights(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str, NDArray[np.float32]]:
@@ -185,7 +181,7 @@ def read_weights(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str
 
 
 def _require_names(where: str, stored: Collection[str], names: list[str]) -> None:
-    """Raise DataError unless all weights are there, which says under what names they may be there instead."""
+    """Raise DataError unless all weights are there, with advice if they have the names of another preset."""
     absent = next((name for name in names if name not in stored), None)
     if absent is None:
         return
@@ -200,7 +196,7 @@ def _require_names(where: str, stored: Collection[str], names: list[str]) -> Non
 
 def _open_safetensors(path: Path) -> _Opened:
     try:
-        # It checks the header and that all of the file is there, but has no bfloat16 for NumPy.
+        # It checks the header and the size of the file, but has no bfloat16 for NumPy.
         with safe_open(path, "numpy"):
             pass
     except SafetensorError as error:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.types import Array
-from ...vision import pair_differences
 from ..task import Task, split_by_fold, stratified_folds
+from .pairs import verification
 
 # Pairs of each kind per fold: LFW has 300.
 _PAIRS = 200
@@ -20,15 +20,13 @@ def load(seed: int) -> list[Task]:
     X, y = load_digits(return_X_y=True)
     X, y = X.astype(np.float32), y.astype(np.int64)
     fold = stratified_folds(y, seed)
-    pairs, same, fold_of_pair = _make_pairs(y, fold, seed)
     return [
-        Task(
+        verification(
+            X,
+            *_make_pairs(y, fold, seed),
             name="digits-pairs",
             title="Handwritten digits, the same or not",
-            kind="verification",
-            X=pair_differences(X, pairs),
-            y=same,
-            splits=split_by_fold(fold_of_pair, seed),
+            seed=seed,
             note=(
                 f"|a - b| of the 8 x 8 pixels of pairs of scikit-learn's 1,797 digits, made by seed {seed} like LFW's "
                 f"View 2: 10 folds of {_PAIRS} pairs of the same and {_PAIRS} of different digits. No image is in two "

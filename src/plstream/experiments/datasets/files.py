@@ -71,7 +71,7 @@ def _of_files(paths: Sequence[Path], name: str, title: str, seed: int) -> Task:
 
 
 def _require_learnt(labels: Array, train: Rows, test: Rows, where: str) -> None:
-    """Raise DataError if a class is tested on that no training row has, as when classes are numbered in two ways."""
+    """Raise DataError if a class of test rows has no training rows, for example if classes are numbered in two ways."""
     unknown = np.setdiff1d(labels[test], labels[train])
     if unknown.size:
         raise DataError(
@@ -141,19 +141,14 @@ def _splits(file: FeatureFile, y: Array, seed: int) -> tuple[tuple[Split, ...], 
     if "test" in file:
         return single_split(file.per_row("test", len(y)), seed), "its own test rows"
     if file.files is not None:
-        test = np.array([_is_for_testing(image) for image in file.files])
+        # The parent of the class folder tells which images are for testing.
+        test = np.array([_folders(image)[-2:-1] in {(part,) for part in _TEST} for image in file.files])
         if test.any() and not test.all():
             return single_split(test, seed), "tested on the images in folders val or test"
     return split_by_fold(stratified_folds(y, seed), seed), f"{FOLDS} stratified folds by seed {seed}"
 
 
-def _is_for_testing(image: str) -> bool:
-    """Whether the parent of the class folder is a folder of test images."""
-    folders = _folders(image)
-    return len(folders) > 1 and folders[-2] in _TEST
-
-
 def _folders(image: str) -> tuple[str, ...]:
-    """Return the folders of an image down to that of its class, which Tiny ImageNet's have a folder images in."""
+    """Return the folders of an image down to that of its class, without Tiny ImageNet's folder images in it."""
     folders = PurePosixPath(image).parent.parts
     return folders[:-1] if folders[-1:] == ("images",) else folders

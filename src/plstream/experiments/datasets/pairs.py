@@ -54,7 +54,8 @@ def verification(
     if not np.isin(same, (0, 1)).all():
         raise DataError(f"{name}: same must be 1 or 0.")
     differences = pair_differences(features, pairs)
-    if _in_several_folds(pairs, fold):
+    uses = np.unique(np.column_stack([pairs.ravel(), np.repeat(fold, 2)]), axis=0)
+    if len(uses) > len(np.unique(pairs)):
         note += " Some images are in pairs of several folds, so that they are both trained and tested on."
     return Task(
         name=name,
@@ -65,9 +66,3 @@ def verification(
         splits=split_by_fold(fold, seed),
         **about,
     )
-
-
-def _in_several_folds(pairs: Array, fold: Array) -> bool:
-    """Whether a row is in pairs of more than one fold."""
-    uses = np.unique(np.column_stack([pairs.ravel(), np.repeat(fold, 2)]), axis=0)
-    return len(uses) > len(np.unique(pairs))

@@ -1,8 +1,8 @@
 """The experiments of the CIPLS paper, one file each: cells, cost, tables, figures and claims.
 
 A. Jordao, M. Lie, V. H. C. de Melo and W. R. Schwartz, "Covariance-free Partial Least Squares: An Incremental
-Dimensionality Reduction Method", IEEE Winter Conference on Applications of Computer Vision, 2021. Accuracies that it
-reports are in per cent, None where it has a dash. Its figures are images without numbers.
+Dimensionality Reduction Method", IEEE Winter Conference on Applications of Computer Vision, 2021. Reported accuracies
+are in per cent, None where the paper has a dash. Its figures are images without numbers.
 """
 
 from __future__ import annotations
@@ -23,10 +23,7 @@ MODULES = {
     "selection": "selection",
     "projection": "projection",
 }
-"""The file of each experiment, by the name of the experiment, in the order of the paper.
-
-The command line lists these names. Files are imported only when they are needed, as that takes a while.
-"""
+"""The module of each experiment, by name, in the order of the paper. They are imported on demand, which is slow."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Accuracy with the number of components that validation picks: the paper's main table."""
+"""Accuracy with the number of components chosen by validation: the paper's main table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..._core.errors import counted
 from ...plots.palette import FAINT, PAPER
 from .. import claims
 from ..classifiers import final_classifier
-from ..drawing import DotPlot, Picture, drawn_cells, short_title
+from ..drawing import CaptionedFigure, DotPlot, drawn_cells, short_title
 from ..experiment import ALL_REDUCERS, Experiment
 from ..inference import interval, paired_difference
 from ..methods import METHODS, PAPER_VARIANTS, TITLES, paper_name
@@ -22,6 +22,7 @@ from ..tables import (
     Table,
     components_and_scores,
     components_header,
+    format_range,
     mean_with_interval,
     p_values,
     table_of,
@@ -51,7 +52,7 @@ The authors' code states 91.68 for CIPLS on LFW, with which the advantage of 1.1
 
 
 def reported(method: str, data_set: str | None) -> Reported | None:
-    """Return what the paper has for a method on one of its data sets, in a variant that it can have run.
+    """Return the accuracy in the paper of a method on one of its data sets, None if there is none.
 
     Examples
     --------
@@ -64,10 +65,10 @@ def reported(method: str, data_set: str | None) -> Reported | None:
 
 
 def cells(trial: Trial) -> list[Cell]:
-    """Choose the number of components, learn all training rows, and test once.
+    """Choose the number of components, train on all training rows, and test once.
 
-    Methods with a model for each class have many more scores than others. So with more than two classes all are tested
-    once more, with a score per class, or as many as they can have.
+    Methods with one model per class have many more scores than others. With more than two classes, all methods are
+    therefore also tested with one score per class, or as many as possible.
     """
     choice = choose(trial)
     trial, validation = choice.trial, choice.validation
@@ -86,7 +87,7 @@ def _tested(trial: Trial, n_components: int) -> Cell:
 
 
 def tables(found: TaskResults) -> list[Table]:
-    """Return accuracies with intervals and tests, and the paper's beside them."""
+    """Return accuracies with intervals and tests, next to the paper's."""
     data_set, values = found.task["paper"], found.values()
     in_paper = data_set in DATA_SETS
     like_pls, like_cipls = (p_values(values, other, found.difference) for other in ("pls", "cipls"))
@@ -119,9 +120,8 @@ def _equal_table(found: TaskResults) -> Table:
     """Return accuracies with one score per class."""
     table = Table("Accuracy at an equal number of scores", ["Method", "Scores", "Accuracy, %"], task=found.name)
     for method, cells in found.by_method().items():
-        scores = sorted({cell["n_scores"] for cell in cells})
-        accuracy = mean_with_interval(cell["accuracy_equal"] for cell in cells)
-        table.rows.append([TITLES[method], " to ".join(map(str, dict.fromkeys((scores[0], scores[-1])))), accuracy])
+        scores = format_range([cell["n_scores"] for cell in cells])
+        table.rows.append([TITLES[method], scores, mean_with_interval(cell["accuracy_equal"] for cell in cells)])
     table.notes.append(
         "Methods with a model for each class have as many scores per component as there are classes. Here they have "
         "one component, and the others as many components as classes, or as they can have."
@@ -145,8 +145,8 @@ _REPORTED_MARK: dict[str, Any] = {
 }
 
 
-def figures(found: TaskResults) -> list[Picture]:
-    """Draw means with intervals, and what the paper reports below each."""
+def figures(found: TaskResults) -> list[CaptionedFigure]:
+    """Draw means with intervals, and below each the paper's."""
     data_set = found.task["paper"]
     means = {
         method: interval([100 * cell["accuracy"] for cell in cells]) for method, cells in drawn_cells(found).items()
@@ -182,11 +182,11 @@ def figures(found: TaskResults) -> list[Picture]:
         reading += f" They do not have equally many scores: {_scores_by_number(found)}."
     if theirs:
         reading += " The grey mark below it is what the paper reports, with its interval where there is one."
-    return [Picture(plot.figure, description, reading)]
+    return [CaptionedFigure(plot.figure, description, reading)]
 
 
 def _scores_by_number(found: TaskResults) -> str:
-    """Return which methods have how many scores, in the split where they have most."""
+    """Describe the largest number of scores of each method."""
     by_number: dict[int, list[str]] = {}
     for method, cells in drawn_cells(found).items():
         most = METHODS[method].n_models(found.task["n_classes"]) * max(cell["n_components"] for cell in cells)
@@ -195,15 +195,15 @@ def _scores_by_number(found: TaskResults) -> str:
 
 
 def seconds(costs: CostModel, method: str) -> float:
-    """Estimate the time of a cell: a second fit, and classifier, if there are more than two classes."""
+    """Estimate the time of a cell, with a second fit and classifier for more than two classes."""
     once = costs.fit(method) + costs.classify(method)
     return costs.choose(method) + (1 if costs.task.n_classes == 2 or is_large(costs.task, costs.settings) else 2) * once
 
 
 def headline(found: TaskResults) -> str:
-    """Return which method was best, and where our own are beside PLS."""
+    """Name the best method, and compare our own with PLS."""
     values = found.values(scale=100)
-    # Methods of which there are fewer splits, for want of time, are not compared.
+    # Methods with fewer splits, because time was short, are not compared.
     most = max(map(len, values.values()))
     values = {method: by_split for method, by_split in values.items() if len(by_split) == most}
     means = {method: interval([*by_split.values()]) for method, by_split in values.items()}
@@ -216,11 +216,11 @@ def headline(found: TaskResults) -> str:
     for method in sorted(("cipls", "incremental-pls"), key=lambda method: method != best):
         if method in values and "pls" in values:
             who = "That is" if method == best else f"{TITLES[method]} has {means[method].mean:.2f} %,"
-            text += f" {who} {_beside_pls(values[method], values['pls'])}."
+            text += f" {who} {_compared_with_pls(values[method], values['pls'])}."
     return text
 
 
-def _beside_pls(mine: dict[int, float], pls: dict[int, float]) -> str:
+def _compared_with_pls(mine: dict[int, float], pls: dict[int, float]) -> str:
     if mine == pls:
         return "in all splits the same as PLS"
     difference, *_, p = paired_difference(mine, pls)
@@ -261,8 +261,8 @@ def _is_like_pls(found: TaskResults) -> claims.Assessment | None:
 EXPERIMENT = Experiment(
     name="accuracy",
     title="Accuracy",
-    about="Each method takes rows to at most ten scores, and a classifier learns the scores. How many scores is chosen "
-    "on a part of the training rows; test rows are used once.",
+    about="Each method projects rows to at most ten scores, on which a classifier is trained. The number of scores is "
+    "chosen on a part of the training rows; test rows are used once.",
     methods=ALL_REDUCERS,
     cells=cells,
     seconds=seconds,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..classifiers import quick_classifier
-from ..drawing import Picture, drawn_cells, line_chart, line_of
+from ..drawing import CaptionedFigure, drawn_cells, line_chart, line_of
 from ..experiment import REDUCERS, Experiment
 from ..inference import column_means
 from ..methods import METHODS
@@ -20,7 +20,7 @@ def cells(trial: Trial) -> list[Cell]:
 
 
 def tables(found: TaskResults) -> list[Table]:
-    """Return accuracies, one column per number of components, and how many scores a component is."""
+    """Return accuracies, one column per number of components, and the number of scores per component."""
     several = found.task["n_classes"] > 2
 
     def row(method: str, cells: list[Cell]) -> list[str]:
@@ -30,8 +30,8 @@ def tables(found: TaskResults) -> list[Table]:
     return [table_of(found, header, row, ["Accuracies in %."])]
 
 
-def figures(found: TaskResults) -> list[Picture]:
-    """Draw accuracies over the number of components, or of scores where a component is not one score."""
+def figures(found: TaskResults) -> list[CaptionedFigure]:
+    """Draw accuracies over the number of components, or of scores if there are more than two classes."""
     numbers, lines = _numbers(found), {}
     for method, cells in drawn_cells(found).items():
         each = _scores_per_component(found, method)
@@ -62,8 +62,8 @@ def _numbers(found: TaskResults) -> range:
 EXPERIMENT = Experiment(
     name="components",
     title="Accuracy by the number of components",
-    about="The same with every number of components, each tested. With more than two classes some methods have a model "
-    "for each class, and so a score per class and component: they are to be compared at equal numbers of scores.",
+    about="The same for every number of components. With more than two classes, some methods have one model per class, "
+    "and therefore one score per class and component: compare them at equal numbers of scores.",
     methods=REDUCERS,
     cells=cells,
     seconds=CostModel.choose,

@@ -1,13 +1,13 @@
-"""Higher-order components: accuracy without the first score, and whether that is not just a copy of the first.
+"""Higher-order components: accuracy without the first score, and whether the others are copies of it.
 
-If the others are near copies of the first component, it has not been dropped at all. So there are controls: what is
-left when the others lose their regression on the first score, or their parts along its direction, and how close to the
-first any other comes. Where every class has a model, all of their first scores count, because one model's others may
-well be copies of another's first.
+If the other components are near copies of the first, it was not dropped at all. There are two controls: the other
+scores minus their regressions on the first score, or minus their parts along its direction; and the largest
+correlation and cosine with the first. With one model per class, the first scores of all models are used, because the
+other scores of one model may be copies of the first score of another.
 
-The first direction of PLS for two classes is that of the difference of their means. Whatever is orthogonal to it has
-equal means in the training rows, so that the second control is at chance for every method that has this direction: it
-shows how much of the rest is due to it. The first control changes nothing in PLS, whose scores are uncorrelated.
+The first direction of PLS for two classes is the difference of the class means. Everything orthogonal to it has equal
+class means in the training rows, so the second control is at chance for every method with this direction: it shows how
+much of the rest is due to it. The first control does not change PLS, whose scores are uncorrelated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..._core.types import Array, Float64Array
 from ...plots.palette import GRID, INK, PAPER
 from .. import claims
 from ..classifiers import final_classifier
-from ..drawing import STYLES, DotPlot, Picture, drawn_cells
+from ..drawing import STYLES, CaptionedFigure, DotPlot, drawn_cells
 from ..experiment import ALL_REDUCERS, Experiment, why_not
 from ..methods import METHODS, PAPER_VARIANTS, TITLES, Projection, paper_name
 from ..plan import CostModel
@@ -32,13 +32,13 @@ from ..tables import Table, components_and_scores, components_header, format_num
 from ..task import Task
 
 REPORTED = {"ccipca": 63.48, "sgdpls": 58.41, "ipls": 50.76, "cipls": 83.24}
-"""Table "Accuracy of existing incremental methods when using only higher-order components", all tasks on average."""
-# Points that are a great difference.
+"""Table "Accuracy of existing incremental methods when using only higher-order components", means over all tasks."""
+# A large difference, in points.
 _FAR = 5.0
 
 
 def cells(trial: Trial) -> list[Cell]:
-    """Test without the first score, with it, and without its direction."""
+    """Test with all scores, without the first, and with the controls."""
     choice = choose(trial, least=2)
     trial = choice.trial
     X, train, test = trial.task.X, trial.train, trial.test
@@ -71,7 +71,7 @@ def cells(trial: Trial) -> list[Cell]:
 
 
 def largest_cosine(weights: Float64Array) -> float:
-    """Return the largest cosine of a first direction with one that is not, of any models, without regard to sign.
+    """Return the largest absolute cosine of a first direction with any other direction, of all models.
 
     Examples
     --------
@@ -91,17 +91,17 @@ class Regression:
     mean: Array
     scale: Array
     slopes: Array
-    # Of a first score with one that is not, of any models, without regard to sign.
+    # The largest absolute correlation of a first score with any other score, of all models.
     largest_correlation: float
 
     def residuals(self, S: Array) -> Array:
-        """Return what the regression does not explain, for rows of scores."""
+        """Return the residuals for rows of scores."""
         firsts, others = _firsts_and_others(S - self.mean)
         return np.asarray(others - firsts / self.scale @ self.slopes)
 
 
 def regress_on_first(blocks: Callable[[], Iterable[Array]], n_rows: int) -> Regression:
-    """Regress scores on the first one of each model. They are read three times, in blocks.
+    """Regress scores on the first score of each model, reading them three times in blocks.
 
     Blocks are combined by QR decompositions, which, unlike normal equations, do not square the condition number: the
     first scores of all classes are nearly collinear.
@@ -145,10 +145,10 @@ def _firsts_and_others(S: Array) -> tuple[Array, Array]:
 
 
 def _without_first(projection: Projection) -> Float64Array:
-    """Return the directions of all scores but the first ones, minus their parts along these, in one matrix."""
+    """Return the directions of all scores but the first, minus their projections on the first ones, in one matrix."""
     directions = projection.directions()
     firsts = directions[:, 0] / _or_one(np.linalg.norm(directions[:, 0], axis=1, keepdims=True))
-    # An orthonormal basis, without what the directions of the last class add, which is nothing but rounding errors.
+    # An orthonormal basis. The directions of all classes are linearly dependent, up to rounding errors.
     _, sizes, basis = np.linalg.svd(firsts, full_matrices=False)
     basis = basis[sizes > 1e-9 * sizes.max()]
     others = directions[:, 1:].reshape(-1, directions.shape[2])
@@ -160,14 +160,14 @@ def _or_one(numbers: Array) -> Array:
 
 
 def why_not_without_first(method: str, task: Task) -> str | None:
-    """Return why a method cannot take part, or None if it can."""
+    """Return why a method cannot be used on a task, or None if it can."""
     if task.n_classes == 2 and METHODS[method].bounded:
         return why_not(method, task) or "with two classes it has one component, and nothing is left without it"
     return None
 
 
 def seconds(costs: CostModel, method: str) -> float:
-    """Estimate the time of a cell: perceptrons take some three times as many epochs without the first score."""
+    """Estimate the time of a cell: perceptrons take about three times as many epochs without the first score."""
     classifiers = 4 if costs.task.n_classes == 2 else 12
     return costs.choose(method) + costs.fit(method) + classifiers * costs.classify(method)
 
@@ -208,7 +208,7 @@ def tables(found: TaskResults) -> list[Table]:
 
 
 def summary(tasks: Sequence[TaskResults]) -> Table:
-    """Return the table of the paper: means over all tasks."""
+    """Return the paper's table: means over all tasks."""
     table = Table(
         f"{EXPERIMENT.title}: all tasks",
         ["Method", "Tasks", "Without first", "Regressed out", "Projected out", "Paper"],
@@ -228,7 +228,7 @@ def summary(tasks: Sequence[TaskResults]) -> Table:
     return table
 
 
-# What an accuracy is of, and its marker, with its size and whether it is filled.
+# Label and marker of each accuracy, with its size and whether it is filled.
 _MARKS = {
     "accuracy_all": ("all scores", "o", 7.0, True),
     "accuracy": ("without the first", "o", 7.0, False),
@@ -237,8 +237,8 @@ _MARKS = {
 }
 
 
-def figures(found: TaskResults) -> list[Picture]:
-    """Draw accuracies with and without the first score, and the controls, in a line for each method."""
+def figures(found: TaskResults) -> list[CaptionedFigure]:
+    """Draw accuracies with and without the first score, and the controls, one line per method."""
     means = {
         method: {kind: 100 * float(np.mean([cell[kind] for cell in cells])) for kind in _MARKS}
         for method, cells in drawn_cells(found).items()
@@ -263,7 +263,7 @@ def figures(found: TaskResults) -> list[Picture]:
         "The open circle, and the number, is the accuracy without the first score. If the two other marks are far to "
         "its left, what was left without the first score was mostly a copy of it."
     )
-    return [Picture(plot.figure, description, reading)]
+    return [CaptionedFigure(plot.figure, description, reading)]
 
 
 def _mark(kind: str, colour: str) -> dict[str, Any]:
@@ -310,8 +310,8 @@ def _is_not_due_to_copies(found: TaskResults) -> claims.Assessment | None:
 EXPERIMENT = Experiment(
     name="higher-order",
     title="Higher-order components",
-    about="The classifier learns all scores but the first. As the others may be copies of it, it also learns them "
-    "without what they share with the first: their regressions on its score, or their parts along its direction.",
+    about="A classifier is trained on all scores but the first. Because these may be copies of the first, it is also "
+    "trained on them minus their regressions on the first score, or minus their parts along its direction.",
     methods=ALL_REDUCERS,
     why_not=why_not_without_first,
     cells=cells,

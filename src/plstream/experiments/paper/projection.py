@@ -1,4 +1,4 @@
-"""The first two scores of rows that were not learnt, to be looked at."""
+"""Scatter plots of the first two scores of test rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ..._core.types import Array
 from ...plots.palette import CLASS_MARKERS, CLASSES, FAINT, INK
 from ..claims import Assessment, Claim, assess
-from ..drawing import Picture, drawn_cells, new_figure, short_title
+from ..drawing import CaptionedFigure, drawn_cells, new_figure, short_title
 from ..experiment import Experiment
 from ..inference import share_between
 from ..methods import METHODS, PAPER_VARIANTS, TITLES
@@ -26,27 +26,27 @@ REPORTED = (
     "In the paper's figure classes are apart along the first component only for IPLS and SGDPLS, and along both for "
     "CIPLS."
 )
-_PER_CLASS = "Where every class has a model of its own, these are the first scores of the first two classes."
-# A share of the variance that is between classes, below which colours can hardly be distinguished.
+_PER_CLASS = "With one model per class, these are the first scores of the first two classes."
+# Below this share of variance between classes, colours can hardly be distinguished.
 _APART = 0.1
 
 
 def cells(trial: Trial) -> list[Cell]:
-    """Project test rows on two components; on the first ones of two classes, if every class has a model of its own."""
+    """Project test rows on two components, or on the first ones of two classes if there is one model per class."""
     projection = trial.fit(trial.max_components(2))
     random = np.random.default_rng([trial.seed, trial.split])
     rows = random.permutation(trial.test)[: trial.settings.points]
     S = trial.scores(projection, rows)
     pair = S[:, :2, 0] if projection.n_models > 1 else S[:, 0, :2]
     scores = np.zeros((len(rows), 2))
-    # There may be one component only; that it is all there is can be seen.
+    # A single component leaves zeros in the second column.
     scores[:, : pair.shape[1]] = pair
-    # Digits that can be seen.
+    # More digits would not be visible.
     return [{"scores": [[float(f"{t:.6g}") for t in row] for row in scores], "labels": trial.task.y[rows].tolist()}]
 
 
 def tables(found: TaskResults) -> list[Table]:
-    """Return how far classes are apart along each score."""
+    """Return the separation of classes along each score."""
 
     def row(_: str, cells: list[Cell]) -> list[str]:
         return [str(len(cells[0]["labels"])), *(f"{share:.3f}" for share in _shares_between(cells[0]))]
@@ -62,8 +62,8 @@ def _shares_between(cell: Cell) -> list[float]:
     return [share_between(column, labels) for column in scores.T]
 
 
-def figures(found: TaskResults) -> list[Picture]:
-    """Draw test rows by their scores, a panel for each method."""
+def figures(found: TaskResults) -> list[CaptionedFigure]:
+    """Draw the scores of test rows, one panel per method."""
     task, cells = found.task, {method: cells[0] for method, cells in drawn_cells(found).items()}
     classes = sorted({label for cell in cells.values() for label in cell["labels"]})
     per_class = {method for method in cells if METHODS[method].n_models(task["n_classes"]) > 1}
@@ -86,7 +86,7 @@ def figures(found: TaskResults) -> list[Picture]:
     reading = "Each point is a test row, and its colour the class. Classes are apart along a score if colours are."
     if per_class:
         reading += f" {_PER_CLASS}"
-    return [Picture(figure, description, reading)]
+    return [CaptionedFigure(figure, description, reading)]
 
 
 def _draw_scores(axes: Axes, cell: Cell, classes: list[int]) -> None:
@@ -129,14 +129,14 @@ def _class_legend(figure: Figure, names: list[str], height: float) -> None:
 
 def _classes_are_apart(found: TaskResults) -> Assessment | None:
     cells = {cell["method"]: cell for cell in found.cells}
-    # With more classes, axes of some methods are models of single classes.
+    # With more classes, the axes of some methods are models of single classes.
     if found.task["n_classes"] != 2 or "ipls" not in cells:
         return None
     shares = {method: _shares_between(cell) for method, cell in cells.items()}
     sentences = {
         m: f"{TITLES[m]}: {100 * first:.0f} % and {100 * second:.0f} %" for m, (first, second) in shares.items()
     }
-    # SGDPLS has one component for two classes: of a second one nothing can be said.
+    # SGDPLS has one component for two classes, and is not judged.
     only_first = shares["ipls"][1] < _APART <= shares["ipls"][0]
     looks = []
     for variant in PAPER_VARIANTS:
@@ -144,7 +144,7 @@ def _classes_are_apart(found: TaskResults) -> Assessment | None:
             correlation = _correlation(*np.array(cells[variant]["scores"]).T)
             text = f"{sentences[variant]}; the two scores have a correlation of {correlation:.3f}."
             looks.append(Assessment("yes" if only_first and min(shares[variant]) >= _APART else "no", text))
-    before = "Of the variance of the first and of the second score, in one split, so much is between classes."
+    before = "Shares of the variance between classes, for the first and the second score, in one split."
     return assess(looks, before, f"{sentences['ipls']}. SGDPLS has one component for two classes.")
 
 
@@ -157,7 +157,7 @@ def _correlation(first: Array, second: Array) -> float:
 EXPERIMENT = Experiment(
     name="projection",
     title="The first two scores",
-    about="Models of two components learn the training rows of one split. Test rows are drawn by their scores.",
+    about="Models of two components are trained on one split. The points are the scores of its test rows.",
     methods=("ipls", "sgdpls", "cipls-paper", "cipls-released", "cipls", "incremental-pls", "pls"),
     one_split=True,
     cells=cells,

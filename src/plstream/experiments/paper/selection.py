@@ -1,4 +1,4 @@
-"""Feature selection: a linear SVM of the features that a method ranks best."""
+"""Feature selection: a linear SVM of the features ranked best by a method."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ...selection._base import number_to_keep
 from ..claims import Assessment, Claim, compare_with_rivals, mean, no_less
 from ..classifiers import feature_classifier, linear_svm, standardised
-from ..drawing import Line, Picture, describe_lines, draw_lines, drawn_cells, label_lines, stacked
+from ..drawing import CaptionedFigure, Line, describe_lines, draw_lines, drawn_cells, label_lines, stacked
 from ..experiment import Experiment
 from ..methods import SELECTORS
 from ..plan import SMALL_STEPS, SVM_PASSES, CostModel
@@ -41,20 +41,16 @@ REPORTED: dict[str, dict[str, tuple[float, ...]]] = {
 }
 """Table "Comparison of feature selection methods using different percentages of kept features", by SHARES."""
 
-
-# The paper has one CIPLS, which is not our own, and the ilFS of the article of 2017.
+# The paper's CIPLS is not the normalized one, and its ilFS is that of the article of 2017.
 _PAPER_NAMES = {"cipls-paper-vip": "cipls-vip", "ilfs-a": "ilfs", "cipls-vip": None, "ilfs": None}
 
 
 def cells(trial: Trial) -> list[Cell]:
-    """Rank the features by the training rows, and test the best shares of them; or all of them."""
+    """Rank the features on the training rows, and test an SVM of the best shares of them, or of all."""
     task, settings, start = trial.task, trial.settings, time.perf_counter()
     y, y_test = task.y[trial.train], task.y[trial.test]
     raw, raw_test = task.X[trial.train], task.X[trial.test]
-    if trial.method == "none":
-        ranks = np.arange(1, task.n_features + 1)
-    else:
-        ranks = SELECTORS[trial.method].ranking(raw, y, settings.vip_components)
+    ranks = np.asarray(SELECTORS[trial.method].ranking(raw, y, settings.vip_components))
     X, X_test = standardised(raw, raw_test)
     digest = hashlib.sha256(np.ascontiguousarray(ranks, dtype=np.int64).tobytes()).hexdigest()[:16]
     to_rank, cells = time.perf_counter() - start, []
@@ -62,7 +58,7 @@ def cells(trial: Trial) -> list[Cell]:
         start = time.perf_counter()
         kept = ranks <= number_to_keep(share, task.n_features)
         with warnings.catch_warnings():
-            # That liblinear has had the iterations it is allowed.
+            # Warnings that the last iteration was reached.
             warnings.simplefilter("ignore")
             svm = linear_svm(settings, task.n_features)
             predicted = svm.fit(X[:, kept], y).predict(X_test[:, kept])
@@ -78,7 +74,7 @@ def cells(trial: Trial) -> list[Cell]:
 
 
 def why_not(method: str, task: Task) -> str | None:
-    """Return why a method cannot take part, or None if it can."""
+    """Return why a method cannot be used on a task, or None if it can."""
     return "it is for two classes" if method in {"inffs-s", "ilfs-a"} and task.n_classes != 2 else None
 
 
@@ -101,18 +97,18 @@ def seconds(costs: CostModel, method: str) -> float:
 
 
 def memory(costs: CostModel, method: str) -> int:
-    """Estimate the memory of a cell: of copies of the rows, and of matrices that some methods make."""
+    """Estimate the memory of a cell: copies of the rows, and the feature graphs of the infFS family."""
     m = costs.task.n_features
     return 4 * costs.bytes_of_rows + (4 * 8 * m * m if method.startswith("inffs") else 0)
 
 
 def tables(found: TaskResults) -> list[Table]:
-    """Return accuracies, one column per share of features, and the paper's beside them."""
+    """Return accuracies, one column per share of features, next to the paper's."""
     shares = found.settings["shares"]
     reported = REPORTED.get(found.task["paper"] or "", {})
 
     def row(_: str, cells: list[Cell]) -> list[str]:
-        # All features are all that there is, whichever share.
+        # All features are shown in every column.
         by_share = [[cell["accuracy"] for cell in cells if cell["share"] in {share, 1.0}] for share in shares]
         return [*map(mean_with_interval, by_share)]
 
@@ -122,11 +118,11 @@ def tables(found: TaskResults) -> list[Table]:
 
     header = [f"{100 * share:g} %" for share in shares]
     header += [f"Paper, {100 * share:g} %" for share in SHARES] if reported else []
-    notes = ["Accuracies in % with the best so many features, ranked by training rows, and with all of them."]
+    notes = ["Accuracies in % with this share of the features, ranked on the training rows, and with all of them."]
     return [table_of(found, header, row, notes, paper)]
 
 
-def figures(found: TaskResults) -> list[Picture]:
+def figures(found: TaskResults) -> list[CaptionedFigure]:
     """Draw accuracies over the share of features, and the paper's in a panel below."""
     lines: dict[str, Line] = {}
     everything = None
@@ -157,7 +153,7 @@ def figures(found: TaskResults) -> list[Picture]:
     reading = "Names are in the order of the last points."
     if everything is not None:
         reading += f" The dotted line is the accuracy with all features, {everything:.2f} %."
-    return [Picture(figure, describe_lines("Accuracy over the share of features kept", lines), reading)]
+    return [CaptionedFigure(figure, describe_lines("Accuracy over the share of features kept", lines), reading)]
 
 
 def _selects_as_well(found: TaskResults) -> Assessment | None:
@@ -185,8 +181,8 @@ def _selects_as_well(found: TaskResults) -> Assessment | None:
 EXPERIMENT = Experiment(
     name="selection",
     title="Feature selection",
-    about="Each method ranks the features by the training rows. A linear SVM then learns the best of them, with no "
-    "reduction of dimension.",
+    about="Each method ranks the features on the training rows. A linear SVM is then trained on the best features, "
+    "without dimensionality reduction.",
     methods=tuple(SELECTORS),
     why_not=why_not,
     cells=cells,

@@ -1,4 +1,4 @@
-"""Accuracy on a stream: rows come in blocks, the model continues training, and is tested after each block."""
+"""Accuracy on a stream: rows arrive in blocks, and the model is trained on and tested after each block."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ..claims import Assessment, Claim, compare_with_rivals, rivals_among
 from ..classifiers import quick_classifier
-from ..drawing import Picture, drawn_cells, line_chart, line_of
+from ..drawing import CaptionedFigure, drawn_cells, line_chart, line_of
 from ..experiment import STREAMING_REDUCERS, Experiment, why_not_streaming
 from ..inference import column_means
 from ..methods import METHODS, Projection, in_blocks
@@ -25,7 +25,7 @@ _FIRST_BLOCKS = 5
 
 
 def cells(trial: Trial) -> list[Cell]:
-    """Learn block after block, never a row twice, and test after each with a classifier of all rows so far."""
+    """Train block by block, never twice on a row, and test a classifier of all rows so far after each block."""
     choice = choose(trial)
     trial, n_components = choice.trial, choice.n_components
     task, train, test, settings = trial.task, trial.train, trial.test, trial.settings
@@ -46,13 +46,13 @@ def cells(trial: Trial) -> list[Cell]:
 
 def seconds(costs: CostModel, method: str) -> float:
     """Estimate the time of a cell."""
-    # Rows so far are projected again before each classifier, which takes about twice as long as to train it.
+    # All rows so far are projected again before each classifier, which takes about twice as long as training it.
     blocks = 3 * costs.settings.blocks * costs.classify(method, quick=True, n=costs.n / 2)
     return costs.choose(method) + costs.fit(method) + blocks
 
 
 def tables(found: TaskResults) -> list[Table]:
-    """Return accuracies after some of the blocks, and on average over all."""
+    """Return accuracies after some of the blocks, and the mean over all."""
     blocks = len(found.cells[0]["accuracy"]) if found.cells else 0
     shown = sorted({0, blocks // 4, blocks // 2, 3 * blocks // 4, blocks - 1} if blocks else set())
 
@@ -67,8 +67,8 @@ def tables(found: TaskResults) -> list[Table]:
     return [table_of(found, header, row, notes)]
 
 
-def figures(found: TaskResults) -> list[Picture]:
-    """Draw accuracies over the number of rows learnt."""
+def figures(found: TaskResults) -> list[CaptionedFigure]:
+    """Draw accuracies over the number of training rows so far."""
     lines = {}
     for method, cells in drawn_cells(found).items():
         seen = np.mean([cell["n_seen"] for cell in cells], axis=0)
@@ -91,8 +91,8 @@ def _is_ahead(found: TaskResults) -> Assessment | None:
 EXPERIMENT = Experiment(
     name="streaming",
     title="Accuracy on a stream",
-    about="Training rows come in blocks, and no method sees a row twice. After each block a classifier learns the "
-    "scores of all rows so far, and is tested.",
+    about="Training rows arrive in blocks, and no method sees a row twice. After each block, a classifier is trained "
+    "on the scores of all rows so far, and tested.",
     methods=STREAMING_REDUCERS,
     why_not=why_not_streaming,
     cells=cells,

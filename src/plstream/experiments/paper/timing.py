@@ -1,14 +1,13 @@
-"""Time to learn one more row, and how it grows with rows, features, components, and what else a method has.
+"""Time to learn one more row, and how it grows with rows, features, components and parameters of methods.
 
-On one thread, whose own time is counted, not that of whatever else the machine does; with methods in turn, as even so
-others may slow it down. A row is learnt when the directions that include it are available: some methods do most of
-their work only when these are requested.
+The CPU time of one thread is measured. Methods take turns, because other work on the machine may still slow them down.
+The time includes computing the directions, because some methods do most of their work only then.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,8 +19,8 @@ from ..._core.threads import single_threaded_blas
 from ..._core.types import Array
 from ...online._state import NotFiniteError
 from ...report.html import Verdict
-from ..claims import Assessment, Claim, above, compare_with_rivals, median
-from ..drawing import STYLES, DotPlot, Line, Picture, drawn_cells, label_lines, stacked
+from ..claims import Assessment, Claim, above, compare_with_rivals
+from ..drawing import STYLES, CaptionedFigure, DotPlot, Line, drawn_cells, label_lines, stacked
 from ..experiment import STREAMING_REDUCERS, Experiment, why_not_streaming
 from ..inference import Difference, exponent, interval, robust_difference
 from ..methods import METHODS, TITLES, Method, Projection, paper_name
@@ -42,7 +41,7 @@ REPORTED = (
     "In the paper's figure of times SGDPLS is the slowest; CIPLS is not statistically different from CCIPCA, the "
     "fastest, and faster than IPLS and SGDPLS."
 )
-# One of these varies at a time, and the others are as usual.
+# One size varies at a time, the others have their usual values.
 GROWTH = {
     "n": (250, 500, 1000, 2000),
     "m": (512, 1024, 2048, 4096, 8192),
@@ -51,17 +50,17 @@ GROWTH = {
     "T": (1, 10, 100),
 }
 _SIZES = {"n": "rows n", "m": "features m", "c": "components c", "L": "PCA components L", "T": "steps T"}
-# Principal components and steps are of one method each, which has them as this setting.
+# Sizes of a single method, and its setting.
 _OF_ONE_METHOD = {"L": ("ipls", "ipls_directions"), "T": ("sgdpls-steps", "steps")}
 _USUAL = {"n": 500, "m": 2048, "c": 4}
 _REPEATS = 3
-# For methods that have fewer components than classes.
+# For methods with fewer components than classes.
 _CLASSES = 20
 _NOT_GROWN = ("incremental-lda",)
 
 
 def run(parts: Sequence[Part], results: Results, deadline: Deadline) -> None:
-    """Measure times: all methods of a task in turn, and how they grow once for all tasks."""
+    """Measure the times of all methods of each task in turn, and their growth once for all tasks."""
     name, settings, seed = EXPERIMENT.name, results.settings, results.seed
     places = [results.experiment(part.task.name, name) for part in parts]
     grown = next((place for place in places if place.get("growth")), None)
@@ -75,7 +74,7 @@ def run(parts: Sequence[Part], results: Results, deadline: Deadline) -> None:
                 place["skipped"].update(dict.fromkeys(wanted - known, f"not run, {deadline.reason}"))
                 continue
             if wanted - known:
-                # Methods are measured in turn, so all of them again if there is a new one.
+                # Methods take turns, so a new one requires measuring all of them again.
                 methods = [method for method in EXPERIMENT.methods if method in known | wanted]
                 with listening(None):
                     cells, skipped = update_times(part.task, methods, settings, seed)
@@ -95,7 +94,7 @@ def run(parts: Sequence[Part], results: Results, deadline: Deadline) -> None:
 def update_times(
     task: Task, methods: Sequence[str], settings: Settings, seed: int
 ) -> tuple[list[Cell], dict[str, str]]:
-    """Time how long methods take to learn one more row, for several rows, in turn; also return why some cannot."""
+    """Return the times to learn one more row, for several rows, and the reasons why methods have none."""
     train, c = task.splits[0][0], settings.time_components
     classes = np.unique(task.y[train])
     rows = np.resize(train, settings.warm_rows + 2 + settings.runs)
@@ -112,7 +111,7 @@ def update_times(
         else:
             projections.append(projection)
     cells: list[Cell] = []
-    # The first ones compile what is left to be compiled.
+    # The first runs may compile functions, and do not count.
     for run, row in enumerate(more, start=-2):
         X, y = task.X[row : row + 1], task.y[row : row + 1]
         first = run % max(1, len(projections))
@@ -133,7 +132,7 @@ def update_times(
 
 
 def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Cell]:
-    """Time how long methods take to learn random rows, of one size after the other, if they can."""
+    """Yield the times to learn random rows, for one size after the other."""
     random = np.random.default_rng(seed)
     for varied, values in GROWTH.items():
         for value in values:
@@ -150,7 +149,7 @@ def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Ce
 
 
 def _grown(varied: str, methods: Sequence[str]) -> list[str]:
-    """Return the methods that have a size. What T steps take is seen from T alone: they are those of SGDPLS."""
+    """Return the methods that a size applies to; SGDPLS with T steps is only measured over T."""
     if varied in _OF_ONE_METHOD:
         return [name for name in methods if name == _OF_ONE_METHOD[varied][0]]
     return [name for name in methods if name != "sgdpls-steps"]
@@ -214,7 +213,7 @@ def _growth_table(found: TaskResults) -> Table:
 
 
 def _growth_lines(found: TaskResults, varied: str) -> dict[str, Line]:
-    """Return sizes and seconds by method, where one of the sizes is varied."""
+    """Return sizes and seconds by method, for one varied size."""
     lines: dict[str, Line] = {}
     for cell in found.found["growth"]:
         if cell["varied"] == varied:
@@ -224,8 +223,8 @@ def _growth_lines(found: TaskResults, varied: str) -> dict[str, Line]:
     return lines
 
 
-def figures(found: TaskResults) -> list[Picture]:
-    """Draw times with intervals, and how they grow."""
+def figures(found: TaskResults) -> list[CaptionedFigure]:
+    """Draw times with quartiles, and their growth."""
     times = {method: [cell["seconds"] for cell in cells] for method, cells in drawn_cells(found).items()}
     medians = {method: float(np.median(values)) for method, values in times.items()}
     plot = DotPlot([*medians], "Time to learn one more row")
@@ -241,17 +240,17 @@ def figures(found: TaskResults) -> list[Picture]:
         f"{format_time(medians[order[-1]])} ({TITLES[order[-1]]})."
     )
     reading = (
-        f"Medians of {found.settings['runs']} rows, and lines from the lower to the upper quartile. Every step to the "
-        "next power of ten is ten times as long."
+        f"Medians of {found.settings['runs']} rows, and lines from the lower to the upper quartile, on a logarithmic "
+        "axis."
     )
-    drawn = Picture(plot.figure, description, reading)
+    drawn = CaptionedFigure(plot.figure, description, reading)
     return [drawn, _growth_figure(found)] if found.found.get("growth") else [drawn]
 
 
 _DRAWN = {"n": "Rows, n", "m": "Features, m", "c": "Components, c"}
 
 
-def _growth_figure(found: TaskResults) -> Picture:
+def _growth_figure(found: TaskResults) -> CaptionedFigure:
     cells = found.found["growth"]
     by_size = {varied: lines for varied in _DRAWN if (lines := _growth_lines(found, varied))}
     figure, panels = stacked(len(by_size), 2.25)
@@ -276,11 +275,11 @@ def _growth_figure(found: TaskResults) -> Picture:
         "Both axes are logarithmic. The number behind a name is the slope: 1 if time is proportional, 0 if it does not "
         "depend on the size."
     )
-    return Picture(figure, description, reading, "growth")
+    return CaptionedFigure(figure, description, reading, "growth")
 
 
 def format_time(seconds: float) -> str:
-    """Return a time in a few digits, with its unit.
+    """Format a time with its unit.
 
     Examples
     --------
@@ -308,19 +307,23 @@ def _time_axis(axes: Axes, which: str) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: format_time(value)))
 
 
+def _median(values: Mapping[int, float]) -> float:
+    return float(np.median([*values.values()]))
+
+
 def _is_fast(found: TaskResults) -> Assessment | None:
-    # With more classes some methods have a model for each, and others one for all.
+    # With more classes, some methods have one model per class, and others one model.
     if found.task["n_classes"] != 2:
         return None
     values = found.values("seconds", by="run", scale=1e6)
 
     def judge(difference: Difference, rival: str) -> Verdict:
-        """Return whether times are no longer than CCIPCA's, but for a tenth, or shorter than those of another."""
+        """Judge whether times are at most a tenth longer than CCIPCA's, or shorter than those of another rival."""
         if rival == "ccipca":
-            limit = 0.1 * median(values[rival])
+            limit = 0.1 * _median(values[rival])
             return "yes" if difference.high <= limit else "no" if difference.low > 0 else "open"
         is_longer = above(difference)
-        # SGDPLS has fewer components: that it is faster says nothing.
+        # SGDPLS has fewer components, so its being faster does not count.
         return "yes" if is_longer == "no" else "open" if rival == "sgdpls-steps" or is_longer == "open" else "no"
 
     return compare_with_rivals(
@@ -329,7 +332,7 @@ def _is_fast(found: TaskResults) -> Assessment | None:
         ("ccipca", "ipls", "sgdpls-steps"),
         judge,
         difference=robust_difference,
-        center=median,
+        center=_median,
         words=("slower than", "faster than"),
         verb="takes",
         form="{:,.0f} µs",
@@ -340,14 +343,14 @@ def _is_fast(found: TaskResults) -> Assessment | None:
 EXPERIMENT = Experiment(
     name="time",
     title="Time to learn one more row",
-    about="Models that have learnt some rows learn one more, and have their directions ready. Methods take turns on "
-    "one thread, so that whatever else the machine does meets all of them.",
+    about="Trained models are updated by one more row, and their directions are computed. Methods take turns on one "
+    "thread, so that other work on the machine affects all of them.",
     methods=(*STREAMING_REDUCERS, "sgdpls-steps"),
     why_not=why_not_streaming,
     one_split=True,
     run=run,
     seconds=seconds,
-    # Of how times grow.
+    # The growth of times.
     overhead=8.0,
     tables=tables,
     figures=figures,
