@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 HERE = Path(__file__).parent.resolve()
-GUIDES = ("plots.md", "spectra.md")
+GUIDES = ("get_started.md", "plots.md", "spectra.md")
 
 
 def plots() -> Iterator[tuple[str, Any]]:

@@ -3,7 +3,7 @@ Plot a model
 ============
 
 Scores, importance of features, explained variance and predictions of one model. The data is scikit-learn's wine data:
-the alcohol is predicted from twelve other measurements. It requires ``pip install 'plstream[plot]'``.
+alcohol is predicted from twelve other measurements. It requires ``pip install 'plstream[plot]'``.
 """
 
 import matplotlib.pyplot as plt

@@ -7,8 +7,12 @@ import ast
 import importlib
 import io
 import json
+import os
 import pkgutil
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -142,6 +146,26 @@ def test_blocks_run(page, tmp_path, monkeypatch):
     for number, code in enumerate(blocks_of(DOCS / f"{page}.md"), start=1):
         n_compared += run_block(code, f"block {number} of {page}.md", names)
     assert n_compared >= COMPARED.get(page, 0)
+
+
+def test_session_of_the_tutorial(tmp_path, monkeypatch):
+    """The commands in the tutorial print what it shows, for the files that its Python code writes."""
+    for package in ("typer", "plotly", *NEEDED["get_started"]):
+        pytest.importorskip(package, reason=f"needs {package}")
+    monkeypatch.chdir(tmp_path)
+    page = DOCS / "get_started.md"
+    run_block("\n".join(blocks_of(page)), page.name, {})
+    (session,) = re.findall(r"```console\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    commands = [shlex.split(line)[2:] for line in session.splitlines() if line.startswith("$ plstream ")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(plstream.__file__).parents[1])}
+    written = [
+        subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "plstream", *arguments], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        for arguments in commands
+    ]
+    assert len(commands) == 4
+    assert "".join(written).splitlines() == [line for line in session.splitlines() if not line.startswith("$ ")]
 
 
 def test_values_in_comments():

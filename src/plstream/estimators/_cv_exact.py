@@ -130,7 +130,7 @@ class _Fit:
 
     @property
     def grams_are_cheaper(self) -> bool:
-        """Whether Gram matrices of the folds take less time than reads: see the table in choosing_components.md."""
+        """Whether Gram matrices of the folds take less time than reads: see the table in how_it_works.md."""
         n, m, folds = self.n_rows, self.rows.n_columns, self.n_folds
         if (2 * folds + 1) * m**2 > _LARGEST_GRAMS:
             return False
