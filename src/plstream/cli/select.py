@@ -8,31 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Components, Data, Force, Method, Reading, Target
+from .options import Data, Force, Method, Reading, Target
 
 if TYPE_CHECKING:
     from ..data import Source
 
 
-class Ranking(StrEnum):
-    """Methods that rank features."""
-
-    vip = "vip"
-    inffs = "inffs"
-    inffs_u = "inffs-u"
-    inffs_s = "inffs-s"
-    ilfs = "ilfs"
-
-
-class PlsModel(StrEnum):
-    """Models that VIP can be had from."""
-
-    incremental_pls = "incremental-pls"
-    incremental_pls_classifier = "incremental-pls-classifier"
-    cipls = "cipls"
-    olpls = "olpls"
-
-
+Ranking = StrEnum(
+    "Ranking", {"vip": "vip", "inffs": "inffs", "inffs_u": "inffs-u", "inffs_s": "inffs-s", "ilfs": "ilfs"}
+)
+PlsModel = StrEnum(
+    "PlsModel",
+    {
+        "incremental_pls": "incremental-pls",
+        "incremental_pls_classifier": "incremental-pls-classifier",
+        "cipls": "cipls",
+        "olpls": "olpls",
+    },
+)
 _SELECTORS = {Ranking.inffs: "InfFS", Ranking.inffs_u: "InfFSU", Ranking.inffs_s: "InfFSS", Ranking.ilfs: "ILFS"}
 _ENDINGS = (".csv", ".json")
 
@@ -40,14 +33,15 @@ _ENDINGS = (".csv", ".json")
 def select(
     data: Data,
     target: Target = None,
-    method: Annotated[Ranking, typer.Option("--method", help="How features are ranked.")] = Ranking.vip,
+    method: Annotated[Ranking, typer.Option(help="How features are ranked.")] = Ranking.vip,
     keep: Annotated[
-        str | None,
-        typer.Option("--keep", metavar="N|SHARE", help="How many, or which share such as 0.1. Default: the method's."),
+        str | None, typer.Option(metavar="N|SHARE", help="How many, or which share such as 0.1. Default: the method's.")
     ] = None,
-    components: Components = None,
+    components: Annotated[
+        int | None, typer.Option("--components", "-c", min=1, help="Number of components. Default: 2.")
+    ] = None,
     model: Annotated[
-        PlsModel, typer.Option("--model", help="The PLS model of vip. All but incremental-pls take labels.")
+        PlsModel, typer.Option(help="The PLS model of vip. All but incremental-pls take labels.")
     ] = PlsModel.incremental_pls,
     output: Annotated[
         Path | None,
