@@ -443,4 +443,6 @@ def test_groups_and_weights_by_option(done, refused):
     assert model.n_components_ == expected.n_components_
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
     assert "--groups is for cross-validation" in refused(*call[:-4], "--groups", "day", "--force")
-    assert "--groups is not supported with --cluster" in refused(*call, "--groups", "day", "--cluster", "local", "--force")
+    assert "--groups is not supported with --cluster" in refused(
+        *call, "--groups", "day", "--cluster", "local", "--force"
+    )

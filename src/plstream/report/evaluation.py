@@ -21,7 +21,7 @@ from .._core.validation import names_of_target, validate_rows
 from ..data import DataError, Source
 from ..estimators._base import PLSBase
 from ..monitoring import Monitor
-from ..plots._thinning import KeptRows
+from ..plots.thinning import KeptRows
 from ..rows import Block, require_alone, validate_source
 from ..rows.sources import takes_missing
 from ..solvers.completion import FactorModel, has_gaps, observed_means
