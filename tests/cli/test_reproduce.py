@@ -1,6 +1,7 @@
 """``plstream reproduce`` on small tasks."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +88,14 @@ def test_an_interrupt_says_how_to_go_on(run, monkeypatch):
         "plstream: interrupted; run the same command to resume from reproduced/results.json.\n",
     )
     assert run("reproduce", "accuracy", "--methods", "pls", "--jobs", "1").code == 0
+
+
+def test_numbers_of_the_experiments_can_be_set(done):
+    numbers = {"components": 2, "directions": 7, "steps": 3, "epochs": 4}
+    options = [word for name, value in numbers.items() for word in (f"--{name}", value)]
+    done("reproduce", "accuracy", "--methods", "ipls", "--jobs", "1", "--classifier", "perceptron", *options)
+    data = json.loads(Path("reproduced/results.json").read_text())
+    found = {**data["settings"], "directions": data["settings"]["ipls_directions"][0]}
+    assert {name: found[name] for name in numbers} == numbers
+    assert found["classifier"] == "perceptron"
+    assert "--classifier perceptron --epochs 4" in data["commands"][0]

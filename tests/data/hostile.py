@@ -76,7 +76,7 @@ def npy_pickle(folder):
 @case
 def npy_truncated(folder):
     (folder / "X.npy").write_bytes(npy_bytes(X)[:-8])
-    return folder / "X.npy", {}, r"X.npy is cut off: it should have 224 bytes, and has 216"
+    return folder / "X.npy", {}, r"X.npy is cut off: it should have 224 bytes, but has 216"
 
 
 @case
@@ -89,7 +89,7 @@ def npy_truncated_header(folder):
 def npy_huge(folder):
     data = npy_bytes(X).replace(b"(4, 3), }" + b" " * 20, b"(4000000000000000000, 3), }" + b" " * 2)
     (folder / "X.npy").write_bytes(data)
-    return folder / "X.npy", {}, r"X.npy is cut off: it should have 96,000,000,000,000,000,128 bytes, and has 224"
+    return folder / "X.npy", {}, r"X.npy is cut off: it should have 96,000,000,000,000,000,128 bytes, but has 224"
 
 
 @case
@@ -321,7 +321,7 @@ def csv_twice(folder):
 @case
 def csv_utf16(folder):
     (folder / "d.csv").write_bytes("a,b\n1,2\n".encode("utf-16"))
-    return folder / "d.csv", {}, r"d.csv is not text in UTF-8"
+    return folder / "d.csv", {}, r"d.csv is not UTF-8 text"
 
 
 @case
@@ -403,12 +403,12 @@ def ndjson_several_of_text(folder):
 @case
 def ndjson_name_twice(folder):
     lines = '{"a":1,"b":2}', '{"a":1,"b":2,"a":3}'
-    return _text(folder / "d.ndjson", *lines), {}, r"d.ndjson, row 1, 'a' is there twice: give each value a name"
+    return _text(folder / "d.ndjson", *lines), {}, r"d.ndjson, row 1, 'a' occurs twice: use each name once"
 
 
 @case
 def ndjson_name_twice_at_first(folder):
-    return _text(folder / "d.ndjson", '{"x":[1,2],"y":"a:b","y":"b"}'), {}, r"d.ndjson, row 0, 'y' is there twice"
+    return _text(folder / "d.ndjson", '{"x":[1,2],"y":"a:b","y":"b"}'), {}, r"d.ndjson, row 0, 'y' occurs twice"
 
 
 @case
@@ -604,7 +604,7 @@ def hdf5_numbers_of_another_file(folder):
     (folder / "other").write_bytes(X.tobytes())
     with h5py.File(folder / "d.h5", "w") as file:
         file.create_dataset("X", X.shape, X.dtype, external=[(str(folder / "other"), 0, X.nbytes)])
-    return folder / "d.h5", {}, r"d.h5:X has its numbers in other files, which are not read"
+    return folder / "d.h5", {}, r"d.h5:X has its values in other files, which are not read"
 
 
 @case
@@ -616,7 +616,7 @@ def hdf5_virtual(folder):
     layout[:] = h5py.VirtualSource(folder / "other.h5", "X", X.shape)
     with h5py.File(folder / "d.h5", "w") as file:
         file.create_virtual_dataset("X", layout)
-    return folder / "d.h5", {}, r"d.h5:X has its numbers in other files, which are not read"
+    return folder / "d.h5", {}, r"d.h5:X has its values in other files, which are not read"
 
 
 @case
@@ -626,7 +626,7 @@ def hdf5_link_to_another_file(folder):
         file["X"] = X
     with h5py.File(folder / "d.h5", "w") as file:
         file["link"] = h5py.ExternalLink(str(folder / "other.h5"), "/X")
-    return folder / "d.h5", {"key": "link"}, r"d.h5:link has its numbers in other files, which are not read"
+    return folder / "d.h5", {"key": "link"}, r"d.h5:link has its values in other files, which are not read"
 
 
 @case
@@ -740,28 +740,28 @@ def _change_json(path, **entries):
 def folder_empty(folder):
     (folder / "parts").mkdir()
     (folder / "parts" / "_SUCCESS").touch()
-    return folder / "parts", {}, r"There are no files of data in .*parts"
+    return folder / "parts", {}, r"There are no data files in .*parts"
 
 
 @case
 def folder_mixed(folder):
     np.save(folder / "part1.npy", X)
     _text(folder / "part2.csv", "1,2,3")
-    return folder, {}, r"Parts must be of one format, and .* has part1.npy and part2.csv"
+    return folder, {}, r"Files must have the same format, but .* has part1.npy and part2.csv"
 
 
 @case
 def folder_missing_column(folder):
     _text(folder / "part1.csv", "a,b", "1,2")
     _text(folder / "part2.csv", "a,c", "1,2")
-    return folder, {}, r"part2.csv does not go with .*part1.csv: it has no b"
+    return folder, {}, r"part2.csv does not match .*part1.csv: it has no b"
 
 
 @case
 def folder_other_order(folder):
     _text(folder / "part1.csv", "a,b", "1,2")
     _text(folder / "part2.csv", "b,a", "1,2")
-    return folder, {}, r"part2.csv does not go with .*part1.csv: it has its columns in another order"
+    return folder, {}, r"part2.csv does not match .*part1.csv: it has its columns in another order"
 
 
 @case
@@ -788,7 +788,7 @@ def folder_nan_in_a_later_part(folder):
 
 @case
 def pattern_without_files(folder):
-    return str(folder / "*.csv"), {}, r"There are no files of data in .*\*.csv"
+    return str(folder / "*.csv"), {}, r"There are no data files in .*\*.csv"
 
 
 @case
@@ -803,12 +803,12 @@ def device(_):
 
 @case
 def unknown_format(folder):
-    return _text(folder / "d.xyz", "1,2"), {}, r"not clear what format .*d.xyz is: pass format=, one of arrow, csv"
+    return _text(folder / "d.xyz", "1,2"), {}, r"format of .*d.xyz is not known: pass format=, one of arrow, csv"
 
 
 @case
 def part_of_a_table(folder):
-    return _text(folder / "d.csv", "1,2"), {"key": "X"}, r"d.csv is a file of one table, which has no part named 'X'"
+    return _text(folder / "d.csv", "1,2"), {"key": "X"}, r"d.csv holds a single table, which has no part named 'X'"
 
 
 @case

@@ -239,5 +239,5 @@ def test_columns_of_frames_that_do_not_go():
     np.testing.assert_array_equal(rows_and_labels(numbered)[0], X[:, :2])
     with pytest.raises(DataError, match="has no rows"):
         open_source(pd.DataFrame({"a": []}))
-    with pytest.raises(DataError, match="Block 1 has other names"):
+    with pytest.raises(DataError, match="Block 1 has other column names"):
         rows_and_labels(open_source([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"b": [1.0]})]))

@@ -41,7 +41,7 @@ def test_fewer_rows_than_a_file_says_it_has(tmp_path):
     assert [len(block) for block, _ in source.blocks(9)] == []
     for n_rows in (3, 5):
         source._reader.n_rows = n_rows
-        with pytest.raises(ValueError, match=rf"d.parquet is damaged: it says that it has {n_rows} rows, and has 4\."):
+        with pytest.raises(ValueError, match=rf"d.parquet is damaged: it declares {n_rows} rows, but has 4\."):
             list(source.blocks())
 
 

@@ -221,26 +221,38 @@ def test_delimiters_and_an_index_are_noticed(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["year", "year >", "__import__('os')", "year > other", "(lambda: 1)()", "year == [1]", "1 < 2", "", "a.b > 1"],
+    [
+        "year",
+        "year >",
+        "__import__('os')",
+        "year > other",
+        "(lambda: 1)()",
+        "year == [1]",
+        "year is 3",
+        "1 < 2",
+        "",
+        "a.b > 1",
+    ],
 )
 def test_conditions_are_never_run(text, tmp_path):
     if text == "year":
         assert sorted(Where.of(text).names()) == ["year"]
         return
-    with pytest.raises(DataError, match=r"is no condition"):
+    with pytest.raises(DataError, match=r"is not a condition"):
         open_source(write_csv(tmp_path), columns="s_1", where=text)
 
 
 def test_conditions_that_do_not_go(tmp_path):
     data = write_csv(tmp_path)
-    with pytest.raises(DataError, match="holds text, wrongly"):
+    with pytest.raises(DataError, match="holds text, with numbers"):
         rows_and_labels(open_source(data, columns="s_1", where="kind > 3"))
-    with pytest.raises(DataError, match="holds numbers, wrongly"):
+    with pytest.raises(DataError, match="holds numbers, with text"):
         rows_and_labels(open_source(data, columns="s_1", where="year == 'x'"))
     with pytest.raises(DataError, match="There is no column 'month'"):
         open_source(data, columns="s_1", where="month == 3")
-    with pytest.raises(TypeError, match="a condition as text"):
-        open_source(data, columns="s_1", where=3)
+    for no_condition in (3, [], [("year", "is", 3)]):
+        with pytest.raises(TypeError, match="a condition as text"):
+            open_source(data, columns="s_1", where=no_condition)
     with pytest.raises(DataError, match="have the target in a column"):
         open_source(data, target=y, columns="s_1", where="year > 3")
     with pytest.raises(DataError, match="has no rows"):

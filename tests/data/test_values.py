@@ -47,7 +47,7 @@ def test_labels_of_bytes_are_text(tmp_path):
     y = rows_and_labels(open_source(tmp_path / "X.npy", tmp_path / "y.npy"))[1]
     assert y.tolist() == ["hi", "lo", "hi"]
     np.save(tmp_path / "y.npy", np.array([b"\xff", b"lo", b"hi"]))
-    with pytest.raises(DataError, match="not text in UTF-8"):
+    with pytest.raises(DataError, match="not UTF-8 text"):
         rows_and_labels(open_source(tmp_path / "X.npy", tmp_path / "y.npy"))
 
 

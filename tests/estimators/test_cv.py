@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 
 from plstream import IncrementalPLS, IncrementalPLSClassifierCV, IncrementalPLSCV, VIPSelector, open_source
 from plstream.data import Source
-from plstream.estimators._folds import _hashed, folds_of_groups, folds_of_rows
+from plstream.estimators._cv_folds import _hashed, folds_of_groups, folds_of_rows
 from plstream.files import fit_source
 from tests.checks import streaming_checks
 from tests.oracles import dense_pls, regression_data, relative_error

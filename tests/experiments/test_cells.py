@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 from plstream import CIPLS, ILFS, IPLS, SGDPLS, InfFS, VIPSelector
 from plstream.experiments import paper
 from plstream.experiments.paper import experiments
-from plstream.experiments.paper.higher_order import largest_cosine, residuals
+from plstream.experiments.paper.higher_order import largest_cosine, regress_on_first
 from plstream.experiments.protocol import choose, hold_out
 from plstream.experiments.runner import compute
 from plstream.experiments.settings import Settings
@@ -153,10 +153,14 @@ def test_directions_and_steps_are_chosen_on_validation_rows(method, setting, val
             assert cell["tuned"] in values
 
 
-def test_controls_of_higher_order_components():
+@pytest.mark.parametrize("sizes", [(50,), (20, 20, 10), (1, 2, 47)])
+def test_controls_of_higher_order_components(sizes):
     random = np.random.default_rng(0)
     S, S_test = random.normal(size=(50, 3, 4)), random.normal(size=(7, 3, 4))
-    R, R_test = residuals(S, S_test)
+    regression = regress_on_first(lambda: np.split(S, np.cumsum(sizes)[:-1]), len(S))
+    R, R_test = regression.residuals(S), regression.residuals(S_test)
+    correlations = np.corrcoef(S[:, :, 0].T, S[:, :, 1:].reshape(50, -1).T)[:3, 3:]
+    assert regression.largest_correlation == pytest.approx(np.abs(correlations).max())
     A, A_test = (np.column_stack([np.ones(len(scores)), scores[:, :, 0]]) for scores in (S, S_test))
     for j, (k, i) in enumerate((k, i) for k in range(3) for i in range(1, 4)):
         solution = np.linalg.lstsq(A, S[:, k, i], rcond=None)[0]
@@ -167,13 +171,25 @@ def test_controls_of_higher_order_components():
     assert largest_cosine(W) == pytest.approx(max(cosines))
 
 
-def test_copies_of_another_model_are_found_out():
+@pytest.mark.parametrize("n_blocks", [1, 4])
+def test_copies_of_another_model_are_found_out(n_blocks):
     random = np.random.default_rng(0)
     firsts = random.normal(size=(60, 2))
     S = np.stack([firsts, firsts[:, ::-1]], axis=2)
-    R, R_test = residuals(S, 2 * S)
-    np.testing.assert_allclose(R, 0, atol=1e-12)
-    np.testing.assert_allclose(R_test, 0, atol=1e-12)
+    regression = regress_on_first(lambda: np.split(S, n_blocks), len(S))
+    np.testing.assert_allclose(regression.residuals(S), 0, atol=1e-12)
+    np.testing.assert_allclose(regression.residuals(2 * S), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_blocks", [1, 4])
+def test_first_scores_that_add_up_to_zero_have_small_slopes(n_blocks):
+    # As those of one model per class, whose responses add up to a constant.
+    firsts = np.random.default_rng(0).normal(size=(60, 2))
+    firsts = np.column_stack([firsts, -firsts.sum(axis=1)])
+    S = np.stack([firsts, firsts[:, ::-1]], axis=2)
+    regression = regress_on_first(lambda: np.split(S, n_blocks), len(S))
+    assert np.abs(regression.slopes).max() < 10
+    np.testing.assert_allclose(regression.residuals(S), 0, atol=1e-12)
 
 
 def test_copies_of_the_first_component_are_found_out():

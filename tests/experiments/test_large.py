@@ -11,6 +11,7 @@ from plstream.experiments import blockwise, protocol, scratch
 from plstream.experiments.datasets.features import StackedRows
 from plstream.experiments.methods import METHODS, Projection, RowsInBlocks, in_blocks
 from plstream.experiments.paper import experiments
+from plstream.experiments.paper.higher_order import Regression
 from plstream.experiments.plan import CostModel, make_plan
 from plstream.experiments.protocol import Trial, accuracies, is_large
 from plstream.experiments.runner import compute
@@ -83,6 +84,19 @@ class Killed(BaseException):
     """What ends a process."""
 
 
+def killed_after(patch, where, name, calls):
+    left, function = calls, getattr(where, name)
+
+    def killed(*arguments):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed
+        return function(*arguments)
+
+    patch.setattr(where, name, killed)
+
+
 # Where a cell is killed, and after how many calls.
 @pytest.mark.parametrize(
     ("where", "name", "calls"),
@@ -105,17 +119,8 @@ def test_a_killed_cell_resumes_with_the_same_figures(monkeypatch, tmp_path, wher
         return {key: value for key, value in outcome.cells[0].items() if key != "seconds"}
 
     whole = cell()
-    left, function = calls, getattr(where, name)
-
-    def killed(*arguments):
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise Killed
-        return function(*arguments)
-
     with monkeypatch.context() as patch:
-        patch.setattr(where, name, killed)
+        killed_after(patch, where, name, calls)
         with pytest.raises(Killed):
             cell()
     assert any(tmp_path.iterdir())
@@ -215,16 +220,76 @@ def test_memory_does_not_grow_with_rows():
         assert bytes_of(10**7, method) == bytes_of(10**8, method) < 4 << 30
 
 
-def test_higher_order_components_are_not_run_where_scores_do_not_fit_into_memory(monkeypatch):
-    task = make_task(4)
-    object.__setattr__(task, "X", StackedRows([np.broadcast_to(np.float16(0), (10**9, 6))], np.dtype(np.float32)))
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("method", ["ccipca", "ipls", "cipls-paper", "pls", "sgdpls-released"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_higher_order_components_in_blocks(method, n_classes, tmp_path):
+    trial = Trial(make_task(n_classes), method, 0, SMALL, 0, Scratch(tmp_path / "cell"))
+    (cell,) = compute("higher-order", trial).cells
+    assert all(0 <= cell[kind] <= 1 for kind in ("accuracy", "accuracy_all", "accuracy_residual"))
+    assert not (tmp_path / "cell").exists()
+
+
+# Without its regression on the first scores, IPLS is at chance, and depends on rounding.
+@pytest.mark.parametrize("method", ["ccipca", "cipls-paper", "cipls", "pls", "incremental-lda"])
+def test_controls_in_blocks_are_those_of_all_scores_at_once(method, request, tmp_path, monkeypatch):
+    # With linear discriminants, which do not depend on blocks.
+    monkeypatch.setattr("plstream.experiments.protocol.classifier_kind", lambda *_, **__: "discriminants")
+    task = make_task(4, n_rows=400, n_features=20)
+    (at_once,) = compute("higher-order", trial_of(task, method)).cells
+    request.getfixturevalue("small_blocks")
+    (in_blocks,) = compute("higher-order", Trial(task, method, 0, SMALL, 0, Scratch(tmp_path))).cells
+    for name in at_once.keys() - {"seconds"}:
+        assert in_blocks[name] == pytest.approx(at_once[name], abs=1e-6), name
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("where", "name", "calls"), [(Regression, "residuals", 3), (blockwise._BlockLearner, "_learn_block", 30)]
+)
+def test_a_killed_cell_of_higher_order_components_resumes(monkeypatch, tmp_path, where, name, calls):
+    task, settings = make_task(4), replace(SMALL, components=2)
+
+    def cell():
+        outcome = compute("higher-order", Trial(task, "cipls", 0, settings, 0, Scratch(tmp_path, every_seconds=0)))
+        return {key: value for key, value in outcome.cells[0].items() if key != "seconds"}
+
+    whole = cell()
+    with monkeypatch.context() as patch:
+        killed_after(patch, where, name, calls)
+        with pytest.raises(Killed):
+            cell()
+    assert [*tmp_path.glob("*.scores")]
+    assert cell() == whole
+
+
+def test_memory_of_higher_order_components_does_not_grow_with_rows(monkeypatch):
     monkeypatch.setattr("plstream.experiments.plan.available_bytes", lambda: 16 << 30)
-    chosen = [experiments()[name] for name in ("accuracy", "higher-order")]
-    accuracy, higher = make_plan([task], chosen, methods=["cipls"], folds=1, settings=Settings(), seed=0, jobs=1)
-    assert accuracy.methods == ("cipls",)
-    assert higher.methods == ()
-    # Scores of 8 bytes, 4 classes, as many components as features, 4 arrays; and 2 GB of blocks.
-    assert "it needs about 770.1 GB of memory, and there are 17.2 GB" in higher.skipped["cipls"]
+
+    def planned(n_rows):
+        task = make_task(4)
+        rows = StackedRows([np.broadcast_to(np.float16(0), (n_rows, 6))], np.dtype(np.float32))
+        object.__setattr__(task, "X", rows)
+        options = {"methods": ["cipls"], "folds": 1, "settings": Settings(), "seed": 0, "jobs": 1}
+        return make_plan([task], [experiments()["higher-order"]], **options)[0]
+
+    assert planned(10**9).methods == ("cipls",)
+    assert planned(10**8).memory == planned(10**9).memory
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_epochs_of_classifiers_in_blocks_are_limited(monkeypatch):
+    task, learnt = make_task(4), []
+    learn = blockwise._BlockLearner._learn_block
+    monkeypatch.setattr(
+        blockwise._BlockLearner, "_learn_block", lambda self, X, y: (learnt.append(len(X)), learn(self, X, y))
+    )
+    for epochs in (1, 3):
+        learnt.clear()
+        settings = replace(SMALL, components=1, epochs=epochs, patience=100)
+        assert compute("accuracy", Trial(task, "pls", 0, settings, 0)).why == ""
+        # Weights are allocated by one row, and a tenth of 80 training rows is held out.
+        assert sum(learnt) == 1 + 72 * epochs
 
 
 def test_rows_of_several_reads_are_in_the_order_of_the_file(monkeypatch):

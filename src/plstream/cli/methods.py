@@ -127,7 +127,7 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
         if not settings.in_few_reads:
             return exact
         # A state, and all directions that are read, with their actions, before and after a change.
-        return exact + settings.memory_usage(m, q) + 32 * m * settings.n_components * settings.most_reads
+        return exact + settings.stream_bytes(m, q) + 32 * m * settings.n_components * settings.most_reads
     if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":
         # The scatter and a block of rows, their copies while they change, and the solution.
         return 8 * m * (8 * m + 4 * BLOCK_ROWS + 12 * q + 20)

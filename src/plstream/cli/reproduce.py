@@ -66,6 +66,10 @@ def reproduce(
     classifier: Annotated[
         Classifier | None, typer.Option(help="Of scores. Default: an SVM of two classes, a perceptron of more.")
     ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most so many epochs of a perceptron, or of an SVM in blocks. Default: 100."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all that is random.")] = 0,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Cells at a time. Default: as many as there are cores.")
@@ -103,7 +107,13 @@ def reproduce(
     from .errors import FAILED, tell
     from .progress import shown
 
-    given = {"components": components, "directions": directions, "steps": steps, "classifier": classifier}
+    given: dict[str, Any] = {
+        "components": components,
+        "directions": directions,
+        "steps": steps,
+        "classifier": classifier,
+        "epochs": epochs,
+    }
     settings = _changed(Settings(), given)
     chosen = [one for name, one in experiments().items() if experiment in {"all", name}]
     wanted = _known_methods(as_list(methods), chosen)

@@ -1,4 +1,4 @@
-"""Arrays: in memory, mapped from a file, or read in slices by the library of a format."""
+"""Arrays in memory, memory-mapped, or read in slices by the library of a format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .._core.remote import AnyPath
 from .._core.types import Array
 from .reader import NO_COLUMNS, Columns, Pieces, Reader, pick
 
-# Maximum number of rows taken from a file at a time.
+# Maximum size of rows read from a file at a time.
 _PIECE_BYTES = 16 << 20
 # Approximate size of a string as a Python object.
 _STRING_BYTES = 64
@@ -25,23 +25,23 @@ _HASHED_BYTES = 1 << 22
 
 
 class ArrayReader(Reader):
-    """A reader whose columns are those of one array, in memory or in a file.
+    """Columns of one array, in memory or in a file.
 
     Parameters
     ----------
     where : str
     shape : tuple of int
-        That of the array, of one or two dimensions.
+        Shape of the array, of one or two dimensions.
     dtype : numpy.dtype
-        Numbers, or text.
+        Type of its values, numbers or strings.
     opened : callable
-        Opens the array for one read: a context manager of something whose slices are rows.
+        Returns a context manager of an object whose slices are rows.
     chunks : tuple of int, optional
-        The shape of the chunks that the array is stored in.
+        Shape of the chunks in which the array is stored.
     chunks_at_a_time : int, default=1
-        Chunks that the library decompresses at a time.
+        Number of chunks that the library decompresses at a time.
     array : ndarray, optional
-        The array itself, if its rows are in memory, or read when they are used. Blocks are then views of it.
+        The array itself, if in memory or memory-mapped. Blocks are then views of it.
     path : Path, optional
     slow : bool, default=True
     """
@@ -76,7 +76,7 @@ class ArrayReader(Reader):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Identity of the file; for an array in memory shape, type and a hash."""
+        """Identity of the file; for an array in memory, length, type and a hash."""
         if self.array is None or self.path is not None:
             return super().identity
         digest = sha256()
@@ -86,7 +86,7 @@ class ArrayReader(Reader):
         return self.n_rows, self.array.dtype.str, digest.hexdigest()
 
     def mapped(self) -> Array | None:
-        """Return the array, unless it has to be converted."""
+        """Return the array, unless its type has to be converted."""
         if self.array is None or self.array.dtype != self._dtype:
             return None
         return self.array.reshape(len(self.array), -1)
@@ -96,16 +96,16 @@ class ArrayReader(Reader):
         return (self._dtype.itemsize or _STRING_BYTES) * self.n_columns
 
     def whole_bytes(self, features: Columns, targets: Columns) -> int:
-        """Return the size of a row of chunks, and of chunks being read, compressed and decompressed."""
-        side_by_side = self._chunks[0] * self._row_bytes
+        """Return the size of a row of chunks, and of chunks being read, both compressed and decompressed."""
+        row_of_chunks = self._chunks[0] * self._row_bytes
         chunk_bytes = math.prod(self._chunks) * (self._dtype.itemsize or _STRING_BYTES)
-        return side_by_side + 2 * min(self._chunks_at_a_time * chunk_bytes, max(side_by_side, chunk_bytes))
+        return row_of_chunks + 2 * min(self._chunks_at_a_time * chunk_bytes, max(row_of_chunks, chunk_bytes))
 
     def pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
-        """Yield rows; views of an array, with ends at multiples of the step."""
+        """Yield rows; for an array in memory, views that end at multiples of the step."""
         at_a_time = step
         if self.array is None:
-            # A piece may be there four times: compressed, decompressed, in order, and with the columns chosen.
+            # There may be four copies: compressed, decompressed, in C order, and with the chosen columns.
             at_a_time = max(1, min(step, min(self.room // 4, _PIECE_BYTES) // self._row_bytes))
         for part in self.rows(start, at_a_time):
             rows = part.astype(self._dtype, copy=False).reshape(len(part), self.n_columns)
@@ -114,14 +114,14 @@ class ArrayReader(Reader):
                 some = rows[first : first + step]
                 X, columns = pick(some, features), [self._decoded(some[:, column]) for column in others]
                 if self.array is None and len(some) == step:
-                    # What is a block by itself would keep all that it is a view of.
+                    # A block that is a view would keep all rows in memory.
                     X, columns = _own(X, rows), [_own(column, rows) for column in columns]
                 yield X, columns
                 del some, X, columns
             del rows
 
     def rows(self, start: int, step: int) -> Iterator[Array]:
-        """Yield rows of all columns from ``start`` on; whole chunks, which are decompressed as a whole."""
+        """Yield rows of all columns from ``start`` on, in whole chunks if these fit in memory."""
         if self.whole_bytes(NO_COLUMNS, NO_COLUMNS) <= self.room:
             step = max(1, step // self._chunks[0]) * self._chunks[0]
         with self.opened() as array:
@@ -140,12 +140,12 @@ class ArrayReader(Reader):
         try:
             text: Array = np.char.decode(column, "utf-8")
         except UnicodeDecodeError:
-            raise DataError(f"{self.where} holds labels that are not text in UTF-8.") from None
+            raise DataError(f"{self.where} holds labels that are not UTF-8 text.") from None
         return text
 
 
 def reader_of_array(array: Array, where: str, path: Path | None = None) -> ArrayReader:
-    """Return a reader of an array in memory, or of one that is mapped from a file."""
+    """Return a reader of an array in memory, or of a memory map of a file."""
     opened = partial(nullcontext, array)
     return ArrayReader(where, array.shape, array.dtype, opened, array=array, path=path, slow=False)
 
@@ -153,12 +153,12 @@ def reader_of_array(array: Array, where: str, path: Path | None = None) -> Array
 def mapped_reader(
     path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int, where: str, *, fortran_order: bool = False
 ) -> ArrayReader:
-    """Return a reader of an array that lies in one piece in a file, if it is all there."""
+    """Return a reader of an array that is contiguous in a file; raise DataError if it is incomplete."""
     order: Any = "F" if fortran_order else "C"
     try:
         array = np.memmap(path, dtype, "r", offset, shape, order)
     except (ValueError, OverflowError, OSError):
-        raise DataError(f"{where} is cut off: its {math.prod(shape) * dtype.itemsize:,} bytes are not there.") from None
+        raise DataError(f"{where} is cut off: it has fewer than {math.prod(shape) * dtype.itemsize:,} bytes.") from None
     return reader_of_array(array, where, path)
 
 
@@ -173,5 +173,5 @@ def require_shape(where: str, shape: Sequence[int]) -> None:
 
 
 def _own(part: Array, whole: Array) -> Array:
-    """Return rows or columns as a copy if a view would keep others in memory."""
+    """Return a copy of rows or columns if a view would keep others in memory."""
     return part if part.nbytes == whole.nbytes else part.copy()

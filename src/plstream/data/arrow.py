@@ -1,11 +1,10 @@
-"""Arrow columns as rows: shared code for Parquet, Arrow files, Feather, Arrow streams and Arrow tables.
+"""Rows of Arrow record batches: shared code for Parquet, Arrow files, Feather, Arrow streams and Arrow tables.
 
-Features are columns of numbers, or the entries of one column of lists of a fixed size, which is read without taking
-columns apart and so several times faster.
+Features are columns of numbers, or the entries of one column of fixed-size lists, several times faster to read.
 
-Each column of a row group is compressed separately, so reading rows of all columns requires a piece of every column.
-With a thousand columns and a million rows in a group, as most writers make them, that would be gigabytes. Such a group
-is read a few columns at a time into a temporary file first.
+Each column of a row group is compressed separately, so reading rows of all columns takes a page of every column. With
+a thousand columns and a million rows per group, the default of most writers, that would be gigabytes. Such a group is
+first transposed: read a few columns at a time into a temporary file.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -25,57 +25,52 @@ import numpy as np
 from .._core.errors import DataError, beginning, import_optional, shortened, wrap_library_errors
 from .._core.remote import AnyPath
 from .._core.types import Array
-from .columns import listed
-from .reader import NO_COLUMNS, Columns, Pieces, Reader, are_neighbours, side_by_side
+from .columns import listed, require_unique
+from .reader import NO_COLUMNS, Columns, Pieces, Reader, are_adjacent, stack_columns
 from .reading import GrowingArray, NoRoomError, temporary_array
 
-# Rows that are taken apart at a time, at most: they stay in the cache from one step to the next.
+# Maximum size of pieces, which stay in the cache from one step to the next.
 _PIECE_BYTES = 2 << 20
-# How often a piece is there at most: as lists are decoded, as Arrow has it and as rows.
+# Maximum number of copies of a piece: decoded lists, Arrow arrays and rows.
 _COPIES = 4
 _HASHED_ROWS = 1 << 12
-# Rows by which a stream that begins anew is known.
+# Rows by which a stream is recognised when it is started again.
 _FIRST_ROWS = 5
-# The numbers of rows that pandas keeps beside them.
+# Row labels that pandas stores as a column.
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
-
-
-def _nothing_held(_number: int, _name: str) -> int:
-    return 0
 
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Source of record batches: consecutive row groups.
+    """Record batches in consecutive row groups.
 
     Attributes
     ----------
-    ends : sequence of int
-        For every group the row after its last one.
     batches : callable
-        Yields the record batches of a group by its number, with the named columns at least, and of about as many rows
-        as it is told, if it can choose.
-    held_bytes : callable
-        Returns about how much memory a column of a group takes while its rows are read.
+        Function of (group number, column names, step) that yields the record batches of a group with at least these
+        columns and, if it can choose, of about ``step`` rows.
+    ends : sequence of int, optional
+        For every group, the row after its last one. By default there is one group of unknown length.
+    held_bytes : callable, optional
+        Function of (group number, column name): about how much memory the column takes while its rows are read.
     begins : sequence of int, optional
-        For every group the number of its first row in the file, for messages, if there are others between groups.
+        For every group, the number of its first row in the file, for messages, if groups are skipped.
     """
 
-    ends: Sequence[int]
     batches: Callable[[int, list[str], int], Iterator[Any]]
-    held_bytes: Callable[[int, str], int] = _nothing_held
+    ends: Sequence[int] | None = None
+    held_bytes: Callable[[int, str], int] = lambda _number, _name: 0
     begins: Sequence[int] | None = None
 
 
 class ArrowReader(Reader):
-    """Columns of Arrow.
+    """Columns of Arrow record batches.
 
     Parameters
     ----------
     where : str
     schema : pyarrow.Schema
     groups : RowGroups
-        The rows.
     n_rows : int, optional
     path : Path, optional
     rereadable : bool, default=True
@@ -83,7 +78,7 @@ class ArrowReader(Reader):
     Attributes
     ----------
     as_float : bool
-        Whether all features are handed out as float64, because types may differ from one batch to the next.
+        Whether features are returned as float64, because types may differ between batches.
     """
 
     as_float = False
@@ -100,11 +95,9 @@ class ArrowReader(Reader):
     ) -> None:
         self._types = import_optional("pyarrow", f"Reading {where}").types
         with wrap_library_errors(where):
-            # Names need not be text.
+            # Raises an error for names that are not UTF-8.
             names = schema.names
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError(f"{where} has several columns named {shortened(twice)}: give each a name of its own.")
+        require_unique(names, where)
         lists = [field for field in schema if self._types.is_fixed_size_list(field.type)]
         if len(lists) > 1:
             raise DataError(f"{where} has several columns of lists, {listed(field.name for field in lists)}: keep one.")
@@ -122,10 +115,11 @@ class ArrowReader(Reader):
             raise DataError(f"{where} has no rows.")
         self.n_rows, self.path, self.rereadable = n_rows, path, rereadable
         self._groups = groups
+        self._ends = groups.ends or [sys.maxsize]
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Identity of the file; for a table in memory number of rows, types of columns and a hash."""
+        """Identity of the file; for a table in memory, number of rows, types of columns and a hash."""
         if self.path is not None or not self.rereadable:
             return super().identity
         digest = sha256()
@@ -137,29 +131,24 @@ class ArrowReader(Reader):
         return self.n_rows, str(self._fields), digest.hexdigest()
 
     def table(self) -> Any:
-        """Return all rows as a table of Arrow."""
+        """Return all rows as an Arrow table."""
         pa = import_optional("pyarrow", f"Reading {self.where}")
         schema = pa.schema(list(self._fields.items()))
         batches = self._groups.batches(0, list(self._fields), sys.maxsize)
         return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
 
     def error_at(self, row: int, column: int, problem: str) -> DataError:
-        """Return the error for something in a row, which is numbered as in the file, and a column."""
+        """Return the error for a problem in a row, numbered as in the file, and a column."""
         if self._groups.begins is not None:
-            number = bisect_right(self._groups.ends, row)
+            number = bisect_right(self._ends, row)
             row += self._groups.begins[number] - self._begin(number)
         return super().error_at(row, column, problem)
 
-    def column_of(self, name: str) -> int:
-        """Return the number of a column."""
-        return (*(self.names or range(self.n_columns)), *self.others).index(name)
-
     def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
-        """Return the dtype that holds all the columns."""
+        """Return the common dtype of columns."""
         if self._list is not None and len(columns) and columns.max() < self.n_columns:
             return self._dtype(self._list, self._fields[self._list].value_type, text=False)
-        found = self.each_suitable(columns, partial(self._dtype_of_column, text=text))
-        dtypes = set(found)
+        dtypes = set(self.check_each(columns, partial(self._dtype_of_column, text=text)))
         if len({dtype.kind in "SU" for dtype in dtypes}) > 1:
             raise DataError(f"Targets in {self.where} are text and numbers: choose either.")
         if self.as_float and not text:
@@ -167,7 +156,7 @@ class ArrowReader(Reader):
         return np.result_type(*dtypes)
 
     def kind_of(self, column: int) -> str:
-        """Return the type that the column has in Arrow."""
+        """Return the Arrow type of a column."""
         is_entry = self._list is not None and column < self.n_columns
         name = self._list if is_entry else self.name_of(column)
         assert name is not None
@@ -175,7 +164,7 @@ class ArrowReader(Reader):
         return str(found.value_type if is_entry else found).replace("large_", "").replace("string", "text")
 
     def whole_bytes(self, features: Columns, targets: Columns) -> int:
-        """Return what the columns of a group take, by the first one."""
+        """Return the memory that the columns of the first group take."""
         held = self._held_bytes(0, self._names(features, targets))
         return held + min(held, self._pieces_bytes)
 
@@ -184,44 +173,44 @@ class ArrowReader(Reader):
         row_bytes = self.dtype_of(features).itemsize * len(features) if len(features) else 1
         step = max(1, min(step, self._pieces_bytes // _COPIES // row_bytes))
         names = self._names(features, targets)
-        for number, end in enumerate(self._groups.ends):
+        for number, end in enumerate(self._ends):
             if end <= start:
                 continue
             is_large = self._held_bytes(number, names) > self._held_at_most
             if is_large and len(features) > 1 and self._list is None:
-                with temporary_array() as turned, suppress(NoRoomError):
-                    self._turn(turned, number, features, start, step)
-                    yield from self._turned(turned.array(), number, features, targets, start, step)
+                with temporary_array() as file, suppress(NoRoomError):
+                    self._transpose(file, number, features, start, step)
+                    yield from self._transposed_rows(file.array(), number, features, targets, start, step)
                     continue
             yield from self._rows_of(number, features, targets, start, step)
 
     @property
     def _pieces_bytes(self) -> int:
-        """Bytes that a piece takes in all its forms, which leave half of the room to columns."""
+        """Memory for all copies of a piece: at most half, the rest is for columns."""
         return min(_COPIES * _PIECE_BYTES, self.room // 2)
 
     @property
     def _held_at_most(self) -> int:
-        """What the columns of a group may take while its rows are read."""
+        """Memory that the columns of a group may take while its rows are read."""
         return self.room - self._pieces_bytes
 
     def _held_bytes(self, number: int, names: list[str]) -> int:
         return sum(self._groups.held_bytes(number, name) for name in names)
 
-    def _turn(self, turned: GrowingArray, number: int, features: Columns, start: int, step: int) -> None:
+    def _transpose(self, file: GrowingArray, number: int, features: Columns, start: int, step: int) -> None:
         """Write the features of a group to a file: all rows of the first few columns, all rows of the next few, ..."""
         dtype = self.dtype_of(features)
         for part in self._parts(number, features):
             for X, _ in self._rows_of(number, features[part], NO_COLUMNS, start, step):
-                turned.append(X.astype(dtype, copy=False).ravel())
+                file.append(X.astype(dtype, copy=False).ravel())
 
-    def _turned(
-        self, turned: Array, number: int, features: Columns, targets: Columns, start: int, step: int
+    def _transposed_rows(
+        self, values: Array, number: int, features: Columns, targets: Columns, start: int, step: int
     ) -> Iterator[Pieces]:
         """Yield the rows of a group from that file."""
-        n_rows = self._groups.ends[number] - max(start, self._begin(number))
+        n_rows = self._ends[number] - max(start, self._begin(number))
         parts = [
-            turned[n_rows * part.start : n_rows * part.stop].reshape(n_rows, -1)
+            values[n_rows * part.start : n_rows * part.stop].reshape(n_rows, -1)
             for part in self._parts(number, features)
         ]
         row = 0
@@ -230,7 +219,7 @@ class ArrowReader(Reader):
             row += len(X)
 
     def _parts(self, number: int, features: Columns) -> Iterator[slice]:
-        """Yield stretches of the features that can be read together."""
+        """Yield ranges of the features that can be read together."""
         first, held = 0, 0
         for at, column in enumerate(features):
             more = self._groups.held_bytes(number, self._name(int(column)))
@@ -241,7 +230,7 @@ class ArrowReader(Reader):
         yield slice(first, len(features))
 
     def _begin(self, number: int) -> int:
-        return self._groups.ends[number - 1] if number else 0
+        return self._ends[number - 1] if number else 0
 
     def _rows_of(self, number: int, features: Columns, targets: Columns, start: int, step: int) -> Iterator[Pieces]:
         """Yield the rows of a group, batch by batch."""
@@ -250,7 +239,7 @@ class ArrowReader(Reader):
         for batch in self._groups.batches(number, self._names(features, targets), step):
             skipped = max(0, start - begin)
             if skipped < batch.num_rows:
-                # Before it is, nothing in it is known to be within its bounds.
+                # Unvalidated offsets may be out of bounds.
                 with wrap_library_errors(self.where):
                     batch.validate(full=True)
             for first in range(skipped, batch.num_rows, step):
@@ -259,7 +248,7 @@ class ArrowReader(Reader):
                 yield piece
                 del piece
             begin += batch.num_rows
-            # Neither is needed while the next one is read.
+            # Free it before the next one is read.
             del batch
 
     def _piece(self, batch: Any, features: Columns, targets: Columns, dtype: np.dtype[Any], row: int) -> Pieces:
@@ -267,21 +256,21 @@ class ArrowReader(Reader):
             X: Array = np.empty((batch.num_rows, 0), dtype)
         elif self._list is not None:
             X = self._entries(batch, row)
-            X = X if len(features) == self.n_columns and are_neighbours(features) else X[:, features]
+            X = X if len(features) == self.n_columns and are_adjacent(features) else X[:, features]
         else:
             X = self._rows(batch, features, dtype, row)
         return X, [self._column(batch, int(column), row) for column in targets]
 
     def _rows(self, batch: Any, features: Columns, dtype: np.dtype[Any], row: int) -> Array:
-        """Return columns side by side; by Arrow if all are of one type, which leaves the interpreter to others."""
+        """Return columns as a matrix; by Arrow, without the interpreter lock, if all have the same type."""
         names = [self._name(int(column)) for column in features]
         kinds = {self._fields[name] for name in names}
         is_plain = all(self._types.is_integer(kind) or self._types.is_floating(kind) for kind in kinds)
         has_nulls = self.allow_missing and any(batch.column(name).null_count for name in names)
         if self.as_float or len(kinds) > 1 or not is_plain or has_nulls:
-            # Integers that are missing make floats of the others.
+            # Integers with missing values become floats.
             dtype = np.result_type(dtype, np.float64) if has_nulls and dtype.kind != "f" else dtype
-            return side_by_side([self._column(batch, int(column), row) for column in features], dtype)
+            return stack_columns([self._column(batch, int(column), row) for column in features], dtype)
         chosen = batch.select(names)
         for values, column in zip(chosen.columns, features, strict=True):
             self._require_no_nulls(values, row, int(column))
@@ -289,7 +278,7 @@ class ArrowReader(Reader):
         return rows
 
     def _entries(self, batch: Any, row: int) -> Array:
-        """Return the entries of the lists, one list a row."""
+        """Return the entries of the lists, one list per row."""
         lists = batch.column(self._list)
         self._require_no_nulls(lists, row, 0)
         entries = lists.flatten()
@@ -304,20 +293,20 @@ class ArrowReader(Reader):
         if types.is_dictionary(values.type):
             values = values.dictionary_decode()
         if column in self.optional and values.null_count:
-            return self._with_gaps(values)
+            return self._with_missing(values)
         self._require_no_nulls(values, row, column)
         if types.is_decimal(values.type):
             values = values.cast("float64")
         elif _is_text(types, values.type):
-            # To those of views, NumPy has no way of its own.
+            # NumPy cannot convert string views.
             values = values.cast("large_string")
         if _is_text(types, values.type) != _is_text(types, self._fields[self._name(column)]):
-            raise self.error_at(row, column, "or later, there is text among numbers: keep to one of the two")
+            raise self.error_at(row, column, "or later, there is text among numbers: use one type")
         array: Array = values.to_numpy(zero_copy_only=False)
         return array.astype(str) if array.dtype.kind == "O" else array
 
-    def _with_gaps(self, values: Any) -> Array:
-        """Return the values of a column of categories, of which some are missing: floats, or text that is empty."""
+    def _with_missing(self, values: Any) -> Array:
+        """Return the values of a categorical column; missing ones are NaN or an empty string."""
         types = self._types
         if types.is_floating(values.type) or types.is_decimal(values.type):
             numbers: Array = values.cast("float64").to_numpy(zero_copy_only=False)
@@ -333,8 +322,8 @@ class ArrowReader(Reader):
             raise self.bad_value(row + _first_null(values), column, None)
 
     def _names(self, features: Columns, targets: Columns) -> list[str]:
-        """Return the names of columns; if there are none, that of one to count rows by."""
-        # There may be a hundred thousand entries of lists, and as many batches.
+        """Return the names of columns; if there are none, of a single one to count rows by."""
+        # Not for every entry of lists: there may be 100,000 of them, and as many batches.
         entries = [self._list] if self._list is not None and len(features) else []
         columns = [self._name(int(column)) for column in (*(() if entries else features), *targets)]
         return list(dict.fromkeys(entries + columns)) or [next(iter(self.others), None) or self._name(0)]
@@ -368,8 +357,18 @@ class ArrowReader(Reader):
         )
 
 
+def stream_reader(where: str, schema: Any, batches: Iterator[Any]) -> ArrowReader:
+    """Return a reader of batches that can be read only once; the first one is read now, to recognise the stream."""
+    first = list(islice(batches, 1))
+    left = chain(first, batches)
+    reader = ArrowReader(where, schema, RowGroups(lambda *_: left), rereadable=False)
+    for batch in first:
+        reader.beginning = beginning_of(batch)
+    return reader
+
+
 def beginning_of(rows: Any) -> str:
-    """Return a short string that changes with the first rows of a batch or a table."""
+    """Return a hash of the first rows of a batch or a table."""
     return sha256(repr(rows.slice(0, _FIRST_ROWS).to_pydict()).encode()).hexdigest()[:16]
 
 

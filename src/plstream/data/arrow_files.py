@@ -1,13 +1,11 @@
-"""Where Arrow's columns come from: Parquet, Arrow files (Feather is the same), Arrow streams, and tables in memory."""
+"""Parquet files, Arrow files (Feather is the same format) and Arrow streams."""
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,15 +13,15 @@ import numpy as np
 
 from .._core.errors import DataError, import_optional, wrap_iteration, wrap_library_errors
 from .._core.remote import AnyPath, RemotePath
-from .arrow import ArrowReader, RowGroups, beginning_of
+from .arrow import ArrowReader, RowGroups, stream_reader
 from .reader import OpenOptions
 from .where import Where
 
-# A page of a column with its dictionary, at most, unless a writer was told otherwise.
+# Default maximum size of a page of a column with its dictionary.
 _PAGE_BYTES = 2 << 20
-# What is fetched at a time of a column of an object in a store.
+# Size of requests for a column of an object in a store.
 _RANGE_BYTES = 1 << 20
-# What is said of the first letters of a file, ARRO, as a number of bytes.
+# The first letters of a file, ARRO, read as a number of bytes.
 _FILE_NOT_STREAM = "1330795073 metadata bytes"
 
 
@@ -31,7 +29,7 @@ def open_parquet(path: AnyPath, where: str, options: OpenOptions) -> ArrowReader
     """Open a Parquet file."""
     parquet = import_optional("pyarrow.parquet", f"Reading {path}")
     opened = partial(_opened_parquet, parquet, path)
-    with _encryption_noted(where), opened() as file:
+    with _wrap_parquet_errors(where), opened() as file:
         schema, metadata = file.schema_arrow, file.metadata
         groups = [metadata.row_group(number) for number in range(file.num_row_groups)]
         counts = [int(group.num_rows) for group in groups]
@@ -39,19 +37,19 @@ def open_parquet(path: AnyPath, where: str, options: OpenOptions) -> ArrowReader
         value_bytes = {field.name: _value_bytes(field.type) for field in schema}
 
     def batches(number: int, names: list[str], step: int) -> Iterator[Any]:
-        with _encryption_noted(where):
-            # What a file says of its groups takes long to parse if there are many: once is enough.
+        with _wrap_parquet_errors(where):
+            # Parsing the metadata of many groups takes long, so it is done once.
             file = opened(metadata=metadata)
-        with file, _encryption_noted(where):
+        with file, _wrap_parquet_errors(where):
             yield from file.iter_batches(step, row_groups=[number], columns=names)
 
     def held_bytes(number: int, name: str) -> int:
-        """Return the size of a page with its dictionary, or that of the column if it is smaller.
+        """Return the size of a page with its dictionary, or of the column if smaller.
 
-        What the file says of a column is not asked for: if that is encrypted, Arrow ends the process.
+        The metadata of the column is not used: if it is encrypted, Arrow ends the process.
         """
         at_most = max(0, min(_PAGE_BYTES, sizes[number]))
-        # A dictionary of as many values as rows, and their numbers.
+        # A dictionary with as many values as rows, and the indices.
         return min(at_most, counts[number] * value_bytes[name] * 5 // 4) if value_bytes[name] else at_most
 
     begins = np.cumsum([0, *counts], dtype=int)[:-1].tolist()
@@ -64,19 +62,19 @@ def open_parquet(path: AnyPath, where: str, options: OpenOptions) -> ArrowReader
             return every(kept[number], names, step)
 
     ends = np.cumsum(counts, dtype=int).tolist()
-    return ArrowReader(where, schema, RowGroups(ends, batches, held_bytes, begins), n_rows=sum(counts), path=path)
+    return ArrowReader(where, schema, RowGroups(batches, ends, held_bytes, begins), n_rows=sum(counts), path=path)
 
 
 def _opened_parquet(parquet: Any, path: AnyPath, **options: Any) -> Any:
-    """Open a Parquet file: mapped, or by ranges, a piece of a column at a time."""
-    # Without pre_buffer=False all of a row group is read before the first of its rows.
+    """Open a Parquet file: memory-mapped, or by ranges, a page of a column at a time."""
+    # With pre_buffer, a whole row group is read before its first row.
     if isinstance(path, RemotePath):
         return parquet.ParquetFile(path.ranges(), buffer_size=_RANGE_BYTES, pre_buffer=False, **options)
     return parquet.ParquetFile(path, memory_map=True, pre_buffer=False, **options)
 
 
 def _groups_with(path: AnyPath, where: str, condition: Where | None, schema: Any, n_groups: int) -> list[int] | None:
-    """Return the groups that may have rows for which a condition holds, by their statistics; at least one."""
+    """Return the groups that may have matching rows according to their statistics, at least one; None for all."""
     if condition is None or not set(condition.names()) <= set(schema.names) or n_groups < 2:
         return None
     needed = ("dataset", "compute", "fs")
@@ -87,13 +85,13 @@ def _groups_with(path: AnyPath, where: str, condition: Where | None, schema: Any
         parts = fragment.split_by_row_group(condition.expression(compute))
         return [group.id for part in parts for group in part.row_groups] or [0]
     except (ValueError, TypeError, NotImplementedError):
-        # Types that Arrow does not compare: all groups are read, and rows are looked at one by one.
+        # Arrow cannot compare these types: all groups are read, and rows are compared one by one.
         return None
 
 
 @contextmanager
-def _encryption_noted(where: str) -> Iterator[None]:
-    """Raise DataError for an error of Arrow, one that says what to do if the file or a column is encrypted."""
+def _wrap_parquet_errors(where: str) -> Iterator[None]:
+    """Raise DataError for errors of Arrow, with advice if the file or a column is encrypted."""
     try:
         with wrap_library_errors(where):
             yield
@@ -107,7 +105,7 @@ def _encryption_noted(where: str) -> Iterator[None]:
 
 
 def open_arrow(file: AnyPath | IO[bytes], where: str, _options: OpenOptions) -> ArrowReader:
-    """Open an Arrow file in either of its two forms, or a pipe that has a stream."""
+    """Open an Arrow file, an Arrow stream in a file, or one in a pipe."""
     if not isinstance(file, AnyPath):
         return _open_pipe(file, where)
     if file.is_fifo():
@@ -118,14 +116,14 @@ def open_arrow(file: AnyPath | IO[bytes], where: str, _options: OpenOptions) -> 
 
 
 def _arrow_file(pa: Any, path: AnyPath) -> Any:
-    """Open a file for Arrow: mapped, or by ranges."""
+    """Open a file for Arrow: memory-mapped, or by ranges."""
     return pa.memory_map(str(path)) if isinstance(path, Path) else pa.PythonFile(path.ranges(), "r")
 
 
 def _open_file(path: AnyPath, where: str) -> ArrowReader:
     pa = import_optional("pyarrow", f"Reading {path}")
     with wrap_library_errors(where):
-        # Mapped once: what was read is in place when it is read again.
+        # Mapped once: pages that were read stay in memory for the next read.
         file = _arrow_file(pa, path)
         schema = pa.ipc.open_file(file).schema
         lists = [pa.types.is_fixed_size_list(field.type) for field in schema]
@@ -133,21 +131,21 @@ def _open_file(path: AnyPath, where: str) -> ArrowReader:
     last_opened = threading.local()
 
     def opened(columns: list[int] | None) -> Any:
-        """Open the file for some columns, which are copied from it, or for all, which are mapped.
+        """Open the file for some columns, which are copied, or for all, which are mapped.
 
-        That takes as long as there are batches, so a thread opens it once for all batches of a read.
+        This takes time proportional to the number of batches, so each thread does it once per read.
         """
         if getattr(last_opened, "columns", ()) != columns:
             options = pa.ipc.IpcReadOptions(included_fields=columns)
             last_opened.reader, last_opened.columns = pa.ipc.open_file(file, options=options), columns
         return last_opened.reader
 
-    # Rows are counted by a column that takes little to decompress.
+    # Rows are counted by a column that is quick to decompress.
     cheapest = [lists.index(False)] if False in lists else None
     with wrap_library_errors(where):
         reader = opened(cheapest)
         counts = [reader.get_batch(number).num_rows for number in range(reader.num_record_batches)]
-    # Columns that are not mapped take memory, too.
+    # Columns that are not mapped take memory.
     is_copied = isinstance(path, RemotePath) or path.stat().st_size < sum(counts) * sum(value_bytes.values())
 
     def batches(number: int, names: list[str], _step: int) -> Iterator[Any]:
@@ -157,18 +155,18 @@ def _open_file(path: AnyPath, where: str) -> ArrowReader:
         yield batch
 
     def held_bytes(number: int, name: str) -> int:
-        """Return the size of a column that is decompressed or fetched; others are used as they are in the file."""
+        """Return the size of a column that is decompressed or fetched; mapped columns take no memory."""
         return counts[number] * value_bytes[name] if is_copied else 0
 
-    groups = RowGroups(np.cumsum(counts, dtype=int).tolist(), batches, held_bytes)
+    groups = RowGroups(batches, np.cumsum(counts, dtype=int).tolist(), held_bytes)
     found = ArrowReader(where, schema, groups, n_rows=sum(counts), path=path)
-    # Lists are handed out as they are in the file.
+    # Lists are returned as views of the file.
     found.slow = True not in lists or isinstance(path, RemotePath)
     return found
 
 
 def _open_stream(path: AnyPath, where: str) -> ArrowReader:
-    """Open a file that has a stream, which is read from its beginning every time."""
+    """Open a stream in a file, which is read from its beginning every time."""
     pa = import_optional("pyarrow", f"Reading {where}")
 
     def batches(*_: Any) -> Iterator[Any]:
@@ -178,11 +176,11 @@ def _open_stream(path: AnyPath, where: str) -> ArrowReader:
 
     with wrap_library_errors(where):
         schema = pa.ipc.open_stream(_arrow_file(pa, path)).schema
-    return ArrowReader(where, schema, RowGroups([sys.maxsize], batches), path=path)
+    return ArrowReader(where, schema, RowGroups(batches), path=path)
 
 
 def _open_pipe(file: IO[bytes], where: str, *, close: bool = False) -> ArrowReader:
-    """Open a stream that can be read only once, and read the first batch; at its end, perhaps close the file."""
+    """Open a stream that can be read only once; with ``close``, the file is closed at its end."""
     pa = import_optional("pyarrow", f"Reading {where}")
     try:
         with wrap_library_errors(where):
@@ -197,18 +195,11 @@ def _open_pipe(file: IO[bytes], where: str, *, close: bool = False) -> ArrowRead
         if close:
             file.close()
 
-    later = unread()
-    first = list(islice(later, 1))
-    left = chain(first, later)
-    # One group, whose end is not known.
-    reader = ArrowReader(where, stream.schema, RowGroups([sys.maxsize], lambda *_: left), rereadable=False)
-    for batch in first:
-        reader.beginning = beginning_of(batch)
-    return reader
+    return stream_reader(where, stream.schema, unread())
 
 
 def _value_bytes(kind: Any) -> int:
-    """Return how many bytes a value takes; 0 if that is not known, or less than one."""
+    """Return the number of bytes per value; 0 if unknown, or less than one."""
     try:
         return int(kind.bit_width) // 8
     except ValueError:

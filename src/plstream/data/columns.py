@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from glob import has_magic
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.errors import DataError, beginning, counted, shortened
 
+Item = TypeVar("Item")
 _MOST_NAMES_SHOWN = 8
 _NUMBER_OR_RANGE = re.compile(r"(-?\d+)|(-?\d+)?:(-?\d+)?")
 
@@ -40,7 +42,7 @@ class NamesIfAny(tuple[str, ...]):
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Return some of the names, for a message."""
+    """Return the first names, for a message."""
     shown = [beginning(str(name)) for name in names]
     more = len(shown) - _MOST_NAMES_SHOWN
     return ", ".join(shown[:_MOST_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
@@ -48,28 +50,44 @@ def listed(names: Iterable[Any]) -> str:
 
 def find_columns(chosen: Any, names: Sequence[str] | None, n_columns: int, where: str) -> NDArray[np.intp]:
     """Return the numbers of columns chosen by a name, a number, a range, a slice, or a list of such."""
-    # There may be a hundred thousand of either; the first of equal names counts.
-    places = None if names is None else {name: i for i, name in reversed(list(enumerate(names)))}
-    found = np.concatenate(
-        [_find(item, places, n_columns, where) for item in _as_list(chosen)] or [np.empty(0, np.intp)]
-    )
-    if len(np.unique(found)) < len(found):
-        values, counts = np.unique(found, return_counts=True)
-        twice = int(values[counts > 1][0])
+    places = places_of(names)
+    found = [np.empty(0, np.intp), *(find_item(item, places, n_columns, where) for item in as_items(chosen))]
+    numbers = np.concatenate(found)
+    if len(np.unique(numbers)) < len(numbers):
+        twice = first_duplicate(sorted(numbers.tolist()))
         raise DataError(f"Column {twice if names is None else shortened(names[twice])} of {where} is chosen twice.")
-    return found
+    return numbers
+
+
+def places_of(names: Sequence[str] | None) -> dict[str, int] | None:
+    """Return the numbers of columns by name, for columns with names; equal names mean the first column."""
+    return None if names is None else {name: i for i, name in reversed(list(enumerate(names)))}
+
+
+def first_duplicate(items: Iterable[Item]) -> Item | None:
+    """Return the first of the items that occurs more than once, or None."""
+    return next((item for item, count in Counter(items).items() if count > 1), None)
+
+
+def require_unique(names: Iterable[str], where: str) -> None:
+    """Raise DataError if two columns have the same name."""
+    twice = first_duplicate(names)
+    if twice is not None:
+        raise DataError(f"{where} has several columns named {shortened(twice)}: give each a name of its own.")
 
 
 def is_pattern(item: Any, names: Container[str] | None) -> bool:
-    """Return whether it is a pattern such as ``"sensor_*"``, and not itself a name."""
+    """Return whether an item is a pattern such as ``"sensor_*"``, and not a name itself."""
     return isinstance(item, str) and names is not None and item not in names and has_magic(item)
 
 
-def _as_list(chosen: Any) -> list[Any]:
+def as_items(chosen: Any) -> list[Any]:
+    """Return what chooses columns as a list of names, numbers, ranges and slices."""
     return [chosen] if isinstance(chosen, str | Integral | slice | range) else list(chosen)
 
 
-def _find(item: Any, places: dict[str, int] | None, n_columns: int, where: str) -> NDArray[np.intp]:
+def find_item(item: Any, places: dict[str, int] | None, n_columns: int, where: str) -> NDArray[np.intp]:
+    """Return the numbers of columns chosen by one name, pattern, number, range or slice."""
     if isinstance(item, NameOrNumber):
         item = item.meant(places)
     if isinstance(item, slice):

@@ -1,10 +1,11 @@
-"""Delimited fields, one record per line: CSV and TSV."""
+"""CSV and TSV: one record per line, fields with delimiters."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from typing import IO, Any
@@ -14,7 +15,7 @@ import numpy as np
 from .._core.errors import DataError, counted, shortened
 from .._core.remote import AnyPath
 from .._core.types import Array
-from .reader import Columns, OpenOptions, Pieces, Reader, side_by_side
+from .reader import Columns, OpenOptions, Pieces, Reader, stack_columns
 from .text import Record, TextReader
 
 # Integers below this one are exact in float64.
@@ -22,14 +23,14 @@ _LARGEST_EXACT = 2**53
 # With more columns, or fewer records at a time, NumPy is faster.
 _MOST_COLUMNS_OF_ARROW = 4096
 _LEAST_RECORDS_OF_ARROW = 32
-# What Arrow takes for a column, however few records there are.
+# Memory that Arrow takes per column, however few records there are.
 _ARROW_COLUMN_BYTES = 1500
-# Nothing, integers, numbers, text: a column holds the last of what its fields hold.
+# Types of fields: empty, integer, float, text. The type of a column is the last one among its fields.
 _KINDS = ["", "i", "f", "U"]
-# Of the column that pandas writes before all others, unless index=False is set.
+# Names of the index column that pandas writes first, unless index=False.
 _INDEX_NAMES = {"", "Unnamed: 0"}
 _OTHER_DELIMITERS = (";", "\t", "|")
-# What stands for a missing value is no name.
+# Spellings of missing values, which are not names.
 _MISSING = {"", "na", "n/a", "null", "none", "?", "-"}
 _SPELLINGS = sorted(
     {spelling for word in _MISSING for spelling in (word, word.upper(), word.capitalize())} | {"NaN", "nan"}
@@ -52,7 +53,7 @@ def open_tsv(file: AnyPath | IO[bytes], where: str, options: OpenOptions) -> Rea
 
 
 class CsvReader(TextReader):
-    """Lines of fields with a delimiter between them, some of them perhaps quoted.
+    """Lines of delimited fields, possibly quoted.
 
     Parameters
     ----------
@@ -61,8 +62,8 @@ class CsvReader(TextReader):
     delimiter : str
         One character.
     header : bool, optional
-        Whether the first line holds names. By default it does if no field of it is a number, or if one is not where the
-        second line has a number.
+        Whether the first line holds names. By default it does if none of its fields is a number, or if one of them is
+        text above a number.
     """
 
     def __init__(
@@ -70,11 +71,11 @@ class CsvReader(TextReader):
     ) -> None:
         super().__init__(file, where)
         self.delimiter, self.header = delimiter, header
-        # A field that begins with a quotation mark, and whether it ends with one; elsewhere they have no meaning.
+        # A field that begins with a quotation mark, and its end; elsewhere quotation marks have no meaning.
         begin = b"(?<![^\n" + re.escape(delimiter.encode()) + b'])"'
         self._quoted = re.compile(begin + b'(?:[^"]++|"")*+("|\\Z)')
         self._arrow = _arrow_csv()
-        # What the columns hold.
+        # Types of the columns.
         self.kinds: list[str] = []
 
     def _find_columns(self) -> None:
@@ -91,53 +92,54 @@ class CsvReader(TextReader):
             self.index_columns = np.zeros(1, np.intp)
 
     def _numbers_rows(self) -> bool:
-        """Return whether the first column only numbers the first records."""
-        sample = map(self._fields, self._sample[self._header_records :])
-        return [fields[0].strip() for fields in sample] == list(
-            map(str, range(len(self._sample) - self._header_records))
-        )
+        """Return whether the first column only numbers the records."""
+        return all(fields[0].strip() == str(row) for row, fields in enumerate(self._sample_fields()))
+
+    def _sample_fields(self) -> Iterator[list[str]]:
+        """Yield the fields of the first records, one record at a time."""
+        return map(self._fields, self._sample[self._header_records :])
 
     def likely_delimiter(self) -> str | None:
-        """Return what else is between the fields of the first records, as often in each, if lines have such a sign."""
+        """Return another delimiter that occurs equally often in all of the first records, if any."""
         lines = [self._as_bytes(record).decode(errors="replace") for record in self._sample]
         counts = {sign: {line.count(sign) for line in lines} for sign in _OTHER_DELIMITERS}
         return next((sign for sign, found in counts.items() if len(found) == 1 and found != {0}), None)
 
     def _kinds(self) -> list[str]:
-        """Return what the columns hold, by the first records, of which only one is taken apart at a time."""
+        """Return the types of the columns in the first records."""
         kinds = [""] * self.n_columns
-        for fields in map(self._fields, self._sample[self._header_records :]):
-            # A row of another length is an error when it is read.
+        for fields in self._sample_fields():
+            # Rows of another length are errors when they are read.
             if len(fields) == self.n_columns:
                 kinds = [max(pair, key=_KINDS.index) for pair in zip(kinds, map(_kind, fields), strict=True)]
         return [kind or "f" for kind in kinds]
 
     def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
-        """Return float64: that is what text is read as."""
+        """Return float64, or str for text."""
         kinds = {self.kinds[column] for column in columns}
         if text and kinds == {"U"}:
             return np.dtype(str)
         if "U" in kinds:
             refused = [int(column) for column in columns if self.kinds[column] == "U"]
-            raise self._text_in(refused[0]) if len(refused) == 1 else self.unsuitable(refused)
+            raise self._text_in(refused[0]) if len(refused) == 1 else self.not_numeric(refused)
         return np.dtype(np.float64)
 
     def kind_of(self, column: int) -> str:
-        """Return the types of the first records, distinguishing dates from other text."""
+        """Return the type of a column in the first records, distinguishing dates from other text."""
         if self.kinds[column] != "U":
             return {"i": "integer", "f": "number"}[self.kinds[column]]
-        sample = map(self._fields, self._sample[self._header_records :])
-        fields = [fields[column].strip() for fields in sample if len(fields) == self.n_columns]
+        fields = [fields[column].strip() for fields in self._sample_fields() if len(fields) == self.n_columns]
         return "date" if all(map(_is_date, filter(None, fields))) else "text"
 
     def _text_in(self, column: int) -> DataError:
-        """Return the error for the first text of a column, which is in one of the first records."""
-        sample = enumerate(map(self._fields, self._sample[self._header_records :]))
-        rows = ((row, fields[column]) for row, fields in sample if len(fields) == self.n_columns)
+        """Return the error for the first text in a column, in one of the first records."""
+        rows = (
+            (row, fields[column]) for row, fields in enumerate(self._sample_fields()) if len(fields) == self.n_columns
+        )
         return next(self.not_a_number(row, column, field) for row, field in rows if _kind(field) == "U")
 
     def parse(self, records: list[Record], features: Columns, others: Columns, row: int) -> Pieces:
-        """Parse by Arrow or else by NumPy; if both fail, locate the error."""
+        """Parse by Arrow, otherwise by NumPy; if both fail, locate the error."""
         numbers = [int(column) for column in (*features, *others) if self.kinds[column] != "U"]
         texts = [int(column) for column in others if self.kinds[column] == "U"]
         if not numbers and not texts:
@@ -160,7 +162,7 @@ class CsvReader(TextReader):
         return X, columns
 
     def parsed_bytes(self, text: bytes) -> int:
-        """Count text and lines, as they are and as Arrow has them, and two arrays; with quotation marks, objects."""
+        """Count text and lines, also as Arrow arrays, and two arrays; for quoted records, Python objects."""
         records = text.count(b"\n") + 1
         fields = text.count(self.delimiter.encode()) + records
         if b'"' in text:
@@ -168,7 +170,7 @@ class CsvReader(TextReader):
         return 4 * len(text) + 80 * records + 20 * fields + _ARROW_COLUMN_BYTES * self.n_columns
 
     def _integers_if_any(self, values: Array, column: int, row: int) -> Array:
-        """Return integers if the first rows have such, and all of these are."""
+        """Return integers if the first rows and these have only integers."""
         values = np.ascontiguousarray(values)
         if self.kinds[column] != "i" or not (values == np.round(values)).all():
             return values
@@ -178,7 +180,7 @@ class CsvReader(TextReader):
         return values.astype(np.int64)
 
     def _by_arrow(self, lines: bytes, numbers: list[int], texts: list[int]) -> tuple[Array, list[Array]] | None:
-        """Parse all of it, or return None if there is anything that is not as it should be."""
+        """Parse all lines, or return None if anything is wrong."""
         if self._arrow is None or self.n_columns > _MOST_COLUMNS_OF_ARROW:
             return None
         import pyarrow as pa
@@ -194,28 +196,28 @@ class CsvReader(TextReader):
                 convert_options=arrow.ConvertOptions(
                     column_types=types,
                     include_columns=[str(column) for column in (*numbers, *texts)],
-                    # There is none to be known by its name, and tables of names would be made for every column.
-                    null_values=_SPELLINGS if self.reads_gaps else [],
+                    # Without missing values, Arrow need not build a table of their spellings for every column.
+                    null_values=_SPELLINGS if self.parses_missing else [],
                     true_values=[],
                     false_values=[],
                 ),
             )
         except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError):
             return None
-        checked = table.columns[len(numbers) :] if self.reads_gaps else table.columns
+        checked = table.columns[len(numbers) :] if self.parses_missing else table.columns
         if any(column.null_count for column in checked):
             return None
         columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
         split = len(numbers)
-        values = side_by_side(columns[:split], np.dtype(np.float64)) if split else np.empty((table.num_rows, 0))
+        values = stack_columns(columns[:split], np.dtype(np.float64)) if split else np.empty((table.num_rows, 0))
         return values, [np.char.strip(column.astype(str)) for column in columns[split:]]
 
     def _by_numpy(
         self, records: list[Record], lines: bytes | None, numbers: list[int], texts: list[int], row: int
     ) -> tuple[Array, list[Array]]:
-        """Parse by NumPy, or field by field if any is quoted or text."""
+        """Parse by NumPy, or field by field if there are quotation marks, text or missing values."""
         delimiter = self.delimiter.encode()
-        by_fields = lines is None or texts or self.n_columns == 1 or self.reads_gaps
+        by_fields = lines is None or texts or self.n_columns == 1 or self.parses_missing
         fields = [self._fields(record) for record in records] if by_fields else []
         with suppress(ValueError, IndexError):
             if by_fields:
@@ -230,7 +232,7 @@ class CsvReader(TextReader):
         raise self._what_is_wrong(records, numbers, row)
 
     def _number(self, field: str) -> float:
-        is_missing = self.reads_gaps and field.strip().lower() in _MISSING
+        is_missing = self.parses_missing and field.strip().lower() in _MISSING
         return np.nan if is_missing else _number(field)
 
     def _what_is_wrong(self, records: list[Record], numbers: list[int], row: int) -> DataError:
@@ -254,14 +256,14 @@ class CsvReader(TextReader):
         try:
             return next(csv.reader([record.decode()], delimiter=self.delimiter), [""])
         except (UnicodeDecodeError, csv.Error):
-            raise DataError(f"{self.where} is not text in UTF-8, or not of lines: {shortened(record)}.") from None
+            raise DataError(f"{self.where} does not consist of lines of UTF-8 text: {shortened(record)}.") from None
 
     def _as_bytes(self, record: Record) -> bytes:
-        # Which of the two it is depends on whether there are quotation marks in what was read with it.
+        # It is a list if there are quotation marks in the same chunk.
         return self.delimiter.join(record).encode() if isinstance(record, list) else bytes(record)
 
     def _cut(self, text: bytes, end: int) -> int:
-        """Return the end of the last complete record: a quoted field may contain line breaks."""
+        """Return the end of the last complete record: quoted fields may contain line breaks."""
         if b'"' not in text:
             return super()._cut(text, end)
         cut = after = 0
@@ -293,7 +295,7 @@ def _kind(field: str) -> str:
 
 
 def _is_date(field: str) -> bool:
-    """Return whether a field is a date in the form of ISO 8601, perhaps with a time."""
+    """Return whether a field is a date in ISO 8601 format, possibly with a time."""
     try:
         datetime.fromisoformat(field)
     except ValueError:
@@ -303,7 +305,7 @@ def _is_date(field: str) -> bool:
 
 def _number(field: str) -> float:
     if "_" in field:
-        # Python would read 1_000.
+        # Python accepts 1_000.
         raise ValueError(field)
     return float(field)
 

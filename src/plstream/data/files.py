@@ -1,7 +1,8 @@
-"""Files: their order, kind and identity, and their decompressed bytes."""
+"""Files: patterns, order and identity, and their decompressed bytes."""
 
 from __future__ import annotations
 
+import glob
 import gzip
 import os
 import re
@@ -18,21 +19,65 @@ from .._core.remote import AnyPath, RemotePath
 from .._core.urls import shown
 
 GZIP = b"\x1f\x8b"
-# Parts of a file that are looked at to know it again, and their size.
+# Number and size of the parts of a file that are hashed to recognise it.
 _SAMPLES = 32
 _SAMPLE_BYTES = 1 << 12
 
 
 def natural_order(path: AnyPath) -> list[Any]:
-    """Return a key that puts part 2 before part 10."""
+    """Return a sort key that puts part 2 before part 10."""
     return [*(int(text) if text.isdecimal() else text for text in re.split(r"(\d+)", str(path))), str(path)]
 
 
-def file_identity(path: AnyPath) -> tuple[str, int, int, str]:
-    """Return the name, the size, the time of the last change and a hash of some parts, the first and last included.
+def glob_files(pattern: str) -> list[Path]:
+    """Return the matches of a pattern. Unlike glob's, ** enters a folder with several links only once."""
+    parts = Path(pattern).parts
+    if "**" not in parts:
+        return [Path(name) for name in glob.glob(pattern)]  # noqa: PTH207
+    stars = parts.index("**")
+    found: list[Path] = []
+    for top in glob_files(str(Path(*parts[:stars]))) if stars else [Path()]:
+        for folder in _folders_in(top):
+            # Names of folders are not patterns.
+            found += glob_files(str(Path(glob.escape(str(folder)), *(parts[stars + 1 :] or ["*"]))))
+    return found
 
-    Of a folder, the hash is one of the names, sizes and times of all files in it; of an object in a store, it is what
-    the store says of it.
+
+def _folders_in(top: Path) -> Iterator[Path]:
+    """Yield a folder and all folders below it, following links, each once and without hidden ones."""
+    seen = set()
+    for folder, folders, _ in os.walk(top, followlinks=True):
+        identity = _inode(Path(folder))
+        if identity in seen:
+            folders.clear()
+            continue
+        seen.add(identity)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield Path(folder)
+
+
+def without_duplicates(paths: list[Any]) -> list[Any]:
+    """Return the paths without further names of the same file."""
+    found: dict[Any, Any] = {}
+    for path in paths:
+        found.setdefault(_inode(path), path)
+    return list(found.values())
+
+
+def _inode(path: AnyPath) -> Any:
+    if isinstance(path, RemotePath):
+        return path
+    try:
+        status = path.stat()
+    except OSError:
+        return path
+    return status.st_dev, status.st_ino
+
+
+def file_identity(path: AnyPath) -> tuple[str, int, int, str]:
+    """Return name, size, modification time, and a hash of parts of a file, including the first and the last.
+
+    For a folder, names, sizes and times of all its files are hashed; for an object in a store, it is its status.
     """
     if isinstance(path, RemotePath):
         return str(path), path.stat().st_size, 0, path.status()
@@ -54,8 +99,8 @@ def file_identity(path: AnyPath) -> tuple[str, int, int, str]:
 def file_status(path: AnyPath) -> tuple[int, ...] | str:
     """Return values that change when a file is written to or replaced: device, inode, size and modification time.
 
-    Of a folder, it is a hash of those of all files in it. To look at a file takes microseconds, and to read a chunk of
-    an array from one about a millisecond. An object in a store is asked for, and is no more than a text.
+    For a folder, it is a hash of those of all its files; for an object in a store, a string from a request. (Getting
+    the status of a file takes microseconds, reading a chunk of an array from it about a millisecond.)
     """
     if isinstance(path, RemotePath):
         return path.status()
@@ -75,7 +120,7 @@ def _status_of(status: os.stat_result) -> tuple[int, ...]:
 
 
 def exists(path: AnyPath) -> bool:
-    """Return whether there is a file or folder; False for invalid names."""
+    """Return whether a file or folder exists; False for invalid names."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -83,7 +128,7 @@ def exists(path: AnyPath) -> bool:
 
 
 def require_readable(path: AnyPath) -> bool:
-    """Raise OSError unless there is a file, folder or named pipe; return whether it is a pipe, to be read only once."""
+    """Raise OSError unless it is a readable file, folder or named pipe; return whether it is a pipe."""
     if isinstance(path, RemotePath):
         if path.is_file() and path.stat().st_size == 0:
             raise DataError(f"{path} is empty.")
@@ -95,7 +140,7 @@ def require_readable(path: AnyPath) -> bool:
     except (OSError, ValueError) as error:
         refusal = _refusal(path, error)
     if refusal is not None:
-        # Raised here, it does not carry the system's own error, which has the name in full, with a password if any.
+        # Raised outside of the handler: the system's error contains the full name, possibly with a password.
         raise refusal
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
         raise OSError(f"{path} is a device, not a file: for standard input use '-'.")
@@ -120,9 +165,9 @@ def _refusal(path: Path, error: Exception) -> OSError:
 
 @contextmanager
 def plain_bytes(path: AnyPath) -> Iterator[IO[bytes]]:
-    """Open a file, through gzip if that is what it is, or its name says so."""
+    """Open a file, decompressed if its name or its first bytes are those of gzip."""
     with path.open("rb") as raw:
-        # A pipe cannot be looked into.
+        # Peeking at a pipe would block.
         begin = raw.peek(len(GZIP))[: len(GZIP)] if path.is_file() else b""
         if path.suffix.lower() != ".gz" and begin != GZIP:
             yield raw
@@ -132,20 +177,20 @@ def plain_bytes(path: AnyPath) -> Iterator[IO[bytes]]:
 
 
 class Utf8File:
-    """A file that is open as text, read as bytes."""
+    """A file opened in text mode, read as bytes."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
 
     def read(self, n: int = -1) -> bytes:
-        """Return about as many bytes, all of them at the end."""
+        """Return about n bytes, or all the rest."""
         return self._file.read(n).encode()
 
     read1 = read
 
 
 class _GzipReader:
-    """A compressed file that says which file it is that is cut off or damaged."""
+    """A compressed file whose errors name the file."""
 
     def __init__(self, file: Any, path: AnyPath) -> None:
         self.file = file

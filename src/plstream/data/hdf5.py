@@ -1,4 +1,4 @@
-"""Datasets of HDF5 files: mapped if contiguous, otherwise read by h5py."""
+"""HDF5 datasets: memory-mapped if contiguous, otherwise read by h5py."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .array_reader import ArrayReader, mapped_reader, require_shape
 from .columns import listed
 from .reader import OpenOptions, Reader
 
-# Chunks are read once, as a whole: they need not be kept. HDF5 2 would keep 8 MiB.
+# Chunks are read once, as a whole, and need not be cached. HDF5 2 caches 8 MiB by default.
 _CACHE_BYTES = 1 << 20
-# HDF5 itself follows 16 links in a row.
+# HDF5 itself follows at most 16 links in a row.
 _MOST_LINKS = 16
 
 
@@ -40,8 +40,8 @@ def open_hdf5(path: AnyPath, where: str, options: OpenOptions) -> Reader:
         where = f"{where}:{key}"
         dataset = None if leaves_file else file[key]
         if dataset is None or dataset.external or dataset.is_virtual:
-            # A file from a stranger could name any other file of this machine.
-            raise DataError(f"{where} has its numbers in other files, which are not read: copy them into one file.")
+            # An untrusted file could name any other file of this machine.
+            raise DataError(f"{where} has its values in other files, which are not read: copy them into one file.")
         require_shape(where, dataset.shape or (0,))
         is_text = h5py.check_string_dtype(dataset.dtype) is not None
         if not is_text:
@@ -61,9 +61,9 @@ def open_hdf5(path: AnyPath, where: str, options: OpenOptions) -> Reader:
 
 
 def _leaves_file(h5py: Any, file: Any, key: str) -> bool:
-    """Return whether a link to another file is on the way to a dataset.
+    """Return whether the path to a dataset contains a link to another file.
 
-    No such link is followed to find out: whatever it names would be opened, and to open a pipe is to wait for ever.
+    Such links are not followed: the file they name would be opened, and opening a pipe blocks.
     """
     group, names, n_followed = file.id, key.encode().split(b"/"), 0
     while names:
@@ -87,7 +87,7 @@ def _leaves_file(h5py: Any, file: Any, key: str) -> bool:
 
 
 def _is_plain(h5py: Any, dataset: Any) -> bool:
-    """Return whether numbers in a file have the bits that NumPy has for them: some types are converted when read."""
+    """Return whether values are stored as in NumPy: some types are converted when read."""
     if h5py.check_string_dtype(dataset.dtype) is not None:
         return False
     return bool(h5py.h5t.py_create(dataset.dtype, logical=True) == dataset.id.get_type())

@@ -1,9 +1,8 @@
-"""One JSON value per line: NDJSON."""
+"""NDJSON: one JSON value per line."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from contextlib import suppress
 from typing import IO, Any, cast
 
@@ -12,8 +11,8 @@ import numpy as np
 from .._core.errors import DataError, shortened
 from .._core.remote import AnyPath
 from .._core.types import Array
-from .columns import listed
-from .reader import Columns, OpenOptions, Pieces, Reader, are_neighbours
+from .columns import first_duplicate, listed
+from .reader import Columns, OpenOptions, Pieces, Reader, are_adjacent
 from .text import Record, TextReader
 
 
@@ -25,7 +24,7 @@ def open_ndjson(file: AnyPath | IO[bytes], where: str, _options: OpenOptions) ->
 class NdjsonReader(TextReader):
     """One JSON value per line: an array of numbers, or an object of named numbers or of one array and named targets."""
 
-    # The name of the array of an object, if that has one, and the first record.
+    # Name of the array in an object, if any, and the first record.
     _key: str | None = None
     _first: Any = None
 
@@ -49,13 +48,13 @@ class NdjsonReader(TextReader):
         self._first = first
 
     def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
-        """Return float64: that is what numbers are read as."""
+        """Return float64, or str for text."""
         values = [self._value(self._first, int(column), 0) for column in columns]
         if text and values and all(isinstance(value, str) for value in values):
             return np.dtype(str)
-        other = [(int(column), value) for column, value in zip(columns, values, strict=True) if _is_no_number(value)]
+        other = {int(column): value for column, value in zip(columns, values, strict=True) if _is_no_number(value)}
         if other:
-            raise self.not_a_number(0, *other[0]) if len(other) == 1 else self.unsuitable([each[0] for each in other])
+            raise self.not_a_number(0, *other.popitem()) if len(other) == 1 else self.not_numeric(other)
         return np.dtype(np.float64)
 
     def parse(self, records: list[Record], features: Columns, others: Columns, row: int) -> Pieces:
@@ -65,7 +64,7 @@ class NdjsonReader(TextReader):
         return X, [self._target(values, int(column), row) for column in others]
 
     def parsed_bytes(self, text: bytes) -> int:
-        """Count the text, its lines, both joined and decoded; objects for records; for numbers objects and arrays."""
+        """Count text and lines, also joined and decoded, objects for records, and objects and arrays for numbers."""
         records = text.count(b"\n") + 1
         return 4 * len(text) + 256 * records + 112 * (text.count(b",") + records)
 
@@ -74,10 +73,10 @@ class NdjsonReader(TextReader):
         text = b"[" + b",".join(records) + b"]"
         with suppress(ValueError, RecursionError):
             values = json.loads(text)
-        # A line that closes a bracket and opens another may have made two rows of one.
+        # A line that closes a bracket and opens another could become two rows.
         if len(values) == len(records):
             n_names = sum(len(value) for value in values if isinstance(value, dict))
-            # With a name that occurs twice there are more colons than names, as with colons in text.
+            # There are more colons than names if a name occurs twice, or if there are colons in text.
             if n_names == text.count(b":"):
                 return values
             with suppress(KeyError):
@@ -88,13 +87,13 @@ class NdjsonReader(TextReader):
                 values.append(json.loads(record, object_pairs_hook=_named_once))
             except KeyError as twice:
                 name = shortened(twice.args[0])
-                raise DataError(f"In {self.where}, row {at}, {name} is there twice: give each value a name.") from None
+                raise DataError(f"In {self.where}, row {at}, {name} occurs twice: use each name once.") from None
             except (ValueError, RecursionError):
                 raise DataError(f"In {self.where}, row {at}, there is no JSON value: {shortened(record)}.") from None
         return values
 
     def _numbers(self, values: list[Any], features: Columns, row: int) -> Array:
-        everything = len(features) == self.n_columns and are_neighbours(features)
+        everything = len(features) == self.n_columns and are_adjacent(features)
         try:
             if self.names is not None:
                 chosen = [self.names[column] for column in features]
@@ -134,14 +133,14 @@ class NdjsonReader(TextReader):
         kinds = {isinstance(value, str) for value in found}
         if len(kinds) > 1:
             at = next(at for at, value in enumerate(found) if isinstance(value, str) != isinstance(found[0], str))
-            raise self.error_at(row + at, column, "there is text among numbers: keep to one of the two")
+            raise self.error_at(row + at, column, "there is text among numbers: use one type")
         try:
             return np.array(found) if True in kinds else _as_numbers(found)
         except OverflowError:
             raise self.error_at(row, column, "or later, there is a number too large for float64") from None
 
     def _value(self, value: Any, column: int, row: int) -> Any:
-        """Return what a record has in a column; raise DataError if it has none."""
+        """Return the value of a record in a column; raise DataError if there is none."""
         if self.names is not None or self._key is not None:
             if not isinstance(value, dict):
                 raise DataError(f"In {self.where}, row {row}, there is no object, as in row 0.")
@@ -178,11 +177,10 @@ def _is_no_number(value: Any) -> bool:
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; raise KeyError for a name that occurs twice, of which Python would keep the last."""
+    """Return an object; raise KeyError for a name that occurs twice, where Python keeps the last value."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        raise KeyError(next(name for name, count in counts.items() if count > 1))
+        raise KeyError(first_duplicate(name for name, _ in pairs))
     return found
 
 

@@ -1,17 +1,17 @@
-"""NumPy's files: .npy, mapped, and the members of .npz, mapped if they are not compressed, else read as a stream.
+"""NumPy files: .npy, members of .npz, and sparse matrices written by ``scipy.sparse.save_npz``.
 
-What the header of an array says is checked before anything else: nothing is ever unpickled, and no memory is taken for
-more than the file holds.
+Arrays that are not compressed are memory-mapped. Headers are checked first: nothing is ever unpickled, and no more
+memory is allocated than the file has bytes.
 """
 
 from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.lib import format as npy
@@ -21,16 +21,23 @@ from .._core.remote import AnyPath, RemotePath
 from .._core.types import Array
 from .array_reader import ArrayReader, mapped_reader, require_shape
 from .columns import listed
-from .reader import OpenOptions, Reader
+from .reader import NO_COLUMNS, OpenOptions, Reader
 
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 _LOCAL_HEADER_BYTES = 30
-# What is read at a time of rows that are skipped.
+# Bytes that are read at a time to skip rows.
 _SKIPPED_BYTES = 1 << 18
+# Arrays of a sparse matrix in CSR format.
+_CSR_PARTS = ("indptr", "indices", "data")
+# Entries of a sparse matrix that are processed at a time.
+_ENTRIES = 1 << 18
+_LONGEST_NAME = 64
+
+OpenFile: TypeAlias = Callable[[], AbstractContextManager[IO[bytes]]]
 
 
 class _Header(NamedTuple):
-    """What the header of an array says."""
+    """The header of an array."""
 
     shape: tuple[int, ...]
     fortran_order: bool
@@ -42,7 +49,7 @@ class _Header(NamedTuple):
         return self.shape[1] if len(self.shape) == 2 else 1
 
     def require(self, where: str, size: int) -> None:
-        """Raise DataError unless it is an array of rows, which a file of this size holds."""
+        """Raise DataError unless it describes an array of rows that fits in a file of this size."""
         usable_dtype(self.dtype, where, text=True)
         if any(type(size) is not int or size < 0 for size in self.shape):
             raise DataError(f"{where} is damaged: its shape is {beginning(str(self.shape))}.")
@@ -51,10 +58,10 @@ class _Header(NamedTuple):
             raise DataError(f"{where} holds text of no length.")
         declared = self.offset + math.prod(self.shape) * self.dtype.itemsize
         if declared > size:
-            raise DataError(f"{where} is cut off: it should have {declared:,} bytes, and has {size:,}.")
+            raise DataError(f"{where} is cut off: it should have {declared:,} bytes, but has {size:,}.")
 
     def require_rows(self, what: str) -> None:
-        """Raise DataError if rows are not stored one after another."""
+        """Raise DataError unless rows are stored one after another."""
         if self.fortran_order and len(self.shape) == 2:
             raise DataError(
                 f"{what} stored by columns, so that rows cannot be read one after another: save a copy made by "
@@ -62,8 +69,8 @@ class _Header(NamedTuple):
             )
 
 
-def read_header(file: IO[bytes], where: str) -> _Header:
-    """Read the header of an array, and leave the file where its numbers begin."""
+def _read_header(file: IO[bytes], where: str) -> _Header:
+    """Read the header of an array; the file is then positioned at its values."""
     begin = file.tell()
     with wrap_library_errors(where, "is not a NumPy array"):
         # Version 3 differs only in the names of fields.
@@ -80,31 +87,33 @@ def open_npy(path: AnyPath, where: str, _options: OpenOptions) -> Reader:
 def open_npz(path: AnyPath, where: str, options: OpenOptions) -> Reader:
     """Open an array in a .npz file: the one named, or else the only one."""
     found, key = members(path), options.key
-    if key is None and is_sparse(found):
-        from .sparse_files import open_sparse
-
-        return open_sparse(path, where)
+    if key is None and {"format", "shape", "data"} <= found.keys():
+        return _open_sparse(path, where, found)
     if key is None and len(found) == 1:
         key = next(iter(found))
     if key is None or key not in found:
         asked = "Say which array of" if key is None else f"There is no array {key!r} in"
         hint = f", as in {where!r} + ':{beginning(next(iter(found)))}'" if key is None and found else ""
         raise DataError(f"{asked} {where}: it has {listed(found) or 'none'}{hint}.")
-    return open_member(path, key, where, found[key])
+    return _open_member(path, key, where, found[key])
 
 
-def open_member(path: AnyPath, key: str, where: str, info: zipfile.ZipInfo | None = None) -> ArrayReader:
-    """Open an array in a .npz file by its name."""
-    info = info or members(path)[key]
+def _open_member(path: AnyPath, key: str, where: str, info: zipfile.ZipInfo) -> ArrayReader:
+    """Open an array in a .npz file."""
     if info.flag_bits & 1:
         raise DataError(f"{where}:{key} is encrypted: save it without a password.")
     if info.compress_type != zipfile.ZIP_STORED:
-        return _open_compressed(path, key, f"{where}:{key}", info.file_size)
+        open_file = partial(_member_file, path, key, f"{where}:{key}")
+        with open_file() as file:
+            header = _read_header(file, f"{where}:{key}")
+        header.require(f"{where}:{key}", info.file_size)
+        header.require_rows(f"{where}:{key} is compressed and")
+        return _array_reader(path, open_file, header, header.offset, f"{where}:{key}")
     with wrap_library_errors(where), path.open("rb") as file:
         file.seek(info.header_offset)
         local = file.read(_LOCAL_HEADER_BYTES)
     if len(local) < _LOCAL_HEADER_BYTES or local[:4] != b"PK\x03\x04":
-        raise DataError(f"{where} is damaged: there is nothing where {key} should be.")
+        raise DataError(f"{where} is damaged: it does not have {key} at its declared position.")
     names = int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
     offset = info.header_offset + _LOCAL_HEADER_BYTES + names
     if offset + info.file_size > path.stat().st_size:
@@ -114,67 +123,52 @@ def open_member(path: AnyPath, key: str, where: str, info: zipfile.ZipInfo | Non
 
 def members(path: AnyPath) -> dict[str, zipfile.ZipInfo]:
     """Return the arrays in a .npz file by name."""
-    with wrap_library_errors(str(path), "is not a .npz file, or damaged"), archive_of(path) as archive:
+    with wrap_library_errors(str(path), "is not a .npz file, or damaged"), _archive(path) as archive:
         infos = archive.infolist()
     return {info.filename.removesuffix(".npy"): info for info in infos if info.filename.endswith(".npy")}
 
 
-def is_sparse(names: Iterable[str]) -> bool:
-    """Return whether arrays of these names are the parts of a sparse matrix of SciPy."""
-    return {"format", "shape", "data"} <= set(names)
-
-
 @contextmanager
-def archive_of(path: AnyPath) -> Iterator[zipfile.ZipFile]:
-    """Open a .npz file."""
+def _archive(path: AnyPath) -> Iterator[zipfile.ZipFile]:
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
         yield archive
 
 
+@contextmanager
+def _member_file(path: AnyPath, key: str, where: str) -> Iterator[IO[bytes]]:
+    with ExitStack() as files:
+        with wrap_library_errors(where):
+            archive = files.enter_context(_archive(path))
+            file = files.enter_context(archive.open(f"{key}.npy"))
+        yield file
+
+
 def _open_array(path: AnyPath, where: str, offset: int, size: int) -> ArrayReader:
-    """Map an array that begins, with its header, at an offset of a file."""
+    """Map an array whose header is at an offset of a file."""
     with path.open("rb") as file:
         file.seek(offset)
-        header = read_header(file, where)
+        header = _read_header(file, where)
     header.require(where, size)
     begin = offset + header.offset
     if isinstance(path, RemotePath):
         header.require_rows(f"{where} is")
-        return ArrayReader(
-            where, header.shape, header.dtype, partial(_remote_rows, path, header, begin, where), path=path
-        )
+        return _array_reader(path, path.open, header, begin, where)
     return mapped_reader(path, header.dtype, header.shape, begin, where, fortran_order=header.fortran_order)
 
 
-def _open_compressed(path: AnyPath, member: str, where: str, size: int) -> ArrayReader:
-    with wrap_library_errors(where), archive_of(path) as archive, archive.open(f"{member}.npy") as file:
-        header = read_header(file, where)
-    header.require(where, size)
-    header.require_rows(f"{where} is compressed and")
-    opened = partial(_compressed_rows, path, member, header, where)
-    return ArrayReader(where, header.shape, header.dtype, opened, path=path)
+def _array_reader(path: AnyPath, open_file: OpenFile, header: _Header, begin: int, where: str) -> ArrayReader:
+    """Return a reader of an array that is read from a file, in which its values begin at an offset."""
+    return ArrayReader(where, header.shape, header.dtype, partial(_rows, open_file, header, begin, where), path=path)
 
 
 @contextmanager
-def _compressed_rows(path: AnyPath, member: str, header: _Header, where: str) -> Iterator[_FileRows]:
-    with ExitStack() as files:
-        with wrap_library_errors(where):
-            archive = files.enter_context(archive_of(path))
-            file = files.enter_context(archive.open(f"{member}.npy"))
-        yield _FileRows(file, header, where, header.offset)
-
-
-@contextmanager
-def _remote_rows(path: RemotePath, header: _Header, begin: int, where: str) -> Iterator[_FileRows]:
-    with path.open("rb") as file:
+def _rows(open_file: OpenFile, header: _Header, begin: int, where: str) -> Iterator[_FileRows]:
+    with open_file() as file:
         yield _FileRows(file, header, where, begin)
 
 
 class _FileRows:
-    """Rows of an array that are read when they are asked for.
-
-    Slices of a compressed array must come in their order; those of other files are found at their place.
-    """
+    """Slices of an array that are read when needed; those of compressed arrays must be requested in order."""
 
     def __init__(self, file: IO[bytes], header: _Header, where: str, offset: int) -> None:
         self._file, self._where = file, where
@@ -199,3 +193,80 @@ class _FileRows:
             raise DataError(f"{self._where} is cut off.")
         self._at += n
         return data
+
+
+def _open_sparse(path: AnyPath, where: str, found: dict[str, zipfile.ZipInfo]) -> ArrayReader:
+    """Open a sparse matrix in CSR format; its rows are returned as dense ones."""
+    with _archive(path) as archive:
+        kind = _small(archive, "format", where)
+        shape = _small(archive, "shape", where)
+    if kind.size != 1 or kind.dtype.kind not in "SU":
+        raise DataError(f"{where} is damaged: its format is not a name.")
+    name = kind.item().decode(errors="replace") if kind.dtype.kind == "S" else str(kind.item())
+    if name != "csr" or not {*_CSR_PARTS} <= found.keys():
+        raise DataError(
+            f"{where} is a sparse matrix of format {beginning(name)!r}, whose rows cannot be read one after another: "
+            "save matrix.tocsr()."
+        )
+    parts = [_open_member(path, part, where, found[part]) for part in _CSR_PARTS]
+    starts, indices, data = parts
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or (shape < 0).any():
+        raise DataError(f"{where} is damaged: its shape is not that of a matrix.")
+    if starts.n_rows != int(shape[0]) + 1 or indices.n_rows != data.n_rows or not all(part.is_vector for part in parts):
+        raise DataError(f"{where} is damaged: its parts have different lengths.")
+    if any(part.dtype_of(NO_COLUMNS, text=True).kind not in "iu" for part in (starts, indices)):
+        raise DataError(f"{where} is damaged: its indices are not integers.")
+    dtype = usable_dtype(data.dtype_of(NO_COLUMNS), where)
+    rows = partial(_sparse_rows, parts, int(shape[1]), dtype, where)
+    return ArrayReader(where, shape.tolist(), dtype, rows, path=path)
+
+
+def _small(archive: Any, name: str, where: str) -> Array:
+    """Read an array of a few bytes."""
+    with wrap_library_errors(where), archive.open(f"{name}.npy") as file:
+        header = _read_header(file, where)
+        n_bytes = int(np.prod(header.shape, dtype=object)) * header.dtype.itemsize
+        if header.dtype.kind not in "iuSU" or not 0 < n_bytes <= _LONGEST_NAME:
+            raise DataError(f"{where} is damaged: {name} is not what it should be.")
+        return np.frombuffer(file.read(n_bytes), header.dtype).reshape(header.shape)
+
+
+@contextmanager
+def _sparse_rows(parts: list[ArrayReader], n_columns: int, dtype: np.dtype[Any], where: str) -> Iterator[_SparseRows]:
+    with ExitStack() as files:
+        yield _SparseRows(
+            [files.enter_context(part.opened()) for part in parts], parts[1].n_rows, n_columns, dtype, where
+        )
+
+
+class _SparseRows:
+    """Slices of a sparse matrix as dense rows, to be requested in order."""
+
+    def __init__(
+        self, parts: list[Any], n_entries: int | None, n_columns: int, dtype: np.dtype[Any], where: str
+    ) -> None:
+        self._starts, self._indices, self._data = parts
+        self._n_entries, self._n_columns, self._dtype, self._where = n_entries, n_columns, dtype, where
+        # The position of the entries of the next row, once known.
+        self._next: Array = np.empty(0, np.int64)
+
+    def __getitem__(self, rows: slice) -> Array:
+        first = rows.start + len(self._next)
+        starts = np.concatenate([self._next, self._read(self._starts, first, rows.stop + 1)]).astype(np.int64)
+        self._next = starts[-1:]
+        if (np.diff(starts) < 0).any() or starts[0] < 0 or starts[-1] > (self._n_entries or 0):
+            raise DataError(f"{self._where} is damaged: its rows do not follow one another.")
+        dense = np.zeros((rows.stop - rows.start, self._n_columns), self._dtype)
+        for begin in range(int(starts[0]), int(starts[-1]), _ENTRIES):
+            end = min(begin + _ENTRIES, int(starts[-1]))
+            columns, values = self._read(self._indices, begin, end), self._read(self._data, begin, end)
+            if columns.min() < 0 or columns.max() >= self._n_columns:
+                raise DataError(f"{self._where} is damaged: it has entries outside of its columns.")
+            row = np.searchsorted(starts, np.arange(begin, end), side="right") - 1
+            # Duplicate entries are added, as in SciPy.
+            np.add.at(dense, (row, columns), values.astype(self._dtype, copy=False))
+        return dense
+
+    @staticmethod
+    def _read(part: Any, start: int, stop: int) -> Array:
+        return np.asarray(part[start:stop]).reshape(-1)

@@ -1,32 +1,36 @@
-"""Data of the caller's own: arrays, dense and sparse, and iterables of blocks; tables are in ``arrow_objects``."""
+"""Objects in memory: arrays and sparse matrices, frames and whatever else supports Arrow, and iterables of blocks.
+
+Objects with ``__arrow_c_stream__`` or ``__arrow_c_array__`` are read like Arrow files, and raise the same errors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from hashlib import sha256
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from .._core.errors import DataError, counted, import_optional, usable_dtype
+from .._core.errors import DataError, counted, import_optional, usable_dtype, wrap_iteration, wrap_library_errors
 from .._core.types import Array
 from .array_reader import ArrayReader, reader_of_array
-from .arrow_objects import is_frame, is_table, is_table_block, open_table, open_tables, pair_of
+from .arrow import ArrowReader, RowGroups, beginning_of, stream_reader
 from .reader import Columns, Pieces, Reader, pick
 
-# Rows by which a stream that begins anew is known.
+# Rows by which a stream is recognised when it is started again.
 _FIRST_ROWS = 5
+# Rows of a lazy frame that are computed at a time.
+_LAZY_ROWS = 1 << 14
 
 
 def open_object(data: Any) -> Reader:
-    """Open an array, a frame, a table of Arrow or an iterable of blocks."""
+    """Open an array, a frame, an Arrow table or an iterable of blocks."""
     if is_frame(data) and not all(isinstance(name, str) for name in data.columns):
-        # Numbers as names are no names.
+        # Numbers are not column names.
         data = data.to_numpy()
     if isinstance(data, dict):
         data = import_optional("pyarrow", "Reading a dict of columns").table(data)
@@ -37,22 +41,17 @@ def open_object(data: Any) -> Reader:
     if isinstance(data, list | tuple) and not (data and _is_block(data[0])):
         return open_array(np.asarray(data))
     if isinstance(data, Iterable) and not isinstance(data, bytes):
-        return open_blocks(data)
+        return _open_blocks(data)
     raise TypeError(f"Data is a path, an array, a frame, a file or an iterable of blocks, not {type(data).__name__}.")
 
 
 def open_array(array: Any, where: str = "the array") -> ArrayReader:
-    """Return a reader of an array in memory, or of one that is mapped already."""
+    """Open an array or a sparse matrix in memory, or a memory map."""
     if sparse.issparse(array):
-        return sparse_reader(array, where)
+        rows = array.tocsr()
+        return ArrayReader(where, rows.shape, rows.dtype, partial(nullcontext, _DenseRows(rows)), slow=False)
     array = np.asanyarray(array)
     return reader_of_array(_of_objects(array, where) if array.dtype.kind == "O" else array, where)
-
-
-def sparse_reader(matrix: Any, where: str, path: Path | None = None) -> ArrayReader:
-    """Return a reader of a sparse matrix in memory, which hands out its rows as dense ones."""
-    rows = matrix.tocsr()
-    return ArrayReader(where, rows.shape, rows.dtype, partial(nullcontext, _DenseRows(rows)), path=path, slow=False)
 
 
 class _DenseRows:
@@ -62,37 +61,181 @@ class _DenseRows:
         self._rows = rows
 
     def __getitem__(self, part: slice) -> Array:
-        dense: Array = self._rows[part].toarray()
-        return dense
+        return _dense(self._rows[part])
 
 
-def open_blocks(blocks: Iterable[Any]) -> Reader:
-    """Open an iterable of blocks, which are X or pairs of X and y, by a look at the first one."""
+def is_frame(data: Any) -> bool:
+    """Return whether an object is a pandas or polars data frame."""
+    is_of_either = type(data).__module__.split(".")[0] in {"pandas", "polars"}
+    return is_of_either and hasattr(data, "shape") and hasattr(data, "columns")
+
+
+def is_table(data: Any) -> bool:
+    """Return whether an object is a table with named columns that supports Arrow."""
+    if isinstance(data, type) or len(getattr(data, "shape", (0, 0))) != 2:
+        # A Series, or a class itself.
+        return False
+    supports_arrow = hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+    is_column = hasattr(data, "to_numpy") and not hasattr(data, "columns")
+    # A data set, or a scanner of one.
+    is_data_set = hasattr(data, "to_batches") and (hasattr(data, "schema") or hasattr(data, "projected_schema"))
+    is_arrow = (supports_arrow and not is_column) or is_data_set
+    return is_frame(data) or is_arrow or _is_lazy(data) or _is_cursor(data)
+
+
+def _is_lazy(data: Any) -> bool:
+    return hasattr(data, "collect") and hasattr(data, "collect_schema")
+
+
+def _is_cursor(data: Any) -> bool:
+    return hasattr(data, "fetch_record_batch") and hasattr(data, "execute")
+
+
+def open_table(data: Any) -> ArrowReader:
+    """Open a table that supports Arrow, to be read once or repeatedly, depending on the object."""
+    where = f"the {'frame' if is_frame(data) or _is_lazy(data) else 'table'}"
+    pa = import_optional("pyarrow", f"Reading {where}")
+    batches: Any
+    n_rows = None
+    with wrap_library_errors(where, "cannot be read"):
+        if is_frame(data) and hasattr(data, "iloc"):
+            schema = pa.schema([(name, _pandas_type(pa, data.iloc[:, j])) for j, name in enumerate(data.columns)])
+            batches, n_rows = partial(_pandas_batches, pa, data, schema, where), len(data)
+        elif (table := _in_memory(pa, data)) is not None:
+            schema, batches, n_rows = table.schema, partial(_table_batches, pa, table), table.num_rows
+        elif _is_lazy(data):
+            schema = pa.table(data.head(0).collect()).schema
+            batches = partial(_lazy_batches, pa, data, where)
+        elif hasattr(data, "scanner"):
+            schema, batches = data.schema, partial(_data_set_batches, data, where)
+        elif hasattr(data, "to_batches") and hasattr(data, "projected_schema"):
+            schema, batches = data.projected_schema, lambda *_: wrap_iteration(iter(data.to_batches()), where)
+        else:
+            stream = data.fetch_record_batch() if _is_cursor(data) else pa.RecordBatchReader.from_stream(data)
+            # Only objects with a length are known to be rereadable.
+            if _is_cursor(data) or not hasattr(type(data), "__len__"):
+                return stream_reader(where, stream.schema, wrap_iteration(iter(stream), where))
+            schema, batches = stream.schema, partial(_stream_batches, pa, data, where)
+    if n_rows == 0:
+        raise DataError(f"{where.capitalize()} has no rows.")
+    reader = ArrowReader(where, schema, RowGroups(batches, [n_rows] if n_rows else None), n_rows=n_rows)
+    reader.slow = n_rows is None
+    return reader
+
+
+def _in_memory(pa: Any, data: Any) -> Any:
+    """Return an Arrow table or record batch of an object that has all rows in memory, otherwise None."""
+    if isinstance(data, pa.RecordBatch | pa.Table):
+        return data
+    if is_frame(data):
+        return pa.table(data)
+    is_batch = hasattr(data, "__arrow_c_array__") and not hasattr(data, "__arrow_c_stream__")
+    return pa.record_batch(data) if is_batch else None
+
+
+def _table_batches(pa: Any, table: Any, _number: int, names: list[str], step: int) -> Iterator[Any]:
+    chosen = table.select(names)
+    return iter(chosen.to_batches(step) if isinstance(table, pa.Table) else [chosen])
+
+
+def _stream_batches(pa: Any, data: Any, where: str, *_: Any) -> Iterator[Any]:
+    with wrap_library_errors(where, "cannot be read"):
+        stream = pa.RecordBatchReader.from_stream(data)
+    return wrap_iteration(iter(stream), where)
+
+
+def _data_set_batches(data: Any, where: str, _number: int, names: list[str], step: int) -> Iterator[Any]:
+    # One at a time: by default, many are read ahead.
+    ahead = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
+    with wrap_library_errors(where):
+        found = data.to_batches(columns=names, batch_size=step, **ahead)
+    return wrap_iteration(iter(found), where)
+
+
+def _lazy_batches(pa: Any, frame: Any, where: str, _number: int, names: list[str], _step: int) -> Iterator[Any]:
+    with wrap_library_errors(where, "cannot be computed"):
+        chosen = frame.select(names)
+        # Older releases compute all rows at once.
+        parts = (
+            chosen.collect_batches(chunk_size=_LAZY_ROWS, maintain_order=True)
+            if hasattr(chosen, "collect_batches")
+            else [chosen.collect()]
+        )
+    for part in wrap_iteration(iter(parts), where):
+        yield from pa.table(part).to_batches()
+
+
+def _pandas_batches(
+    pa: Any, frame: Any, schema: Any, where: str, _number: int, names: list[str], step: int
+) -> Iterator[Any]:
+    places = {name: j for j, name in enumerate(frame.columns)}
+    kinds = pa.schema([schema.field(name) for name in names])
+    for start in range(0, len(frame), step):
+        rows = frame.iloc[start : start + step]
+        with wrap_library_errors(f"{where}, from row {start} on,", "cannot be read"):
+            columns = [_pandas_column(pa, rows.iloc[:, places[f.name]], f.type) for f in kinds]
+            batch = pa.RecordBatch.from_arrays(columns, schema=kinds)
+        yield batch
+
+
+def _pandas_type(pa: Any, column: Any) -> Any:
+    """Return the Arrow type of a column; only for Python objects all values are needed."""
+    with suppress(pa.ArrowException):
+        return _pandas_column(pa, column if column.dtype == object else column.iloc[:1], None).type
+    # Text among numbers, or objects without an Arrow type.
+    return pa.string()
+
+
+def _pandas_column(pa: Any, column: Any, kind: Any) -> Any:
+    # NaN in a float column stays NaN; in other columns it means a missing value.
+    is_plain = isinstance(column.dtype, np.dtype) and column.dtype.kind == "f"
+    found = pa.array(column, type=kind, from_pandas=not is_plain)
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _open_blocks(blocks: Iterable[Any]) -> Reader:
+    """Open an iterable of blocks, which are X or pairs of X and y, by the first one."""
     iterator = iter(blocks)
     first = next(iterator, None)
     if first is None:
         raise DataError("The iterable has no blocks.")
-    # What gives a new iterator every time can be read again.
+    # An iterable that returns a new iterator every time can be read again.
     rereadable = iterator is not blocks
     blocks = blocks if rereadable else chain([first], iterator)
-    if is_table_block(first):
-        return open_tables(first, blocks, rereadable=rereadable)
-    return BlocksReader(blocks, first, rereadable=rereadable)
+    return (_open_tables if _is_table_block(first) else BlocksReader)(first, blocks, rereadable=rereadable)
+
+
+def _pair_of(item: Any) -> tuple[Any, Any]:
+    """Return X and y of a block, with y None for X alone; a pair is a tuple or a list of two."""
+    is_pair = isinstance(item, tuple) or (isinstance(item, list) and bool(item) and _is_matrix(item[0]))
+    return (item[0], item[1]) if is_pair and len(item) == 2 else (item, None)
+
+
+def _is_matrix(X: Any) -> bool:
+    return is_table(X) or sparse.issparse(X) or getattr(X, "ndim", 0) == 2
+
+
+def _is_table_block(item: Any) -> bool:
+    """Return whether a block is a table, a dict of columns, or a pair of a table and y."""
+    return is_table(_pair_of(item)[0]) or isinstance(item, dict)
+
+
+def _is_block(item: Any) -> bool:
+    """Return whether an item is a block rather than a row of numbers."""
+    return _is_table_block(item) or getattr(_pair_of(item)[0], "ndim", 0) == 2
 
 
 class BlocksReader(Reader):
-    """Blocks of an iterable, all of them like the first one."""
+    """Arrays of an iterable, or pairs of X and y, all with the columns of the first one."""
 
     slow = False
 
-    def __init__(self, blocks: Iterable[Any], first: Any, *, rereadable: bool) -> None:
+    def __init__(self, first: Any, blocks: Iterable[Any], *, rereadable: bool) -> None:
         X, y = _block(first, 0)
         super().__init__("the blocks", X.shape[1])
         self.rereadable = rereadable
         self.beginning = sha256(_dense(X[:_FIRST_ROWS]).tobytes()).hexdigest()[:16]
-        self._blocks = blocks
-        self._dtype = X.dtype
-        self.paired = y is not None
+        self._blocks, self._dtype, self._has_y = blocks, X.dtype, y is not None
         if y is not None:
             self.is_vector = y.ndim == 1
             self.others = ("y",) if self.is_vector else tuple(f"y{column}" for column in range(y.shape[1]))
@@ -103,49 +246,38 @@ class BlocksReader(Reader):
         return usable_dtype(self._dtype, self.where, text=text)
 
     def pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
-        """Yield the blocks from the row on."""
+        """Yield the blocks, cut into steps."""
         end, dtype = 0, usable_dtype(self._dtype, self.where)
         for number, item in enumerate(self._blocks):
             X, y = _block(item, number)
             self._require_alike(number, X, y)
             n_rows = X.shape[0]
             end += n_rows
-            if end <= start:
-                continue
-            skip = max(0, n_rows - (end - start))
-            for first in range(skip, n_rows, step):
-                rows = slice(first, first + step)
-                part = _dense(X[rows])
+            for first in range(max(0, n_rows - (end - start)), n_rows, step):
+                part = _dense(X[first : first + step])
                 part = part.astype(dtype, copy=False) if np.can_cast(part.dtype, dtype, "safe") else part
-                yield pick(part, features), self._columns(part, None if y is None else y[rows], others)
-
-    def _columns(self, X: Array, y: Array | None, columns: Columns) -> list[Array]:
-        rows = None if y is None else y.reshape(len(y), -1)
-        m = self.n_columns
-        return [X[:, column] if rows is None or column < m else rows[:, column - m] for column in columns]
+                targets = part[:, :0] if y is None else y[first : first + step].reshape(len(part), -1)
+                m = self.n_columns
+                yield pick(part, features), [part[:, j] if j < m else targets[:, j - m] for j in others]
 
     def _require_alike(self, number: int, X: Any, y: Array | None) -> None:
         if X.shape[1] != self.n_columns:
             raise DataError(
                 f"Block {number} has {counted(X.shape[1], 'column')}, but the first one has {self.n_columns}."
             )
-        if (y is not None) != self.paired:
+        if (y is not None) != self._has_y:
             raise DataError(f"Block {number} is {'X alone' if y is None else 'a pair'}, unlike the first one.")
         if y is not None and (1 if y.ndim == 1 else y.shape[1]) != len(self.others):
-            raise DataError(f"y of block {number} has another number of columns than that of the first one.")
+            raise DataError(f"y of block {number} has a different number of columns than that of the first one.")
         if X.dtype.kind not in "biuf" or (X.dtype.kind == "f" and self._dtype.kind != "f"):
-            raise DataError(f"Block {number} holds values of type {X.dtype}, and the first one of {self._dtype}.")
-
-
-def _is_block(item: Any) -> bool:
-    """Return whether it is a block (X, or a pair of X and y) rather than a row of numbers."""
-    return is_table_block(item) or getattr(pair_of(item)[0], "ndim", 0) == 2
+            raise DataError(f"Block {number} holds values of type {X.dtype}, but the first one of {self._dtype}.")
 
 
 def _block(item: Any, number: int) -> tuple[Any, Array | None]:
-    if not _is_block(item) or is_table_block(item):
+    """Return X, perhaps sparse, and y of a block."""
+    if not _is_block(item) or _is_table_block(item):
         raise TypeError(f"Block {number} is neither an array of two dimensions nor a pair of such with y.")
-    data, target = pair_of(item)
+    data, target = _pair_of(item)
     X, y = data.tocsr() if sparse.issparse(data) else np.asarray(data), None if target is None else np.asarray(target)
     where = f"Block {number}"
     if len(X.shape) != 2 or not X.shape[1]:
@@ -158,20 +290,71 @@ def _block(item: Any, number: int) -> tuple[Any, Array | None]:
     return X, _of_objects(y, f"y of block {number}") if y is not None and y.dtype.kind == "O" else y
 
 
+def _open_tables(first: Any, blocks: Iterable[Any], *, rereadable: bool) -> ArrowReader:
+    """Open an iterable of tables, of dicts of columns, or of pairs of a table and y, all with the same columns."""
+    pa = import_optional("pyarrow", "Reading the blocks")
+    table, targets = _block_table(pa, first, 0)
+
+    def batches(*_: Any) -> Iterator[Any]:
+        for number, item in enumerate(blocks):
+            found = _block_table(pa, item, number)[0]
+            if found.schema.names != table.schema.names:
+                raise DataError(f"Block {number} has other column names than the first one.")
+            yield from found.to_batches()
+
+    later = None if rereadable else batches()
+    groups = RowGroups(batches if later is None else lambda *_: later)
+    reader = ArrowReader("the blocks", table.schema, groups, rereadable=rereadable)
+    # Types of later blocks may differ: pandas converts integers with missing values to floats.
+    reader.slow, reader.as_float = False, True
+    if len(table):
+        reader.beginning = beginning_of(table)
+    if targets:
+        names = (*(reader.names or range(reader.n_columns)), *reader.others)
+        reader.own_targets = np.array([names.index(name) for name in targets], np.intp)
+        reader.is_vector = getattr(_pair_of(first)[1], "ndim", 1) == 1
+    return reader
+
+
+def _block_table(pa: Any, item: Any, number: int) -> tuple[Any, list[str]]:
+    """Return a block as an Arrow table, and the names of its targets."""
+    where = f"Block {number}"
+    X, y = _pair_of(item)
+    if not _is_table_block(item):
+        raise TypeError(f"{where} is not a table, unlike the first one.")
+    with wrap_library_errors(where, "cannot be read"):
+        table = pa.table(X) if isinstance(X, dict) else open_table(X).table()
+    if y is None:
+        return table, []
+    if len(y) != len(table):
+        raise DataError(f"y of block {number} has {len(y)} rows, and X has {len(table)}.")
+    names: list[str] = []
+    values = np.asarray(y)
+    for j, column in enumerate(values.reshape(len(table), -1).T):
+        name = str(getattr(y, "name", None) or ("y" if values.ndim == 1 else f"y{j}"))
+        while name in table.schema.names:
+            name += "_"
+        with wrap_library_errors(f"y of block {number}", "cannot be read"):
+            kind = pa.string() if column.dtype.kind in "OU" and all(isinstance(v, str) for v in column) else None
+            table = table.append_column(name, pa.array(column, type=kind))
+        names.append(name)
+    return table, names
+
+
 def _dense(rows: Any) -> Array:
     dense: Array = rows.toarray() if sparse.issparse(rows) else rows
     return dense
 
 
-def _of_objects(values: Array, where: str, first_row: int = 0) -> Array:
-    """Return objects as text if all are text, otherwise as numbers."""
+def _of_objects(values: Array, where: str) -> Array:
+    """Return Python objects as strings if all are strings, otherwise as numbers."""
     if all(isinstance(value, str) for value in values.flat):
         return values.astype(str)
     rows = values.reshape(len(values), -1)
-    for row, value in enumerate(rows, first_row):
+    for row, value in enumerate(rows):
         if any(map(_is_missing, value)):
             raise DataError(f"{where} has a missing value, first in row {row}: drop or replace such values.")
-    for row, value in enumerate(rows, first_row):
+    for row, value in enumerate(rows):
         if any(isinstance(entry, str) for entry in value):
             raise DataError(f"{where} has text among numbers, first in row {row}.")
     try:
@@ -181,6 +364,6 @@ def _of_objects(values: Array, where: str, first_row: int = 0) -> Array:
 
 
 def _is_missing(value: Any) -> bool:
-    # Whether pandas' own missing value differs from itself is missing too.
+    # Comparing pandas.NA with itself returns pandas.NA.
     differs = type(value).__name__ == "NAType" or value is None or value != value  # noqa: PLR0124
     return isinstance(differs, bool | np.bool_) and bool(differs)

@@ -1,4 +1,4 @@
-"""Data opened as a source: which of its columns are features, and what the targets are."""
+"""open_source: opens data of any kind, and finds its features and targets."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.errors import DataError, shortened
+from .._core.errors import DataError
 from .._core.memory import require_memory
 from .._core.progress import track
 from .._core.remote import AnyPath
 from .._core.types import Array
 from .._core.urls import is_url
 from .array_reader import ArrayReader
-from .arrow_objects import is_table
-from .choosing import choose_columns, find_role, with_columns
-from .columns import NameOrNumber, find_columns
+from .columns import NameOrNumber, find_columns, require_unique
 from .files import exists
 from .formats import FORMATS, format_of, open_file, open_reader, split_key
-from .objects import open_array, open_object
+from .objects import is_table, open_array, open_object
+from .preparation import choose_columns, find_role, with_columns
 from .reader import NO_COLUMNS, Columns, OpenOptions, Reader
 from .source import DEFAULT_MEMORY, Source
 from .sql import is_database
 from .where import Where
 
-# What is read at a time of an array that is compressed.
+# Size of parts in which a compressed array is read.
 _BLOCK_BYTES = 32 << 20
 
 
@@ -159,13 +158,14 @@ def open_source(
     >>> model.feature_names_in_
     array(['a', 'b', 'c'], dtype=object)
     """
+    arguments = locals().copy()
     _check_options(format, memory, batch_size, delimiter)
     condition = None if where is None else Where.of(where)
     options = OpenOptions(format, key, header, delimiter, query, condition)
     reader = open_reader(data, options)
     allowed = DEFAULT_MEMORY if memory is None else memory
-    _require_names(reader)
-    # A small file can say that it has wide rows.
+    require_unique(reader.names or (), reader.where)
+    # A small file can declare wide rows.
     if 8 * reader.n_columns > allowed:
         raise DataError(
             f"A row of {reader.where}, of {reader.n_columns:,} columns, is too large for memory={allowed:,}."
@@ -179,11 +179,10 @@ def open_source(
         if target_reader is not None:
             raise DataError("where= chooses rows of one table: have the target in a column of it.")
         condition = with_columns(condition, reader)
-    preparation = choose_columns(
-        reader, targets if target_reader is None else NO_COLUMNS, columns, exclude, categorical, condition, roles
-    )
+    own_targets = targets if target_reader is None else NO_COLUMNS
+    preparation = choose_columns(reader, own_targets, columns, exclude, categorical, condition, roles)
     if len(targets):
-        # What cannot be a target is an error now, and not when it is read.
+        # Raises an error for columns that cannot be targets.
         (target_reader or reader).dtype_of(targets, text=True)
     source = Source(
         reader,
@@ -195,32 +194,16 @@ def open_source(
         batch_size=batch_size,
     )
     if isinstance(data, str | os.PathLike) and source.rereadable:
-        in_a_file = isinstance(target, str | os.PathLike) and _names_file(os.fspath(target))
-        source.reopen = partial(
-            open_source,
-            _anywhere(data),
-            _anywhere(target) if in_a_file and target_reader is not None else target,
-            columns=columns,
-            exclude=exclude,
-            format=format,
-            query=query,
-            where=where,
-            categorical={category.name: category.levels for category in preparation.categories} or None,
-            weight=weight,
-            groups=groups,
-            folds=folds,
-            ids=ids,
-            key=key,
-            header=header,
-            delimiter=delimiter,
-            memory=memory,
-            batch_size=batch_size,
-        )
+        is_file = isinstance(target, str | os.PathLike) and _names_file(os.fspath(target))
+        arguments["data"] = _absolute(data)
+        arguments["target"] = _absolute(target) if is_file and target_reader is not None else target
+        arguments["categorical"] = {category.name: category.levels for category in preparation.categories} or None
+        source.reopen = partial(open_source, **arguments)
     return source
 
 
 def read_array(path: Path, key: str | None = None) -> Array:
-    """Return an array of a .npy or .npz file, mapped if it is not compressed; nothing is ever unpickled."""
+    """Return an array of a .npy or .npz file, memory-mapped unless compressed; nothing is ever unpickled."""
     reader = open_file(path, OpenOptions(key=key))
     assert isinstance(reader, ArrayReader)
     if reader.array is not None:
@@ -238,15 +221,15 @@ def read_array(path: Path, key: str | None = None) -> Array:
     return array[:, 0] if reader.is_vector else array
 
 
-def _anywhere(path: str | os.PathLike[str]) -> str:
-    """Return a path that does not depend on the folder one is in."""
+def _absolute(path: str | os.PathLike[str]) -> str:
+    """Return a path that does not depend on the current folder."""
     if is_url(os.fspath(path)):
         return os.fspath(path)
-    return os.path.abspath(path)  # noqa: PTH100  pathlib would take "file.h5:name" and patterns apart
+    return os.path.abspath(path)  # noqa: PTH100  pathlib does not support "file.h5:name" and patterns
 
 
 class Column(NamedTuple):
-    """A column of a file: its name, or its number if it has none, what it holds, and whether it can be a feature."""
+    """A column of a file: its name or number, a description of its values, and whether it can be a feature."""
 
     name: str
     kind: str
@@ -261,7 +244,7 @@ def list_columns(
     delimiter: str | None = None,
     query: str | None = None,
 ) -> list[Column]:
-    r"""Return all columns of data in a file, those included that can be neither features nor targets.
+    r"""Return all columns of data, including those that can be neither features nor targets.
 
     Examples
     --------
@@ -286,14 +269,14 @@ def list_columns(
 
 
 def _find_targets(reader: Reader, target: Any, data: Any, options: OpenOptions) -> tuple[Columns, Reader | None, bool]:
-    """Return the numbers of the targets, the reader that has them if it is another one, and whether y is a vector."""
+    """Return the numbers of the targets, their reader if it is a separate one, and whether y is a vector."""
     if target is None:
         return reader.own_targets, None, reader.is_vector
     other = _target_reader(reader, target, data, options)
     if other is not None:
         if None not in {other.n_rows, reader.n_rows} and other.n_rows != reader.n_rows:
             raise DataError(f"{other.where} has {other.n_rows:,} rows, and {reader.where} has {reader.n_rows:,}.")
-        # An array may have one column and two dimensions; a file of text has lines.
+        # Only arrays distinguish one dimension from one column.
         is_vector = other.is_vector or (other.n_columns == 1 and not isinstance(other, ArrayReader))
         return np.arange(other.n_columns, dtype=np.intp), other, is_vector
     if reader.others:
@@ -306,7 +289,7 @@ def _find_targets(reader: Reader, target: Any, data: Any, options: OpenOptions) 
 
 
 def _target_reader(reader: Reader, target: Any, data: Any, options: OpenOptions) -> Reader | None:
-    """Return the reader of a target that is by itself, and neither a column nor a list of such."""
+    """Return the reader of a target that is an array or a file, or None if it is a column or a list of columns."""
     if isinstance(target, str):
         is_number = isinstance(target, NameOrNumber) and not isinstance(target.meant(reader.names), str)
         if is_number or target in (reader.names or ()) or target in reader.others:
@@ -323,7 +306,7 @@ def _target_reader(reader: Reader, target: Any, data: Any, options: OpenOptions)
 
 
 def _file_with_keys(data: Any, options: OpenOptions) -> AnyPath | None:
-    """Return the path of a file that can hold several arrays, if the data is in one."""
+    """Return the path of the data if it is a file that can hold several arrays."""
     if not isinstance(data, str | os.PathLike) or data == "-" or is_database(data):
         return None
     path, _ = split_key(os.fspath(data), options.key)
@@ -334,14 +317,6 @@ def _file_with_keys(data: Any, options: OpenOptions) -> AnyPath | None:
 def _names_file(name: str) -> bool:
     front, _, _ = name.rpartition(":")
     return exists(Path(name)) or (len(front) > 1 and exists(Path(front))) or os.sep in name
-
-
-def _require_names(reader: Reader) -> None:
-    names = reader.names
-    if names is None or len(set(names)) == len(names):
-        return
-    twice = next(name for name in names if names.count(name) > 1)
-    raise DataError(f"{reader.where} has several columns named {shortened(twice)}: give each a name of its own.")
 
 
 def _check_options(name: str | None, memory: int | None, batch_size: int | None, delimiter: str | None) -> None:

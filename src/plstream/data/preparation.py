@@ -1,58 +1,58 @@
-"""What is made of the columns of a reader: rows are chosen, categories become columns of zeros and ones."""
+"""From the columns of a reader to features: numbers, indicators of categories, targets and columns with other roles."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from .._core.errors import DataError, shortened
 from .._core.types import Array
+from .columns import NamesIfAny, as_items, find_columns, find_item, first_duplicate, is_pattern, places_of
 from .reader import NO_COLUMNS, Columns, Pieces, Reader
 from .where import Where
 
-# More levels than this are taken for names of rows.
+# Columns with more levels are assumed to identify rows.
 MOST_LEVELS = 1000
+# Integers below this one are exact in float64.
 _LARGEST_EXACT = 2.0**53
 _STEP = 1 << 14
 
+Feature: TypeAlias = tuple[int, str | None]
+"""A column, and the level that its indicator stands for; None for a column of numbers."""
+
 
 class Category(NamedTuple):
-    """A column of categories, each level of which is a feature that is one where the column has it, else zero."""
+    """A categorical column. Each level becomes an indicator feature: one in rows with that level, else zero."""
 
     column: int
     name: str
     levels: tuple[str, ...]
 
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the features: that of the column and that of the level."""
-        return [f"{self.name}={level}" for level in self.levels]
-
 
 @dataclass
 class Preparation:
-    """Which columns of a reader become what.
+    """How the columns of a reader are used.
 
     Attributes
     ----------
     numbers : array of int
-        Columns that are features as they are.
+        Columns that are features.
     targets : array of int
         Columns that are targets.
     categories : tuple of Category
         Columns that become one feature per level.
     order : array of int, or None
-        Where each feature is among the numbers and, after these, the levels; None if they are in that order.
+        Positions of the features among the numbers and, after these, the levels; None if in that order.
     where : Where or None
         Which rows are used.
     roles : dict of str to int
-        What other columns are, such as "weight", by name of the role.
+        Columns with other roles, such as "weight".
     unseen : Counter
-        Rows of each column with a level that it did not have, counted in the last read.
+        Number of rows with an unknown level, by column, in the last read.
     """
 
     numbers: Columns
@@ -70,35 +70,35 @@ class Preparation:
 
     @property
     def optional(self) -> frozenset[int]:
-        """Columns in which values may be missing."""
+        """Columns where values may be missing."""
         return frozenset(category.column for category in self.categories)
 
     @property
     def is_plain(self) -> bool:
-        """Whether columns are used unchanged."""
+        """Whether all rows and columns are used as they are."""
         return not self.categories and self.where is None and not self.roles
 
     @property
     def others(self) -> Columns:
-        """Columns that are read beside the numbers, each once."""
+        """Columns that are read in addition to the numbers, each once."""
         wanted = [*self.targets, *(category.column for category in self.categories), *self.roles.values()]
         wanted += [] if self.where is None else self.where.columns.values()
         return np.array(list(dict.fromkeys(map(int, wanted))), dtype=np.intp)
 
     def names(self, reader: Reader) -> list[str] | None:
-        """Return the names of the features."""
+        """Return the names of the features, such as "kind=red" for levels."""
         if reader.names is None:
             return None
-        plain = [reader.names[column] for column in self.numbers]
-        found = plain + [name for category in self.categories for name in category.feature_names]
+        found = [reader.names[column] for column in self.numbers]
+        found += [f"{category.name}={level}" for category in self.categories for level in category.levels]
         return found if self.order is None else [found[place] for place in self.order]
 
     def dtype(self, reader: Reader) -> np.dtype[Any]:
-        """Return the type of the features."""
+        """Return the dtype of the features."""
         return reader.dtype_of(self.numbers) if len(self.numbers) else np.dtype(np.float64)
 
     def rows(self, pieces: Iterator[Pieces]) -> Iterator[tuple[Array | None, ...]]:
-        """Yield X, y and the columns that have a role."""
+        """Yield X, y and the columns with a role."""
         others = self.others
         self.unseen.clear()
         for X, columns in pieces:
@@ -108,18 +108,19 @@ class Preparation:
                 chosen = self.where.mask(found)
                 X, found = X[chosen], {column: values[chosen] for column, values in found.items()}  # noqa: PLW2901
             X = self._with_levels(X, found)  # noqa: PLW2901
-            y = stacked([found[int(column)] for column in self.targets])
+            targets = [found[int(column)] for column in self.targets]
+            y = np.column_stack(targets) if len(targets) > 1 else targets[0] if targets else None
             yield X, y, *(found[column] for column in self.roles.values())
-            del X, y, found
+            del X, y, found, targets
 
     def _with_levels(self, X: Array, found: Mapping[int, Array]) -> Array:
         if not self.categories:
             return X
         parts = [X if len(self.numbers) else np.empty((len(X), 0))]
         for category in self.categories:
-            values = as_levels(found[category.column])
+            values = _as_levels(found[category.column])
             ones = values[:, None] == np.array(category.levels, dtype=str)
-            # A missing category is none of the levels.
+            # A missing category is not an unknown level.
             n_unseen = int(np.count_nonzero(~ones.any(axis=1) & (values != "")))
             if n_unseen:
                 self.unseen[category.name] += n_unseen
@@ -128,71 +129,166 @@ class Preparation:
         return rows if self.order is None else rows[:, self.order]
 
 
-def stacked(columns: list[Array]) -> Array | None:
-    """Return columns side by side; a single one as a vector, none as None."""
+def choose_columns(
+    reader: Reader,
+    targets: Columns,
+    columns: Any,
+    exclude: Any,
+    categorical: Any,
+    where: Where | None,
+    roles: dict[str, int],
+) -> Preparation:
+    """Return how columns are used, from the arguments of ``open_source``."""
+    categories = _find_categories(reader, categorical)
+    features = [
+        (column, level)
+        for column, level in _find_features(reader, np.append(targets, [*roles.values()]), columns, exclude)
+        if level is not None or column not in categories
+    ]
+    # Of the others, only the levels in columns= are features.
+    named = {column for column, _ in features}
+    expanded = [column for column in categories if column not in named]
+    found = _find_levels(reader, [column for column in expanded if categories[column] is None], where)
+    features += [(column, level) for column in expanded for level in categories[column] or found[column]]
+    if columns is None:
+        features.sort(key=lambda feature: feature[0])
+    if not features:
+        raise DataError(f"No columns of {reader.where} are left to be features.")
+    numbers = [column for column, level in features if level is None]
+    levels: dict[int, list[str]] = {}
+    for column, level in features:
+        if level is not None:
+            levels.setdefault(column, []).append(level)
+    read: list[Feature] = [(column, None) for column in numbers]
+    read += [(column, level) for column, known in levels.items() for level in known]
+    places = {feature: place for place, feature in enumerate(read)}
+    preparation = Preparation(
+        np.array(numbers, np.intp),
+        targets,
+        tuple(Category(column, (reader.names or ())[column], tuple(known)) for column, known in levels.items()),
+        None if read == features else np.array([places[feature] for feature in features], np.intp),
+        where,
+        roles,
+    )
+    twice = first_duplicate(preparation.names(reader) or ())
+    if twice is not None:
+        raise DataError(f"Two features of {reader.where} would be named {shortened(twice)}: give columns other names.")
+    return preparation
+
+
+def _find_categories(reader: Reader, categorical: Any) -> dict[int, tuple[str, ...] | None]:
+    """Return the categorical columns, with their levels if given."""
+    if categorical is None:
+        return {}
+    if reader.names is None:
+        raise DataError(f"categorical= is for columns with names, and those of {reader.where} have none.")
+    given = categorical if isinstance(categorical, dict) else {}
+    levels = {name: tuple(map(str, known)) for name, known in given.items()}
+    found: dict[int, tuple[str, ...] | None] = {}
+    for column in find_columns(list(given) or categorical, reader.names, reader.n_columns, reader.where):
+        reader.dtype_of(np.array([column], np.intp), text=True)
+        found[int(column)] = levels.get(reader.names[column])
+    return found
+
+
+def _find_features(reader: Reader, taken: Columns, columns: Any, exclude: Any) -> list[Feature]:
+    """Return the chosen features, except for the levels of categorical columns that are not named."""
+    names, n = reader.names, reader.n_columns
+    if isinstance(columns, NamesIfAny) and names is None:
+        columns = None
+    left_out = NO_COLUMNS
+    if exclude is not None:
+        # Columns that can only be targets are never features.
+        items = [item for item in as_items(exclude) if not (isinstance(item, str) and item in reader.others)]
+        left_out = find_columns(items, names, n, reader.where)
+    if columns is None:
+        chosen = np.setdiff1d(np.arange(n, dtype=np.intp), np.concatenate([taken, left_out, reader.index_columns]))
+        return [(int(column), None) for column in chosen]
+    found: list[Feature] = []
+    places = places_of(names)
+    for item in as_items(columns):
+        name, level = _split_level(item, places)
+        numbers = find_item(name, places, n, reader.where)
+        again: set[int] = set()
+        if is_pattern(item, places):
+            # Columns that match several patterns are used once.
+            numbers, again = numbers[~np.isin(numbers, taken)], {column for column, _ in found}
+        elif np.isin(numbers, taken).any():
+            raise DataError("A column is both a feature and a target: leave it out of columns=.")
+        kept = numbers[~np.isin(numbers, left_out)].tolist()
+        found += [(column, level) for column in kept if column not in again]
+    twice = first_duplicate(found)
+    if twice is not None:
+        raise DataError(f"Column {reader.column_name(twice[0])} of {reader.where} is chosen twice.")
+    return found
+
+
+def _split_level(item: Any, names: Mapping[str, int] | None) -> tuple[Any, str | None]:
+    """Split a feature name such as "kind=red" if "kind" is a column, and "kind=red" is not."""
+    if isinstance(item, str) and names is not None and item not in names:
+        # Both levels and names of columns may contain the sign.
+        for at, sign in enumerate(item):
+            if sign == "=" and item[:at] in names:
+                return item[:at], item[at + 1 :]
+    return item, None
+
+
+def find_role(reader: Reader, role: str, column: Any) -> int:
+    """Return the number of a column with a role other than feature or target."""
+    found = find_columns(column, reader.names, reader.n_columns, reader.where)
+    if len(found) != 1:
+        raise DataError(f"{role}= names one column, not {len(found)}.")
+    reader.dtype_of(found, text=role != "weight")
+    return int(found[0])
+
+
+def with_columns(where: Where, reader: Reader) -> Where:
+    """Return a condition with the numbers of its columns."""
+    names = list(dict.fromkeys(where.names()))
+    numbers = find_columns(names, reader.names, reader.n_columns, reader.where)
+    return replace(where, columns=dict(zip(names, numbers.tolist(), strict=True)))
+
+
+def _find_levels(reader: Reader, columns: list[int], where: Where | None) -> dict[int, tuple[str, ...]]:
+    """Return the levels of columns in ascending order, from a read of these columns."""
     if not columns:
-        return None
-    return columns[0] if len(columns) == 1 else np.column_stack(columns)
+        return {}
+    if not reader.rereadable:
+        name = reader.column_name(columns[0])
+        raise DataError(
+            f"{reader.where} can be read only once, and the levels of column {name} would be read first: "
+            f"pass them, as by categorical={{{name}: [...]}}."
+        )
+    found: dict[int, set[str]] = {column: set() for column in columns}
+    others = Preparation(NO_COLUMNS, np.array(columns, np.intp), where=where).others
+    reader.optional = frozenset(columns)
+    for _, read in reader.read(NO_COLUMNS, others, 0, _STEP):
+        values = dict(zip(others.tolist(), read, strict=True))
+        chosen = slice(None) if where is None else where.mask(values)
+        for column, levels in found.items():
+            levels.update(set(np.unique(_as_levels(values[column][chosen])).tolist()) - {""})
+            if len(levels) > MOST_LEVELS:
+                which = f"Column {reader.column_name(column)} of {reader.where}"
+                raise DataError(f"{which} has more than {MOST_LEVELS:,} levels: leave it out by exclude=.")
+    return {column: tuple(sorted(levels, key=_natural_order)) for column, levels in found.items()}
 
 
-def as_levels(values: Array) -> Array:
-    """Return the values of a column as text, as levels are named; missing numbers as empty text."""
+def _as_levels(values: Array) -> Array:
+    """Return the values of a column as names of levels; missing values are empty strings."""
     if values.dtype.kind == "U":
         return values
     if values.dtype.kind != "f":
         return values.astype(str)
-    # Integers are floats where others are missing, and have the same names.
+    # Columns of integers with missing values are floats, but have the same names.
     is_integer = np.abs(values) < _LARGEST_EXACT
     is_integer[is_integer] = values[is_integer] == np.round(values[is_integer])
     names = np.where(is_integer, np.where(is_integer, values, 0).astype(np.int64).astype(str), values.astype(str))
     return np.where(np.isnan(values), "", names)
 
 
-def find_levels(reader: Reader, columns: list[int], where: Where | None) -> dict[int, tuple[str, ...]]:
-    """Return the levels of columns, in ascending order, from a read of these alone."""
-    if not columns:
-        return {}
-    if not reader.rereadable:
-        name = reader.column_name(columns[0])
-        raise DataError(
-            f"{reader.where} can be read only once, and the levels of column {name} are found by a read of their own: "
-            f"pass them, as by categorical={{{name}: [...]}}."
-        )
-    found: dict[int, set[str]] = {column: set() for column in columns}
-    preparation = Preparation(NO_COLUMNS, np.array(columns, np.intp), where=where)
-    reader.optional = frozenset(columns)
-    for piece in reader.read(NO_COLUMNS, preparation.others, 0, _STEP):
-        values = dict(zip(preparation.others.tolist(), piece[1], strict=True))
-        chosen = slice(None) if where is None else where.mask(values)
-        for column, levels in found.items():
-            levels.update(set(np.unique(as_levels(values[column][chosen])).tolist()) - {""})
-            if len(levels) > MOST_LEVELS:
-                which = f"Column {reader.column_name(column)} of {reader.where}"
-                raise DataError(f"{which} has more than {MOST_LEVELS:,} levels: leave it out by exclude=.")
-    return {column: tuple(sorted(levels, key=_natural)) for column, levels in found.items()}
-
-
-def _natural(level: str) -> tuple[int, float, str]:
-    """Return a key that puts numbers in their order, before other text."""
+def _natural_order(level: str) -> tuple[int, float, str]:
+    """Return a sort key that puts numbers in their order, before other text."""
     try:
         return 0, float(level), level
     except ValueError:
         return 1, 0.0, level
-
-
-def split_level(name: str, names: tuple[str, ...] | None) -> tuple[str, str] | None:
-    """Take the name of a feature such as "kind=red" apart, if there is a column "kind" and none of the whole name."""
-    if names is None or name in names:
-        return None
-    # A level may have the sign in it, and so may the name of a column.
-    for at, sign in enumerate(name):
-        if sign == "=" and name[:at] in names:
-            return name[:at], name[at + 1 :]
-    return None
-
-
-def require_distinct(names: list[str] | None, where: str) -> None:
-    """Raise DataError if two features have the same name."""
-    if names is not None and len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"Two features of {where} would be named {shortened(twice)}: give columns other names.")

@@ -1,4 +1,4 @@
-"""How rows are read: ahead of their use, in blocks of a given size, and from a copy if the original is slow to read."""
+"""How rows are read: ahead of their use, in blocks of a given size, and from a copy of slow files."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from .._core.types import Array
 
 Item = TypeVar("Item")
 Parts: TypeAlias = tuple[Any, ...]
-"""Arrays of the same rows: X first, and others or None."""
+"""Arrays of the same rows: X, y or None, and further columns."""
 
-# Blocks that wait to be used. One more is in the hands of the reader.
+# Blocks that wait to be used. The reader holds one more.
 _WAITING = 1
-# A pipe may be slow: after so long those who wait are told, and what has come is taken for a block. A thread that waits
-# for one cannot be stopped before something comes.
+# A pipe may be slow: after this time, listeners are notified, and the rows so far become a block. A thread that waits
+# for a pipe cannot be stopped.
 PATIENCE_SECONDS = 1.0
-# What a temporary copy leaves of the free space of a disk.
+# Share of the free disk space that a temporary copy leaves.
 _SPARE_SHARE = 0.1
 
 
 def read_ahead(make: Callable[[], Iterator[Item]]) -> Iterator[Item]:
-    """Yield the items of an iterator that a thread of its own advances, up to two items ahead.
+    """Yield the items of an iterator that a separate thread advances, up to two items ahead.
 
-    An error in the thread is raised here, with its traceback. Closing the generator stops the thread, which closes the
-    iterator.
+    Errors of the thread are raised here, with their traceback. Closing the generator stops the thread, which closes
+    the iterator.
     """
     queue: Queue[tuple[Any, BaseException | None] | None] = Queue(_WAITING)
     stopped = threading.Event()
@@ -54,7 +54,7 @@ def read_ahead(make: Callable[[], Iterator[Item]]) -> Iterator[Item]:
         else:
             queue.put(None)
 
-    # As a daemon it does not keep the interpreter from ending.
+    # A daemon does not prevent the interpreter from exiting.
     thread = threading.Thread(target=read, name="plstream-reader", daemon=True)
     thread.start()
     try:
@@ -66,14 +66,14 @@ def read_ahead(make: Callable[[], Iterator[Item]]) -> Iterator[Item]:
             del entry, item
     finally:
         stopped.set()
-        # If the thread waits for room in the queue, there is some now.
+        # The thread may be waiting for space in the queue.
         while not queue.empty():
             queue.get_nowait()
         thread.join(PATIENCE_SECONDS)
 
 
 def _next_entry(queue: Queue[Item]) -> Item:
-    """Wait for an entry of the queue, telling every now and then that nothing has come."""
+    """Wait for an entry of the queue, and report regularly that nothing has arrived."""
     while True:
         try:
             return queue.get(timeout=PATIENCE_SECONDS)
@@ -81,34 +81,31 @@ def _next_entry(queue: Queue[Item]) -> Item:
             still_waiting()
 
 
-def _n_rows(parts: Parts) -> int:
-    return 0 if parts[0] is None else len(parts[0])
-
-
-def _between(parts: Parts, start: int, stop: int) -> Parts:
+def cut_rows(parts: Parts, start: int, stop: int | None = None) -> Parts:
+    """Return a range of rows."""
     return tuple(None if part is None else part[start:stop] for part in parts)
 
 
 def regrouped(pieces: Iterable[Parts], start: int, rows: int, *, live: bool = False) -> Iterator[Parts]:
-    """Cut and join pieces that begin at row ``start`` to blocks that end where a multiple of ``rows`` does.
+    """Cut and join pieces from row ``start`` on into blocks that end at multiples of ``rows``.
 
-    Those of a ``live`` stream may end sooner, so as not to wait for what is yet to come.
+    Blocks of a ``live`` stream may end earlier, so that rows do not wait for others.
     """
     block = _BlockBuffer(rows - start % rows)
     yielded_at = time.monotonic()
     for piece in pieces:
-        begin, n_rows = 0, _n_rows(piece)
+        begin, n_rows = 0, len(piece[0])
         while n_rows - begin >= block.missing:
             end = begin + block.missing
             if block.n_rows or n_rows > end - begin:
-                block.add(_between(piece, begin, end))
+                block.add(cut_rows(piece, begin, end))
                 yield block.rows()
             else:
                 yield piece
             block, begin, yielded_at = _BlockBuffer(rows), end, time.monotonic()
         if begin < n_rows:
-            block.add(_between(piece, begin, n_rows))
-        # It is not needed while the next one is read.
+            block.add(cut_rows(piece, begin, n_rows))
+        # Free it before the next one is read.
         del piece
         if live and block.n_rows and time.monotonic() - yielded_at > PATIENCE_SECONDS:
             yield block.rows()
@@ -121,22 +118,21 @@ def first_two(records: Iterator[Parts]) -> Iterator[tuple[Array, Array | None]]:
     """Yield X and y of records."""
     with closing(records) as opened:  # type: ignore[type-var]
         for X, y, *_ in opened:
-            assert X is not None
             yield X, y
 
 
-def skipping(blocks: Iterator[Parts], n_rows: int) -> Iterator[Parts]:
-    """Yield what comes after so many rows."""
+def skip_rows(blocks: Iterator[Parts], n_rows: int) -> Iterator[Parts]:
+    """Yield the rows after the first ``n_rows``."""
     for parts in blocks:
-        here = len(parts[0]) if parts[0] is not None else 0
+        here = len(parts[0])
         if n_rows < here:
-            yield tuple(None if part is None else part[n_rows:] for part in parts) if n_rows else parts
+            yield cut_rows(parts, n_rows) if n_rows else parts
         n_rows = max(0, n_rows - here)
         del parts
 
 
 class _BlockBuffer:
-    """A block that pieces are copied into as they come: to join them in the end would take twice the memory."""
+    """A block that pieces are copied into as they arrive: joining them at the end would take twice the memory."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -145,7 +141,7 @@ class _BlockBuffer:
 
     @property
     def missing(self) -> int:
-        """Rows that are still to come."""
+        """Number of rows until it is full."""
         return self.size - self.n_rows
 
     def add(self, piece: Parts) -> None:
@@ -153,18 +149,18 @@ class _BlockBuffer:
         so_far = self._parts or (None,) * len(piece)
         pairs = zip(so_far, piece, strict=True)
         self._parts = tuple(None if part is None else self._added(array, part) for array, part in pairs)
-        self.n_rows += _n_rows(piece)
+        self.n_rows += len(piece[0])
 
     def rows(self) -> Parts:
         """Return the rows so far."""
-        return _between(self._parts, 0, self.n_rows)
+        return cut_rows(self._parts, 0, self.n_rows)
 
     def _added(self, array: Array | None, part: Array) -> Array:
-        """Return an array with a part copied into it, or into a larger one if it has no room for that."""
+        """Copy a part into an array, or into a larger copy of it if necessary, and return the array."""
         end = self.n_rows + len(part)
         dtype = part.dtype if array is None else np.result_type(array.dtype, part.dtype)
         if array is None or end > len(array) or dtype != array.dtype:
-            # All that a block will take, unless a caller asks for blocks of any size.
+            # All that a block takes, unless the caller asks for larger ones.
             usual = LARGEST_BLOCK_BYTES // max(1, part[:1].nbytes)
             larger = np.empty((min(self.size, max(2 * end, usual)), *part.shape[1:]), dtype)
             if array is not None:
@@ -175,17 +171,17 @@ class _BlockBuffer:
 
 
 class NoRoomError(OSError):
-    """There is no room for a temporary copy."""
+    """There is not enough disk space for a temporary copy."""
 
 
 class TemporaryCopy:
-    """Blocks of (X, Y) in two files without a name, as arrays that are read when they are used.
+    """Memory maps of X and Y, copied from blocks to two unnamed files.
 
-    The system removes such files when they are closed, whatever happens to the process.
+    The system removes these files when they are closed, however the process ends.
     """
 
     def __init__(self, blocks: Iterable[tuple[Array, Array]], n_bytes: int | None = None) -> None:
-        """Copy all blocks; raise NoRoomError if the disk is too full for them, or for ``n_bytes``."""
+        """Copy all blocks; raise NoRoomError if there is not enough disk space for them, or for ``n_bytes``."""
         _require_room(_temporary_folder(), n_bytes or 0)
         with ExitStack() as files:
             x_rows, y_rows = (files.enter_context(temporary_array()) for _ in range(2))
@@ -204,14 +200,14 @@ class TemporaryCopy:
 
 @contextmanager
 def temporary_array() -> Iterator[GrowingArray]:
-    """Give an empty array in a file without a name."""
+    """Yield an empty array in an unnamed file."""
     folder = _temporary_folder()
     with tempfile.TemporaryFile(dir=folder) as file:
         yield GrowingArray(file, folder)
 
 
 class GrowingArray:
-    """An array in a file, which rows are added to."""
+    """An array in a file, to which rows are appended."""
 
     def __init__(self, file: Any, folder: Path) -> None:
         self.file = file
@@ -219,7 +215,7 @@ class GrowingArray:
         self.n_rows = 0
 
     def append(self, rows: Array) -> None:
-        """Add rows; raise NoRoomError if the disk is too full for them."""
+        """Append rows; raise NoRoomError if there is not enough disk space."""
         _require_room(self.folder, rows.nbytes)
         self.shape, self.dtype = rows.shape[1:], rows.dtype
         try:
@@ -229,7 +225,7 @@ class GrowingArray:
         self.n_rows += len(rows)
 
     def array(self) -> Array:
-        """Return all rows, as an array that is read when it is used."""
+        """Return a memory map of all rows."""
         self.file.flush()
         return np.memmap(self.file, self.dtype, "r", shape=(self.n_rows, *self.shape))
 
@@ -241,7 +237,7 @@ def _require_room(folder: Path, n_bytes: int) -> None:
 
 
 def _temporary_folder() -> Path:
-    """Return the folder for large temporary files; /tmp is often kept in memory."""
+    """Return the folder for large temporary files: /tmp is often in memory."""
     large = Path("/var/tmp")  # noqa: S108
     chosen = any(name in os.environ for name in ("TMPDIR", "TEMP", "TMP"))
     return large if not chosen and os.access(large, os.W_OK) else Path(tempfile.gettempdir())

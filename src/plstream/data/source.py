@@ -16,25 +16,25 @@ from .._core.types import Array
 from .._core.urls import redacted
 from .columns import listed
 from .preparation import Preparation
-from .reader import NO_COLUMNS, XY, Columns, Reader, are_neighbours, pick
-from .reading import Parts, first_two, read_ahead, regrouped, skipping
+from .reader import NO_COLUMNS, XY, Columns, Reader, are_adjacent, pick
+from .reading import Parts, cut_rows, first_two, read_ahead, regrouped, skip_rows
 
 DEFAULT_MEMORY = 256 << 20
-# A block that is being made, one that waits, five that threads are working on; and as much as a block to read from.
+# One block being assembled, one waiting, five that threads work on; and buffers of the size of a block.
 _BLOCKS_UNDER_WAY = 8
-# Reading may take more than a block does, if rows can be read only together; up to this share of memory.
+# Buffers may take more than a block if rows can only be read together, up to this share of memory.
 _LARGEST_SHARE_OF_READING = 0.25
-# With less, reading is slow: so much it may take at any rate.
+# Buffers may always take this much: with less, reading is slow.
 _LEAST_ROOM = 4 << 20
 
 
 class Source:
-    """Rows of data in blocks, from any row on. Made by :func:`plstream.open_source`.
+    """Rows of data in blocks, from any row on. Returned by :func:`plstream.open_source`.
 
     Attributes
     ----------
     n_rows : int or None
-        Number of rows; None if it is not known before all are read.
+        Number of rows; None if unknown until all have been read.
     n_columns : int
         Number of features.
     feature_names : list of str, or None
@@ -44,17 +44,17 @@ class Source:
     n_targets : int
         Number of targets, 0 if there are none.
     dtype : numpy.dtype
-        Type of the features.
+        Dtype of the features.
     rereadable : bool
         Whether the rows can be read more than once.
     slow : bool
-        Whether to read the rows once more takes much longer than to read as much from a plain file of numbers.
+        Whether reading is much slower than reading a binary file of numbers.
     block_rows : int
-        Rows in a block.
+        Number of rows per block.
     first_row : int
-        The number of the first row in its file, for messages.
+        Number of the first row in its file, for messages.
     reopen : callable or None
-        Opens the same files again, also in another process; None for what is not in files.
+        Opens the same files again, also in another process; None if the data is not in files.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Source:
     ) -> None:
         self._reader, self._preparation, self._targets = reader, preparation, targets
         self._target_reader = target_reader
-        # Of rows that are chosen, the number is known when they have been counted.
+        # Number of rows that a condition selects, once they have been counted.
         self._n_chosen: int | None = None
         self.target_is_vector = is_vector
         self.batch_size = batch_size
@@ -79,10 +79,10 @@ class Source:
         self.n_targets = len(targets)
         self.dtype = preparation.dtype(reader)
         self.memory = memory
-        # Whether missing numbers are read as NaN: set by the model that reads the rows.
+        # Whether missing numbers are read as NaN: set by the model that reads them.
         self.allow_missing = False
         self._used = False
-        # Of a source of some rows of another: the row after the last one; the rows, if they are in memory; the other.
+        # For some rows of another source: the row after the last one, the rows if in memory, and that source.
         self.first_row = 0
         self._stop: int | None = None
         self._held: Parts | None = None
@@ -90,23 +90,18 @@ class Source:
         self.block_rows = batch_size or self._default_rows()
 
     def limit(self, memory: int) -> None:
-        """Let reading, and blocks under way, take no more bytes than this together."""
+        """Limit the memory of buffers and blocks together, in bytes."""
         self.memory = min(self.memory, memory)
         self.block_rows = min(self.block_rows, self._default_rows())
 
     def limit_rows(self, n_rows: int) -> None:
-        """Let blocks be of no more rows than this."""
+        """Limit the number of rows per block."""
         self.block_rows = min(self.block_rows, n_rows)
 
     @property
     def bytes_under_way(self) -> int:
-        """Bytes that the blocks under way take together, at most."""
+        """Maximum memory of blocks that are in use at the same time, in bytes."""
         return _BLOCKS_UNDER_WAY * self.block_rows * self._row_bytes
-
-    @property
-    def bytes_in_memory(self) -> int:
-        """Bytes of rows that it holds itself."""
-        return 0 if self._held is None else sum(0 if part is None else part.nbytes for part in self._held)
 
     def _default_rows(self) -> int:
         row_bytes, share = self._row_bytes, self.memory // _BLOCKS_UNDER_WAY
@@ -115,7 +110,7 @@ class Source:
         return max(1, min(default_rows(self.n_rows, row_bytes), share // row_bytes))
 
     def _whole_bytes(self) -> int:
-        """Return what it takes to read rows without reading anything twice."""
+        """Return the size of buffers with which nothing has to be read twice."""
         if self._target_reader is None:
             return self._reader.whole_bytes(self._preparation.numbers, self._preparation.others)
         features = self._reader.whole_bytes(self._preparation.numbers, NO_COLUMNS)
@@ -123,7 +118,7 @@ class Source:
 
     @property
     def _room(self) -> int:
-        """Bytes that reading may take, in each reader: what blocks leave of memory."""
+        """Memory for the buffers of each reader: the rest besides the blocks."""
         blocks = (_BLOCKS_UNDER_WAY - 1) * self.block_rows * self._row_bytes
         room = max(self.memory - blocks, self.memory // _BLOCKS_UNDER_WAY, _LEAST_ROOM)
         return room // len(self._readers)
@@ -134,7 +129,7 @@ class Source:
 
     @property
     def n_rows(self) -> int | None:
-        """Number of rows, if it is known."""
+        """Number of rows, if known."""
         if self._stop is not None:
             return self._stop - self.first_row
         if self._preparation.where is not None:
@@ -143,7 +138,7 @@ class Source:
 
     @property
     def bytes_at_most(self) -> int | None:
-        """Bytes that all features take as float64, at most, if that is known before they are read."""
+        """Upper bound of the size of all features as float64, if known before reading."""
         return self._reader.bytes_at_most
 
     @property
@@ -160,12 +155,12 @@ class Source:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """What columns are beside features and targets, such as "weight", in the order of :meth:`records`."""
+        """Roles of columns other than features and targets, such as "weight", in the order of :meth:`records`."""
         return tuple(self._preparation.roles)
 
     @property
     def unseen_levels(self) -> dict[str, int]:
-        """Rows in the last read with a category that was not known before, by column: all its features are zero."""
+        """Number of rows in the last read with an unknown category, by column: all features of the column are zero."""
         return dict(self._preparation.unseen)
 
     @property
@@ -175,19 +170,19 @@ class Source:
 
     @property
     def slow(self) -> bool:
-        """Whether it pays to copy the rows to a plain file before they are read several times."""
+        """Whether copying the rows to a binary file pays off if they are read several times."""
         return any(reader.slow for reader in self._readers)
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return redacted(self._reader.where)
 
     def blocks(self, start: int = 0) -> Iterator[XY]:
         """Yield the rows in blocks, from any row on.
 
-        Blocks end where they would end if all rows were read. The next one is read by a thread of its own while the
-        present one is worked on.
+        Blocks end at the same rows whatever the start. The next one is read by a separate thread while the current one
+        is in use.
 
         Parameters
         ----------
@@ -199,13 +194,13 @@ class Source:
         X : ndarray of shape (n, n_columns)
             Features.
         y : ndarray of shape (n,) or (n, n_targets), or None
-            Labels or numbers.
+            Labels or values.
         """
         records = self.records(start)
         return records if not self.roles else first_two(records)
 
     def records(self, start: int = 0) -> Iterator[Parts]:
-        """Yield X, y and the columns that have a role, in blocks, as :meth:`blocks` does."""
+        """Yield X, y and the columns with a role, in blocks, as :meth:`blocks` does."""
         if start < 0:
             raise ValueError(f"start={start} must be zero or more.")
         if self._held is not None:
@@ -219,61 +214,57 @@ class Source:
         return read_ahead(lambda: self._read(start))
 
     def count(self) -> int:
-        """Return the number of rows, reading them all if that is not known."""
+        """Return the number of rows, reading all of them if it is unknown."""
         if self._stop is not None:
             return self._stop - self.first_row
         where = self._preparation.where
         if where is None:
             return self._reader.count()
         if self._n_chosen is None:
-            rows = self._column_reads(self._reader, NO_COLUMNS, np.array([*where.columns.values()], np.intp))
-            self._n_chosen = sum(0 if y is None else len(y) for _, y, *_ in rows)
+            rows = self._read_columns(self._reader, np.array([*where.columns.values()], np.intp))
+            self._n_chosen = sum(len(X) for X, *_ in rows)
         return self._n_chosen
 
     def n_weighted(self) -> int:
-        """Return the number of rows whose weight is not zero, from a read of the weights alone."""
+        """Return the number of rows with a nonzero weight, reading only the weights."""
         return sum(int(np.count_nonzero(weight)) for weight in self.column("weight"))
 
     def column(self, role: str) -> Iterator[Array]:
-        """Yield a column that has a role, such as "groups", some rows at a time, from a read of that column alone."""
+        """Yield a column with a role, such as "groups", some rows at a time, reading only that column."""
         if self._held is not None:
-            found = self._held[2 + self.roles.index(role)]
-            assert found is not None
-            yield found
+            yield self._held[2 + self.roles.index(role)]
             return
         if not self.rereadable:
             raise DataError(
                 f"{self.name} can be read only once, and its {role} would be read first: copy it to a file."
             )
         number = np.array([self._preparation.roles[role]], np.intp)
-        for _, values, *_ in self._up_to_stop(self._column_reads(self._reader, NO_COLUMNS, number), 0):
-            if values is not None:
-                yield values
+        for _, values, *_ in self._up_to_stop(self._read_columns(self._reader, number), 0):
+            yield values
 
-    def _column_reads(self, reader: Reader, numbers: Columns, targets: Columns) -> Iterator[Parts]:
-        """Yield some columns of the rows that are chosen, without any other."""
-        alone = Preparation(numbers, targets, where=self._preparation.where)
+    def _read_columns(self, reader: Reader, columns: Columns) -> Iterator[Parts]:
+        """Yield only these columns, as y of all rows that are selected."""
+        preparation = Preparation(NO_COLUMNS, columns, where=self._preparation.where)
         reader.room = self._room
-        first = 0 if alone.where is not None else self.first_row
-        rows = alone.rows(reader.read(numbers, alone.others, first, 1 << 16))
-        return rows if alone.where is None else skipping(rows, self.first_row)
+        first = 0 if preparation.where is not None else self.first_row
+        rows = preparation.rows(reader.read(NO_COLUMNS, preparation.others, first, 1 << 16))
+        return rows if preparation.where is None else skip_rows(rows, self.first_row)
 
     def labels(self) -> Array:
-        """Return the values of the target that there are, in ascending order, from a read of the target alone."""
+        """Return the distinct values of the target in ascending order, reading only the target."""
         return self.label_counts()[0]
 
     def label_counts(self) -> tuple[Array, NDArray[np.int64]]:
-        """Return the values of the target, in ascending order, and how often they are there.
+        """Return the distinct values of the target in ascending order, and the number of rows of each.
 
-        Of a block in memory, it is those of the whole: a model that begins with a block has to know all that will come.
+        For a block in memory, those of the whole source: a model that starts with a block must know all labels.
         """
         if self._whole is not None:
             return self._whole.label_counts()
         found: Array | None = None
         counts = np.empty(0, np.int64)
-        rows = self._column_reads(self._target_reader or self._reader, NO_COLUMNS, self._targets)
+        rows = self._read_columns(self._target_reader or self._reader, self._targets)
         for _, y, *_ in self._up_to_stop(rows, 0):
-            assert y is not None
             if not len(y):
                 continue
             values, n = np.unique(y, return_counts=True)
@@ -285,7 +276,7 @@ class Source:
         return found, counts
 
     def mapped(self) -> tuple[Array, Array | None] | None:
-        """Return all of X and y as arrays, if rows of theirs are read only when they are used, else None."""
+        """Return all of X and y as arrays that are read lazily, or None if there are none."""
         if self._held is not None or not self._is_mapped():
             return None
         X = self._reader.mapped()
@@ -298,18 +289,18 @@ class Source:
         return pick(X[rows], self._preparation.numbers), self._as_shaped(targets)
 
     def part(self, block: Parts, first_row: int) -> Source:
-        """Return a source of one block or record of this one, for work that goes from block to block."""
+        """Return a source of one block or record of this one."""
         part = self._view(first_row, first_row + len(block[0]))
         part._held, part._whole = block, self
         return part
 
     def between(self, start: int, stop: int) -> Source:
-        """Return a source of the rows from one to before another, which opens the files anew where it is unpickled.
+        """Return a source of a range of rows, which reopens the files where it is unpickled.
 
         Parameters
         ----------
         start, stop : int
-            Numbers of rows. To read from a row on is quickest where a block begins, at a multiple of ``block_rows``.
+            The first row, and the row after the last one. Reading is fastest from multiples of ``block_rows`` on.
 
         Returns
         -------
@@ -323,7 +314,7 @@ class Source:
         return self._view(self.first_row + start, self.first_row + stop)
 
     def _view(self, first_row: int, stop: int) -> Source:
-        """Return some rows, by their numbers in the file, with all else that is known of the whole."""
+        """Return a copy for a range of rows of the file."""
         view = copy(self)
         view.first_row, view._stop = first_row, stop
         view._held = view._whole = None
@@ -335,25 +326,25 @@ class Source:
         return twin
 
     def __sizeof__(self) -> int:
-        # So that Dask counts the rows in memory.
-        return object.__sizeof__(self) + self.bytes_in_memory
+        # Dask needs the size of rows in memory.
+        return object.__sizeof__(self) + sum(part.nbytes for part in self._held or () if part is not None)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        # Elsewhere files are opened anew, and rows in memory are read again.
+        # Files are reopened where it is unpickled, also for rows in memory.
         if self.reopen is not None:
             files = self.reopen, self.memory, self.block_rows, self._fingerprint_of_files()
             return _reopened, (*files, self.first_row, self._stop)
         if self._stop is not None:
-            raise DataError(f"{self.name} is not a file, which another process could open.")
+            raise DataError(f"{self.name} is not a file that another process could open.")
         return super().__reduce_ex__(protocol)
 
     def fingerprint(self) -> str:
-        """Return a short text that changes with the files, their columns or the choice of these or of rows."""
+        """Return a hash that changes with the files and with the choice of columns and rows."""
         files = self._fingerprint_of_files()
         return files if self._stop is None else f"{files}-{self.first_row}-{self._stop}"
 
     def _fingerprint_of_files(self) -> str:
-        # Not the number of rows, which may become known in between.
+        # Without the number of rows, which may become known later.
         known = [(type(r).__name__, r.identity, r.n_columns, r.names, r.others) for r in self._readers]
         prepared = self._preparation
         chosen: tuple[Any, ...] = prepared.numbers.tolist(), self._targets.tolist(), self.target_is_vector
@@ -363,7 +354,7 @@ class Source:
         return sha256(repr((known, chosen, str(self.dtype), self.block_rows)).encode()).hexdigest()[:16]
 
     def beginning(self) -> str | None:
-        """Return a short text that changes with the first rows, of what can be read only once, else None."""
+        """Return a hash of the first rows if they can be read only once, else None."""
         return next((reader.beginning for reader in self._readers if not reader.rereadable), None)
 
     def require_finite(self) -> None:
@@ -372,16 +363,16 @@ class Source:
             pass
 
     def require_unchanged(self) -> None:
-        """Raise DataError unless all files are the same as when they were opened.
+        """Raise DataError if a file has changed since it was opened.
 
-        Every read does so; who uses mapped arrays has to.
+        Every read checks this; users of mapped arrays must do so themselves.
         """
         for reader in self._readers:
             reader.require_unchanged()
 
     def _is_mapped(self) -> bool:
         is_mapped = all(reader.mapped() is not None for reader in self._readers)
-        return is_mapped and self._preparation.is_plain and are_neighbours(self._preparation.numbers)
+        return is_mapped and self._preparation.is_plain and are_adjacent(self._preparation.numbers)
 
     @property
     def _readers(self) -> list[Reader]:
@@ -389,21 +380,21 @@ class Source:
 
     def _read(self, start: int) -> Iterator[Parts]:
         if self._held is not None:
-            yield tuple(None if part is None else part[start:] for part in self._held)
+            yield cut_rows(self._held, start)
             return
-        # Blocks end where those of the whole do.
+        # Blocks end at the same rows as those of the whole source.
         yield from self._up_to_stop(self._read_from(self.first_row + start), start)
 
     def _up_to_stop(self, blocks: Iterator[Parts], start: int) -> Iterator[Parts]:
-        """Yield blocks that begin with a row of this source, as far as they are of it."""
+        """Yield the rows of blocks from ``start`` on that belong to this source."""
         if self._stop is None:
             yield from blocks
             return
         left = self._stop - self.first_row - start
         for parts in blocks:
-            n_rows = len(parts[0]) if parts[0] is not None else 0
-            yield tuple(None if part is None else part[:left] for part in parts)
-            # It is not needed while the next one is read.
+            n_rows = len(parts[0])
+            yield cut_rows(parts, 0, left)
+            # Free it before the next one is read.
             del parts
             left -= n_rows
             if left <= 0:
@@ -417,7 +408,7 @@ class Source:
         targets = self._blocks_of(self._target_reader, Preparation(NO_COLUMNS, self._targets), row)
         for X, _, *others in rows:
             y = next(targets, (None, None))[1]
-            if X is None or y is None or len(y) != len(X):
+            if y is None or len(y) != len(X):
                 raise self._length_error()
             yield X, y, *others
         if next(targets, None) is not None:
@@ -429,16 +420,16 @@ class Source:
         pieces = reader.read(preparation.numbers, preparation.others, 0 if chosen else row, self.block_rows)
         blocks = preparation.rows(pieces)
         if chosen:
-            # Which row of the file is the first is known only when those before it have been looked at.
-            blocks = skipping(blocks, row)
+            # All rows before it must be read to know which one it is.
+            blocks = skip_rows(blocks, row)
         if not reader.in_blocks or chosen:
-            # With targets in another reader blocks have to end at the same rows.
+            # Blocks of targets in another reader must end at the same rows.
             live = not self.rereadable and self._target_reader is None
             blocks = regrouped(blocks, row, self.block_rows, live=live)
         for X, y, *others in blocks:
             yield X, self._as_shaped(y), *others
             del X, y, others
-            # The next block may be of rows that are mapped already.
+            # The next block may be part of the same memory map.
             reader.require_not_cut()
 
     def _as_shaped(self, y: Array | None) -> Array | None:
@@ -460,9 +451,9 @@ class Source:
 def _reopened(
     reopen: Callable[[], Source], memory: int, block_rows: int, fingerprint: str, start: int, stop: int | None
 ) -> Source:
-    """Open the same files, perhaps in another process, for the same rows."""
+    """Open the same rows of the same files, possibly in another process."""
     source = reopen()
     source.memory, source.block_rows = memory, block_rows
     if source.fingerprint() != fingerprint:
-        raise DataError(f"{source.name} is not the same file here as where it was opened first, or has changed since.")
+        raise DataError(f"{source.name} is not the same file here as where it was first opened, or has changed since.")
     return source if stop is None else source._view(start, stop)

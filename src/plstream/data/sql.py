@@ -1,11 +1,10 @@
-"""Results of queries: PostgreSQL and SQLite by ADBC drivers, DuckDB by its own package, read in batches of Arrow.
+"""Query results as Arrow record batches: PostgreSQL and SQLite by ADBC drivers, DuckDB by its own package.
 
-All reads of a source are of one snapshot: the connection stays in one transaction, which only reads.
+All reads of a source see the same snapshot: the connection stays in one read-only transaction.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -20,12 +19,12 @@ from .reader import OpenOptions
 
 _SCHEMES = ("postgresql://", "postgres://", "sqlite://", "duckdb://")
 _LONGEST_REASON = 200
-# How the driver of PostgreSQL says that text is a number of any precision.
+# Metadata of the PostgreSQL driver for numbers of arbitrary precision, which it returns as text.
 _TYPE_NAME = b"ADBC:postgresql:typname"
 
 
 def is_database(data: Any) -> bool:
-    """Return whether it is the address of a database."""
+    """Return whether a string is the URL of a database."""
     return isinstance(data, str) and data.startswith(_SCHEMES)
 
 
@@ -36,17 +35,17 @@ def open_query(address: str, options: OpenOptions) -> ArrowReader:
         raise DataError(f"Pass query= for {shown(address)}, a statement whose result is the table.")
     pa = import_optional("pyarrow", "Reading a database")
     database = _Database(address, options.query, where)
-    with database.told("fails"):
+    with database.wrapped_errors("fails"):
         schema = database.schema(pa)
     numeric = [f.name for f in schema if (f.metadata or {}).get(_TYPE_NAME) == b"numeric"]
     kinds = pa.schema([(f.name, pa.float64() if f.name in numeric else f.type) for f in schema])
 
     def batches(*_: Any) -> Iterator[Any]:
-        with database.told("broke off"), closing(database.batches(pa)) as found:
+        with database.wrapped_errors("broke off"), closing(database.batches(pa)) as found:
             for batch in found:
                 yield batch.cast(kinds) if numeric else batch
 
-    return QueryReader(where, kinds, RowGroups([sys.maxsize], batches), database)
+    return QueryReader(where, kinds, RowGroups(batches), database)
 
 
 class QueryReader(ArrowReader):
@@ -58,20 +57,20 @@ class QueryReader(ArrowReader):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """The address, without secrets, and the query."""
+        """The URL, without secrets, and the query."""
         return shown(self._database.address), self._database.query
 
 
 class _Database:
-    """A connection in one transaction, which is opened when it is first needed."""
+    """A connection in one transaction, opened when first needed."""
 
     def __init__(self, address: str, query: str, where: str) -> None:
         self.address, self.query, self.where = address, query, where
         self._connection: Any = None
 
     @contextmanager
-    def told(self, problem: str) -> Iterator[None]:
-        """Raise DataError, without secrets of the address, for whatever a driver raises; the connection is given up."""
+    def wrapped_errors(self, problem: str) -> Iterator[None]:
+        """Raise DataError, without secrets of the URL, for any exception of a driver, and close the connection."""
         try:
             yield
         except (DataError, ImportError, GeneratorExit):
@@ -83,7 +82,7 @@ class _Database:
             reason = redacted(lines[0], [self.address])[:_LONGEST_REASON].rstrip(".")
         else:
             return
-        # A traceback must not show the driver's own error, which may have the address in full.
+        # Raised outside of the handler: the driver's error may contain the full URL.
         raise DataError(f"{self.where[0].upper()}{self.where[1:]} {problem}: {reason}.") from None
 
     def schema(self, pa: Any) -> Any:
@@ -93,13 +92,13 @@ class _Database:
             return pa.RecordBatchReader.from_stream(connection.sql(self.query)).schema
         with connection.cursor() as cursor:
             if self.address.startswith("sqlite"):
-                # Its types are known by the values.
+                # Its types depend on the values.
                 cursor.execute(self.query)
                 return cursor.fetch_record_batch().schema
             return cursor.adbc_execute_schema(self.query)
 
     def batches(self, pa: Any) -> Generator[Any]:
-        """Yield the result, as it comes."""
+        """Yield the result in batches."""
         connection = self._connected()
         if self.address.startswith("duckdb"):
             yield from pa.RecordBatchReader.from_stream(connection.sql(self.query))
@@ -111,7 +110,7 @@ class _Database:
     def _connected(self) -> Any:
         if self._connection is None:
             self._connection = self._connect()
-            # Drivers warn of connections that nobody closes.
+            # Drivers warn about connections that are not closed.
             finalize(self, _close, self._connection)
         return self._connection
 

@@ -1,7 +1,7 @@
-"""Records of text, from a file, a compressed file or a pipe.
+"""Text records, from a file, a compressed file or a pipe.
 
-Text is read a few megabytes at a time and cut into records; numbers are parsed a block of records at a time. Parsers
-round correctly, so what was written by ``repr`` is read back exactly, whichever of them is at hand.
+Text is read in chunks of a few megabytes and split into records, and blocks of records are parsed. All parsers round
+correctly: numbers written by ``repr`` are read back exactly.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from .files import GZIP, plain_bytes
 from .reader import Columns, Pieces, Reader
 from .reading import PATIENCE_SECONDS
 
-# Text that is read at a time, at most and at least.
+# Maximum and minimum size of chunks.
 _READ_BYTES = 4 << 20
 _LEAST_READ_BYTES = 1 << 16
-# What parsing may take, at most: more is not faster.
+# Maximum memory for parsing: more is not faster.
 _PARSED_BYTES = 32 << 20
-# Records that are parsed at a time, at least, if there are as many in what was read.
+# Minimum number of records that are parsed at a time, if a chunk has as many.
 _LEAST_RECORDS = 64
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SAMPLE_RECORDS = 100
 _SAMPLE_BYTES = 4 << 20
-# Records that are looked at to see what they hold, and by which a pipe that begins anew is known.
+# Minimum number of records in the sample, and number by which a pipe is recognised when it is started again.
 _FIRST_RECORDS = 5
-# More is taken for something else than a record: a file without lines, or a quotation mark that is not closed.
+# Longer records are errors: a file without lines, or a quotation mark that is not closed.
 _LONGEST_RECORD_BYTES = 64 << 20
 
 Record = Any
-"""The bytes of a line, or the fields of a record that has quotation marks."""
+"""The bytes of a line, or the fields of a quoted record."""
 
 
 class TextReader(Reader):
-    """Records of text, one after another. Before anything else, it is opened.
+    """Text records. Call ``open`` before anything else.
 
     Parameters
     ----------
     file : Path, RemotePath or a binary file
-        A path can be read again, unless it is a pipe. Anything else is read once.
+        A path can be read again unless it is a pipe; open files are read once.
     where : str
-        What to call it in a message.
+        Name in messages.
     """
 
-    # Records before the first row.
+    # Number of records before the first row.
     _header_records = 0
 
     def __init__(self, file: AnyPath | IO[bytes], where: str) -> None:
@@ -65,10 +65,10 @@ class TextReader(Reader):
         self._sample: list[Record] = []
 
     def open(self) -> Self:
-        """Read the first records, which tell what the columns are; those of a pipe are kept to be read again."""
+        """Read the first records and find the columns; the records of a pipe are kept."""
         groups = self._records()
         seen: list[list[Record]] = []
-        # A pipe may not have more for now.
+        # A pipe may not have more yet.
         n_bytes, enough = 0, _SAMPLE_RECORDS if self.rereadable else _FIRST_RECORDS
         for records in groups:
             seen.append(records)
@@ -90,14 +90,14 @@ class TextReader(Reader):
 
     @abstractmethod
     def _find_columns(self) -> None:
-        """Set what the first records tell of the columns."""
+        """Set ``n_columns``, ``names`` and the like from the records in ``_sample``."""
 
     @abstractmethod
     def parse(self, records: list[Record], features: Columns, others: Columns, row: int) -> Pieces:
-        """Return the numbers of some records, the first of which is in the given row."""
+        """Return the values of records, the first of which is the given row."""
 
     def pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:
-        """Yield rows, parsed as they are read; none, while a pipe is silent."""
+        """Yield rows as they are read and parsed; empty pieces while a pipe is silent."""
         step, row = max(_LEAST_RECORDS, step), 0
         for records in self._groups():
             for first in range(max(0, start - row), len(records), step):
@@ -105,7 +105,7 @@ class TextReader(Reader):
             if not records:
                 yield np.empty((0, len(features))), [np.empty(0)] * len(others)
             row += len(records)
-            # They are not needed while the next ones are read.
+            # Free them before the next ones are read.
             del records
 
     def count(self) -> int:
@@ -116,23 +116,23 @@ class TextReader(Reader):
 
     @property
     def bytes_at_most(self) -> int | None:
-        """A number takes two bytes at least, with what is after it."""
+        """Upper bound: a number and the delimiter after it have at least two bytes."""
         is_plain = self.path is not None and self.path.suffix.lower() != ".gz"
         return 4 * self.path.stat().st_size if self.path is not None and is_plain else None
 
     def not_a_number(self, row: int, column: int, found: Any) -> DataError:
-        """Return the error for text, or another JSON value, where there should be a number."""
+        """Return the error for text, or another JSON value, in place of a number."""
         shown = shortened(found if isinstance(found, str) else json.dumps(found))
         return self.error_at(
             row, column, f"there is {shown}, not a number: leave such columns out by columns= or exclude="
         )
 
     def _as_bytes(self, record: Record) -> bytes:
-        """Return a record as it is in the text."""
+        """Return the text of a record."""
         return bytes(record)
 
     def _groups(self) -> Iterator[list[Record]]:
-        """Yield the records after the header, some at a time; none, if a pipe is silent for a while."""
+        """Yield lists of records after the header; empty lists while a pipe is silent."""
         groups = self._records() if self._unread is None else self._unread
         skip = self._header_records
         for records in groups:
@@ -152,13 +152,13 @@ class TextReader(Reader):
                     yield []
                     continue
                 if first and data.startswith(GZIP):
-                    raise DataError(f"{self.where} is compressed: put gunzip before it, as in gunzip -c FILE |.")
+                    raise DataError(f"{self.where} is compressed: decompress it, as in gunzip -c FILE |.")
                 if b"\0" in data:
-                    raise DataError(f"{self.where} is not text in UTF-8: there are zero bytes in it.")
+                    raise DataError(f"{self.where} is not UTF-8 text: it contains zero bytes.")
                 pending.append(data)
                 del data
                 if len(left) > self._read_bytes and sum(map(len, pending)) < len(left):
-                    # A long record is not looked through again and again.
+                    # Avoids searching a long record repeatedly.
                     continue
                 text = b"".join([left, *pending])
                 pending = []
@@ -169,19 +169,19 @@ class TextReader(Reader):
                 if len(left) > _LONGEST_RECORD_BYTES:
                     raise DataError(f"{self.where} has a line of more than {_LONGEST_RECORD_BYTES >> 20} MiB.")
                 yield from self._in_room(text, self._parsing_room)
-                # It is not needed while more is read.
+                # Free it before more is read.
                 del text
             yield from self._in_room(b"".join([left, *pending]), self._parsing_room)
 
     @property
     def _parsing_room(self) -> int:
-        # What was read from a pipe is kept until more is read.
+        # The chunk read from a pipe is kept until the next one.
         return min(_PARSED_BYTES, self.room - (0 if self.rereadable else self._read_bytes))
 
     def _in_room(self, text: bytes, room: int) -> Iterator[list[Record]]:
-        """Yield the records in some text, as many at a time as there is room for."""
+        """Yield lists of the records in a text, each of which can be parsed in the given memory."""
         if self.parsed_bytes(text) > room and (cut := self._cut(text, len(text) // 2)):
-            # The whole is there as long as its parts are.
+            # The whole text stays in memory as long as its parts.
             room -= len(text)
             yield from self._in_room(text[:cut], room)
             yield from self._in_room(text[cut:], room)
@@ -190,14 +190,14 @@ class TextReader(Reader):
 
     @abstractmethod
     def parsed_bytes(self, text: bytes) -> int:
-        """Return about how many bytes it takes at most to parse some text, with the text itself."""
+        """Return an upper estimate of the memory for parsing a text, including the text."""
 
     def _cut(self, text: bytes, end: int) -> int:
-        """Return where the last complete record ends before an end."""
+        """Return the end of the last complete record before ``end``."""
         return text.rfind(b"\n", 0, end) + 1
 
     def _split(self, text: bytes) -> list[Record]:
-        """Return the records in some text; blank lines are none."""
+        """Return the records in a text, without blank lines."""
         return [line for line in text.splitlines() if line and not line.isspace()]
 
     @property
@@ -205,9 +205,9 @@ class TextReader(Reader):
         return min(_READ_BYTES, max(_LEAST_READ_BYTES, self.room // 8))
 
     def _live_chunks(self, file: IO[bytes]) -> Iterator[bytes]:
-        """Yield what there is, as soon as it is there, and nothing if that takes a while."""
+        """Yield data as soon as it arrives, and empty chunks while the pipe is silent."""
         read = getattr(file, "read1", file.read)
-        # So much at a time leaves nothing in a buffer, where it would not be seen.
+        # Chunks of this size leave nothing in a buffer, which select does not see.
         for data in iter(lambda: read(self._read_bytes), b""):
             yield data
             del data
@@ -216,7 +216,7 @@ class TextReader(Reader):
 
 
 def _has_more(file: IO[bytes]) -> bool:
-    """Return whether there is something to read, or the end, within a short while; True if that cannot be known."""
+    """Return whether data or the end arrives within a short time; True if unknown."""
     try:
         return bool(select.select([file.fileno()], [], [], PATIENCE_SECONDS)[0])
     except (OSError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""A source whose rows pass through a function, block by block: as they are treated before a model learns from them."""
+"""A source whose rows are transformed block by block, such as by the steps before a model."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .source import Source
 
 
 class TreatedSource(Source):
-    """The rows of a source as a function returns them; targets are as they were.
+    """The rows of a source after a function; targets stay unchanged.
 
     Parameters
     ----------
     source : Source
         The rows.
     treat : callable
-        Returns the rows of a block as they are to be learnt: as many rows, and always as many columns.
+        Transforms the rows of a block; the number of columns it returns must not vary.
     sample : ndarray of shape (n, n_columns)
-        What it returns for some rows, for the number of columns and their type.
+        Its result for some rows, which has the number of columns and their type.
     names : sequence of str, default=None
         Names of the columns.
 
@@ -45,7 +45,7 @@ class TreatedSource(Source):
         self._source, self._treat, self._names = source, treat, names
         self.n_columns, self.dtype = int(sample.shape[1]), sample.dtype
         if self.batch_size is None and self._row_bytes > source._row_bytes:
-            # Blocks as large as those of the source, in bytes.
+            # Blocks have the same size in bytes as those of the source.
             self.block_rows = max(1, self.block_rows * source._row_bytes // self._row_bytes)
 
     @property
@@ -55,14 +55,14 @@ class TreatedSource(Source):
 
     @property
     def slow(self) -> bool:
-        """Treated rows are kept for the next read, in a temporary file: to treat them again takes longer."""
+        """True: keeping transformed rows in a temporary file is faster than transforming them again."""
         return True
 
     def mapped(self) -> None:
-        """Return None: there is no file of the rows as they are treated."""
+        """Return None: there is no file of transformed rows."""
 
     def require_finite(self) -> None:
-        """Read all rows, and raise DataError for the first that is not finite, in the file or after it was treated."""
+        """Read all rows, and raise DataError for the first one that is not finite, in the file or transformed."""
         row = self.first_row
         for X, _ in self.blocks():
             bad = first_not_finite(X, allow_missing=self.allow_missing)
@@ -74,12 +74,11 @@ class TreatedSource(Source):
             row += len(X)
 
     def _is_mapped(self) -> bool:
-        # Blocks are read, and treated, ahead of their use.
+        # Blocks are read and transformed ahead of their use.
         return False
 
     def _read_from(self, row: int) -> Iterator[Parts]:
         for X, *others in super()._read_from(row):
-            assert X is not None
             yield self._treated(X, row), *others
             row += len(X)
             del X, others
@@ -93,8 +92,8 @@ class TreatedSource(Source):
         if rows.shape != (len(X), self.n_columns):
             raise DataError(
                 f"In {self.name}, from row {row} on, the steps before the model return {rows.shape[0]} rows of "
-                f"{rows.shape[1]} columns, and not {len(X)} of {self.n_columns}: a step must return one row for each, "
-                "and always as many columns."
+                f"{rows.shape[1]} columns, not {len(X)} of {self.n_columns}: a step must return one row per row, and "
+                "always the same number of columns."
             )
         return rows
 
@@ -111,7 +110,7 @@ class TreatedSource(Source):
 
 
 def _treated_again(source: Source, treat: Any, sample: Array, names: Any, block_rows: int) -> TreatedSource:
-    """Return the same source where it is unpickled."""
+    """Return the source where it is unpickled."""
     treated = TreatedSource(source, treat, sample, names)
     treated.block_rows = block_rows
     return treated

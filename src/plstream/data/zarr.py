@@ -1,4 +1,4 @@
-"""Arrays of Zarr stores, folders or zip files, of version 2 or 3 of the format."""
+"""Zarr arrays in folders or zip files, in version 2 or 3 of the format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def open_zarr(path: AnyPath, where: str, options: OpenOptions) -> Reader:
         raise DataError(f"{where} is a zip file, whose arrays are read from this machine only: copy it here first.")
     with _opened(path) as root, wrap_library_errors(where):
         array, name = _array_in(root, where, options.key)
-        # Text is of Python objects in version 2, and of a type of its own in version 3.
+        # Strings are Python objects in version 2, and have their own type in version 3.
         is_text = array.dtype.kind == "T" or (array.dtype.kind == "O" and array.ndim == 1)
         reader = ArrayReader(
             name,
@@ -43,12 +43,12 @@ def open_zarr(path: AnyPath, where: str, options: OpenOptions) -> Reader:
 
 @contextmanager
 def _opened(path: AnyPath) -> Iterator[Any]:
-    """Open the array or the group at the top of a store."""
+    """Open the root array or group of a store."""
     zarr = import_optional("zarr", f"Reading {path}")
     is_zip = path.is_file()
     with wrap_library_errors(str(path), "is not a Zarr store, or damaged"):
         store: Any = zarr.storage.ZipStore(str(path), mode="r") if is_zip else os.fspath(path)
-        # What a store has listed before need not be there any more.
+        # Cached listings may be out of date.
         options = {"storage_options": {"use_listings_cache": False}} if isinstance(path, RemotePath) else {}
         root = zarr.open(store, mode="r", **options)
     try:
@@ -67,7 +67,7 @@ def _array(path: AnyPath, where: str, key: str | None) -> Iterator[Any]:
 
 
 def _array_in(root: Any, where: str, key: str | None) -> tuple[Any, str]:
-    """Return the array, and what to call it in a message."""
+    """Return the array, and its name in messages."""
     if not hasattr(root, "array_keys"):
         if key is not None and key != root.path:
             raise DataError(f"{where} is a single array, and has none named {key!r}.")
@@ -82,7 +82,7 @@ def _array_in(root: Any, where: str, key: str | None) -> tuple[Any, str]:
 
 
 def _array_keys(group: Any, prefix: str = "") -> list[str]:
-    """Return the names of all arrays, with those of their groups."""
+    """Return the names of all arrays, including those of their groups."""
     keys = [prefix + name for name in sorted(group.array_keys())]
     for name in sorted(group.group_keys()):
         keys += _array_keys(group[name], f"{prefix}{name}/")
@@ -90,7 +90,7 @@ def _array_keys(group: Any, prefix: str = "") -> list[str]:
 
 
 def _require_whole_chunks(array: Any, path: AnyPath, where: str) -> None:
-    """Raise DataError if a chunk is cut off that Blosc wrote: it would read on in memory, whatever is there."""
+    """Raise DataError if a chunk of Blosc is truncated: Blosc would read beyond its end in memory."""
     last = str(_compressors(array)[-1:] if isinstance(_compressors(array), tuple) else _compressors(array))
     if "blosc" not in last.lower() or getattr(array, "shards", None) or not path.is_dir():
         return

@@ -1,4 +1,4 @@
-"""What a fit has left: head, stream or moments, and the solution."""
+"""Fitted: the result of training, which is a head, a stream or moments, and the solution."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .._core.schema import Boolean, Choice, Count, Object, OrNone, is_in_proport
 from .._core.types import Float64Array
 from .._core.warnings import warn_user
 from ..solvers.completion import FactorModel, Gaps
-from ..states import Buffered, Gram, Moments, Sketch
+from ..states import Buffered, Folds, Gram, Moments, Sketch
 from ._heads import ClassifierHead, Head, RegressionHead
 from ._missing import CompletingStream
 from ._solution import Solution
-from .settings import Settings, Stream
+from .settings import Settings, Stream, buffered
 
 _SOLVERS = frozenset({"auto", "multipass", "gram", "sketch"})
 # Estimated sine of the angle to the exact solution, above which there is a warning.
@@ -28,8 +28,13 @@ def _buffers(stream: Any) -> tuple[Any, ...]:
     return () if stream is None else getattr(stream, "streams", (stream,))
 
 
+def _solver_of(stream: Any) -> str:
+    """Return the name of the solver that a stream has."""
+    return type(stream.state).__name__.lower()
+
+
 def are_affordable(n_components: int, its: Any) -> bool:
-    """Return whether a solution with so many components is in proportion to the arrays of what a fit has left."""
+    """Return whether a solution with this many components is in proportion to the arrays of a fitted model."""
     m, q, n_folds = its.sizes["m"], its.sizes["q"], len(_buffers(its.stream))
     return n_components <= most_components(m) and is_in_proportion(n_components * (3 * m + (n_folds + 1) * q), its)
 
@@ -61,44 +66,28 @@ def are_affordable(n_components: int, its: Any) -> bool:
 )
 @dataclass
 class Fitted:
-    """What a fit has left. It is replaced as a whole, so that results never mix two of them.
-
-    Attributes
-    ----------
-    head : RegressionHead or ClassifierHead
-        What y is.
-    solver : str
-        The solver in use: "multipass", "gram" or "sketch".
-    n_components, scale
-        What to solve with.
-    stream : Buffered, Folds or None
-        The streaming state; None after reads of the data again.
-    moments : Moments, Gram, Sketch or None
-        What reads of the data again have left of the rows, besides the solution.
-    solution : Solution or None
-        Computed when it is first asked for.
-    n_reads : int
-        Reads of the data that ``fit`` has made; rows of ``partial_fit`` are read once.
-    gaps : Gaps or None
-        Missing cells of the rows, if there were any that reads of the data again have completed.
-    completing : FactorModel or None
-        Completes rows; computed when it is first asked for, if reads of the data again have not left it.
-    """
+    """The result of training. It is replaced as a whole, so that attributes never mix two of them."""
 
     head: Head
     solver: str
+    """The solver in use: "multipass", "gram" or "sketch"."""
     n_components: int
     scale: bool
     stream: Any
+    """The streaming state (Buffered or Folds); None after exact reads."""
     moments: Moments | None = None
+    """Moments, Gram matrix or sketch of the rows, if they were read exactly."""
     solution: Solution | None = None
+    """Computed when it is first needed."""
     n_reads: int = 1
     gaps: Gaps | None = None
+    """Missing cells of rows that exact reads have completed."""
     completing: FactorModel | None = None
+    """Completes rows; computed when it is first needed."""
 
     @property
     def missing(self) -> Gaps | None:
-        """Missing cells of all rows, or None if there cannot be any."""
+        """Missing cells of all rows, or None if missing values are not accepted."""
         parts = [buffer.all_gaps() for buffer in _buffers(self.stream) if isinstance(buffer, CompletingStream)]
         return reduce(Gaps.merged, parts) if parts else self.gaps
 
@@ -114,38 +103,50 @@ class Fitted:
         return self.completing
 
     def _completing_solution(self) -> Solution:
-        """Return the solution that rows are completed by."""
+        """Return the solution whose factor model completes rows."""
         return self.solved()
 
     def current(self) -> Any:
-        """Return the moments of all rows, by the state if there is one."""
+        """Return the state of all rows, or their moments after exact reads."""
         return self.stream.current() if self.moments is None else self.moments
 
+    @classmethod
+    def of_stream(cls, head: Head, settings: Settings, stream: Any, **others: Any) -> Self:
+        """Return the result of training a stream, to be solved with the given settings."""
+        return cls(head, _solver_of(stream), settings.n_components, settings.scale, stream, **others)
+
     def streamed(self, settings: Settings) -> Self:
-        """Return the same with a stream: after reads of the data again, it goes on from what they have left."""
+        """Return the same model with a stream, which after exact reads continues from what these have kept."""
         if self.moments is None:
             return self
         assert self.solution is not None
-        preserved = replace(settings, n_components=self.n_components, scale=self.scale)
-        of_labels = isinstance(self.head, ClassifierHead)
-        stream = preserved.stream_after(self.moments, self.solution, self.gaps, of_labels=of_labels)
-        return self._with_stream(stream, moments=None, gaps=None)
+        kept = replace(settings, n_components=self.n_components, scale=self.scale)
+        state = self.moments
+        if not isinstance(state, Gram | Sketch):
+            state = Sketch.seeded(
+                state,
+                self.solution.factors,
+                self.solution.x_scale,
+                size=kept.sketch_rows,
+                n_components=self.n_components,
+                scale=self.scale,
+            )
+        stream = kept.completing(buffered(state, of_labels=isinstance(self.head, ClassifierHead)), self.gaps)
+        return replace(self, stream=stream, solver=_solver_of(stream), moments=None, gaps=None)
 
     def as_sketch(self, size: int) -> Self:
-        """Return the same with a sketch in place of a Gram matrix."""
-        gram = self.stream.current()
-        sketch = Sketch.of_gram(gram, size=size, n_components=self.n_components, scale=self.scale)
-        stream: Stream = Buffered(sketch, size, of_labels=self.stream.of_labels)
-        if isinstance(self.stream, CompletingStream):
-            gaps = self.stream.all_gaps()
-            stream = CompletingStream.of(stream, n_components=self.n_components, scale=self.scale, gaps=gaps)
-        return self._with_stream(stream)
+        """Return the same model with sketches in place of Gram matrices."""
+        streams = [self._sketch_of(stream, size) for stream in _buffers(self.stream)]
+        stream = Folds(streams) if isinstance(self.stream, Folds) else streams[0]
+        return replace(self, stream=stream, solver=_solver_of(stream))
 
-    def _with_stream(self, stream: Stream, **changes: Any) -> Self:
-        return replace(self, stream=stream, solver=type(stream.state).__name__.lower(), **changes)
+    def _sketch_of(self, stream: Any, size: int) -> Stream:
+        sketch = Sketch.of_gram(stream.current(), size=size, n_components=self.n_components, scale=self.scale)
+        sketched = buffered(sketch, of_labels=stream.of_labels)
+        return stream.around(sketched) if isinstance(stream, CompletingStream) else sketched
 
     def solved(self) -> Solution:
-        """Return the solution for the rows so far, solving for it if that has not been done."""
+        """Return the solution for the rows so far."""
         if self.solution is None:
             state = self.stream.current()
             solution = Solution.of(state, state, self.n_components, scale=self.scale)
@@ -154,7 +155,7 @@ class Fitted:
         return self.solution
 
     def has_parameters_of(self, model: Any) -> bool:
-        """Return whether all parameters of a model are those that its stream has, and so valid."""
+        """Return whether the parameters of a model equal those of its stream, and so are valid."""
         state = self.stream.state
         return (
             getattr(model, "n_components", None) == self.n_components
@@ -168,11 +169,11 @@ class Fitted:
         )
 
     def after(self, stream: Any, head: Head | None = None) -> Self:
-        """Return what is left with another stream, and perhaps more classes."""
+        """Return the same model with another stream, and perhaps more classes."""
         return replace(self, stream=stream, head=head or self.head, solution=None, completing=None)
 
-    def alike(self, model: Any) -> dict[str, Any]:
-        """Return what models must have in common to be merged."""
+    def merge_signature(self, model: Any) -> dict[str, Any]:
+        """Return what two models must have in common to be merged."""
         state = self.stream.state
         return {
             "the class": type(model).__name__,
@@ -183,7 +184,7 @@ class Fitted:
             "sketch_size": getattr(state, "size", None),
             "missing": "model" if isinstance(_buffers(self.stream)[0], CompletingStream) else "error",
             "n_features_in_": model.n_features_in_,
-            **self.head.alike,
+            **self.head.merge_signature,
         }
 
 

@@ -429,7 +429,7 @@ class IncrementalPLSClassifier(ClassifierMethods, PLSBase):
         n_bytes : int
             As of :class:`IncrementalPLS`.
         """
-        return Settings.of(self).memory_usage(n_features, n_classes)
+        return Settings.of(self).stream_bytes(n_features, n_classes)
 
     def _fit(
         self,

@@ -14,10 +14,10 @@ from .._core.schema import Object, OrNone, stored
 from .._core.types import Float64Array
 from .._core.validation import located_errors
 from ..rows import ArrayRows
-from ._cross_validated import CrossValidated
-from ._cross_validation import ClassCrossValidation, CrossValidation
+from ._cv_base import CrossValidated
+from ._cv_errors import ClassCrossValidation, CrossValidation
+from ._cv_fitted import FittedFolds
 from ._decision import by_lda
-from ._fitted_folds import FittedFolds
 from ._heads import ClassifierHead, RegressionHead, open_labels, open_values
 from .classifier import ClassifierMethods
 from .regression import RegressionMethods

@@ -393,7 +393,7 @@ class IncrementalPLS(RegressionMethods, PLSBase):
         >>> IncrementalPLS(solver="sketch").memory_usage(100_000) // 10**6
         1472
         """
-        return Settings.of(self).memory_usage(n_features, n_targets)
+        return Settings.of(self).stream_bytes(n_features, n_targets)
 
     def _fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, journal: Journal | None = None) -> Self:
         """Fit the model. With a journal, exact reads of a source resume where it ends."""

@@ -1,4 +1,4 @@
-"""The parameters that decide which state an estimator has, how it is solved, and what memory that takes."""
+"""Settings: the parameters that decide which state an estimator keeps, and the memory that it takes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any, TypeAlias
 from .._core.validation import NoWeightError
 from ..rows import TrainingRows
 from ..solvers.completion import Gaps
-from ..states import Buffered, Folds, Gram, Moments, Sketch
+from ..states import Buffered, Folds, Gram, Sketch
 from ._missing import CompletingStream
-from ._solution import Solution
 
 # Rows that the Gram matrix absorbs at a time: enough that adding to it costs little beside the product itself.
-GRAM_BLOCK_ROWS = 1024
+_GRAM_BLOCK_ROWS = 1024
 # With more features the sketch is faster, and the square matrix grows out of hand.
 _LARGEST_GRAM = 2048
 # Rows of a sketch: the larger of the two.
@@ -23,9 +22,14 @@ _SKETCH_SIZE_PER_COMPONENT = 24
 Stream: TypeAlias = Buffered[Gram | Sketch]
 
 
+def buffered(state: Gram | Sketch, *, of_labels: bool) -> Stream:
+    """Return a stream that continues from a state."""
+    return Buffered(state, getattr(state, "size", _GRAM_BLOCK_ROWS), of_labels=of_labels)
+
+
 @dataclass(frozen=True)
 class Settings:
-    """The parameters of an estimator that decide how its state is made and solved."""
+    """The parameters of an estimator that decide which state it keeps and how that is solved."""
 
     n_components: int
     scale: bool
@@ -40,7 +44,7 @@ class Settings:
 
     @classmethod
     def of(cls, model: Any) -> Settings:
-        """Return those that are set now."""
+        """Return the current parameters of a model."""
         parameter = "n_components" if hasattr(model, "n_components") else "max_components"
         forgetting = getattr(model, "forgetting", 1.0)
         few_reads = getattr(model, "read_tol", 0.0), getattr(model, "max_reads", None)
@@ -49,17 +53,12 @@ class Settings:
 
     @property
     def in_few_reads(self) -> bool:
-        """Whether ``fit`` reads the data until it is exact enough, and not once per component."""
+        """Whether ``fit`` reads the data until a tolerance is met, and not once per component."""
         return self.read_tol > 0 or self.max_reads is not None
 
     @property
-    def in_one_read(self) -> bool:
-        """Whether ``fit`` reads the data only once."""
-        return self.solver in {"gram", "sketch"} or self.parameter == "max_components"
-
-    @property
     def most_reads(self) -> int:
-        """Largest number of reads that ``fit`` makes."""
+        """Maximum number of reads of ``fit``."""
         exact = self.n_components + 1
         return exact if self.max_reads is None else min(exact, self.max_reads)
 
@@ -71,49 +70,35 @@ class Settings:
         return "gram" if self.solver == "auto" and n_columns <= _LARGEST_GRAM else "sketch"
 
     def new_stream(self, rows: TrainingRows) -> Stream:
-        """Return an empty state for rows like these."""
+        """Return an empty stream for rows of this shape."""
+        shape = rows.n_columns, rows.n_targets
         state: Gram | Sketch
-        shape, of_labels = (rows.n_columns, rows.n_targets), rows.n_classes > 0
         if self.streaming_solver(rows.n_columns) == "gram":
             state = Gram(*shape, forgetting=self.forgetting)
-            return self.completing(Buffered(state, GRAM_BLOCK_ROWS, of_labels=of_labels))
-        size = self.sketch_rows
-        state = Sketch(*shape, size=size, forgetting=self.forgetting, n_components=self.n_components, scale=self.scale)
-        return self.completing(Buffered(state, size, of_labels=of_labels))
+        else:
+            state = Sketch(
+                *shape,
+                size=self.sketch_rows,
+                forgetting=self.forgetting,
+                n_components=self.n_components,
+                scale=self.scale,
+            )
+        return self.completing(buffered(state, of_labels=rows.n_classes > 0))
 
     def new_folds(self, rows: TrainingRows, n_folds: int) -> Folds[Gram | Sketch]:
-        """Return so many of them."""
+        """Return one empty stream per fold."""
         return Folds(self.new_stream(rows) for _ in range(n_folds))
 
-    def stream_after(self, moments: Moments, solution: Solution, gaps: Gaps | None, *, of_labels: bool) -> Stream:
-        """Return a stream that goes on from what exact reads have left."""
-        if isinstance(moments, Gram | Sketch):
-            block_rows = getattr(moments, "size", GRAM_BLOCK_ROWS)
-            return self.completing(Buffered(moments, block_rows, of_labels=of_labels), gaps)
-        size = self.sketch_rows
-        sketch: Gram | Sketch = Sketch.seeded(
-            moments,
-            solution.factors,
-            solution.x_scale,
-            size=size,
-            n_components=self.n_components,
-            scale=self.scale,
-        )
-        return self.completing(Buffered(sketch, size, of_labels=of_labels), gaps)
-
     def completing(self, stream: Stream, gaps: Gaps | None = None) -> Stream:
-        """Return a stream that takes missing values, if this is set."""
-        if self.missing == "model" or gaps is not None:
-            how: dict[str, Any] = {
-                "n_components": self.n_components,
-                "scale": self.scale,
-                "from_y": self.parameter == "n_components",
-            }
-            return CompletingStream.of(stream, **how, gaps=gaps)
-        return stream
+        """Return a stream that completes missing values, if ``missing`` is "model" or the stream has gaps."""
+        if self.missing == "error" and gaps is None:
+            return stream
+        # Errors of cross-validation are measured on rows that are completed from X alone.
+        from_y = self.parameter == "n_components"
+        return CompletingStream.of(stream, n_components=self.n_components, scale=self.scale, from_y=from_y, gaps=gaps)
 
     def continued(self, stream: Stream) -> Stream:
-        """Return a stream as it is, or one that preserves another solution: parameters may have been set anew."""
+        """Return a stream that preserves the solution of the current parameters, which may have changed since."""
         state = stream.state
         if state.forgetting != self.forgetting:
             raise ValueError(f"forgetting cannot change during a stream: set it back to {state.forgetting}.")
@@ -131,18 +116,21 @@ class Settings:
         return stream.with_state(state.copy().preserve(n_components=self.n_components, scale=self.scale))
 
     def continuing(self, stream: Stream) -> Settings:
-        """Return settings for streams that are to be merged with one: the solver may have been set anew since."""
+        """Return settings for streams to be merged with a given one, whose solver may differ from the parameter."""
         state = stream.state
         if isinstance(state, Sketch):
             return replace(self, solver="sketch", sketch_size=state.size)
         return replace(self, solver="gram")
 
     def stream_bytes(self, n_features: int, n_targets: int, n_folds: int = 1, n_merged: int = 0) -> int:
-        """Return the bytes that several streams take, with their states when they are solved, and others beside."""
+        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
+
+        ``n_merged`` states are held in addition to those of the folds.
+        """
         n_states = 2 * n_folds + n_merged
         if self.streaming_solver(n_features) == "gram":
             # The matrix and the waiting rows are copied while they change, and the rows are centred.
-            block_rows, small = GRAM_BLOCK_ROWS, 0
+            block_rows, small = _GRAM_BLOCK_ROWS, 0
             n_rows = n_states * n_features + (n_folds + 3) * block_rows
         else:
             # Three times the rows left by a compression, and as many directions, before and after a change of units,
@@ -154,12 +142,8 @@ class Settings:
         responses = (n_folds + 5) * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2
         return 8 * (n_features * (n_rows + vectors) + responses + small)
 
-    def memory_usage(self, n_features: int, n_targets: int) -> int:
-        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows."""
-        return self.stream_bytes(n_features, n_targets)
-
     def require_rows(self, n_rows: int | None, n_columns: int) -> None:
-        """Raise ValueError unless data of this size has as many components."""
+        """Raise ValueError if data of this shape has no rows, or fewer components than ``n_components``."""
         if n_rows == 0:
             raise NoWeightError
         bound = n_columns if n_rows is None else min(n_rows, n_columns)
@@ -174,7 +158,7 @@ class Settings:
 
     @property
     def sketch_rows(self) -> int:
-        """Rows of a sketch."""
+        """Number of rows of a sketch."""
         if self.sketch_size is None:
             return max(_SKETCH_SIZE, _SKETCH_SIZE_PER_COMPONENT * self.n_components)
         if self.sketch_size <= self.n_components:

@@ -1,4 +1,4 @@
-"""Training: from rows to what a fit leaves, by reading them several times or into a streaming state."""
+"""Training: from rows to a fitted model, by reading them several times or by adding them to a stream."""
 
 from __future__ import annotations
 
@@ -26,59 +26,59 @@ from ._missing import CompletedRows, gaps_of_labelled
 from ._solution import Solution
 from .settings import Settings
 
-# Rounds in which rows with missing values are completed, at most, and the change of coefficients to stop at.
+# Maximum number of rounds that complete rows with missing values, and the change of coefficients to stop at.
 _MOST_ROUNDS = 20
 _SMALL_DIFFERENCE = 1e-3
 # Data up to this size is solved by one thread.
 _SINGLE_THREADED_BYTES = 4 << 20
 
 
-def fit_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], **how: Any) -> Any:
-    """Fit a model to rows, discarding earlier training.
+def fit_rows(
+    model: Any,
+    opened: Callable[..., OpenedRows],
+    data: tuple[Any, Any, Any],
+    *,
+    journal: Journal | None = None,
+    **how: Any,
+) -> Any:
+    """Fit a model to rows, discarding earlier training; a call that fails leaves it unchanged.
 
-    Parameters
-    ----------
-    model : estimator
-        It is as it was if anything fails.
-    opened : callable
-        ``open_values`` or ``open_labels``.
-    data : tuple
-        X, y and weights as the caller has them.
-    **how
-        What else ``opened`` takes; and ``journal``, with which exact reads of a source resume where it ends.
+    ``opened`` is ``open_values`` or ``open_labels``, with further arguments ``how``, and ``data`` are X, y and weights.
+    With a journal, exact reads of a source resume where it ends.
     """
     start = monotonic()
     model._validate_params()
-    journal: Journal | None = how.pop("journal", None)
     settings = Settings.of(model)
+    once = settings.solver in {"gram", "sketch"}
+    if once and settings.in_few_reads:
+        raise ValueError(
+            f"solver={model.solver!r} reads the data once: with read_tol or max_reads, use solver='auto' or "
+            "'multipass'."
+        )
     X, y, sample_weight = data
     X, y = opened_data(X, y)
+    if settings.solver == "auto" and not settings.in_few_reads and isinstance(X, Source):
+        once = not X.rereadable
     with changed_at_once(model) as (twin,):
         for name in ("_fitted", "_classes_to_come"):
             vars(twin).pop(name, None)
-        # What can be read only once is, unless several reads were asked for.
-        asked = settings.solver != "auto" or settings.in_few_reads
-        is_stream = not asked and isinstance(X, Source) and not X.rereadable
-        again = not (settings.in_one_read or is_stream)
-        if settings.in_few_reads and not again:
-            raise ValueError(
-                f"solver={model.solver!r} reads the data once: with read_tol or max_reads, use solver='auto' or "
-                "'multipass'."
-            )
-        with opened(twin, X, y, sample_weight, None, again=again, batch_size=model.batch_size, **how) as (rows, head):
+        how |= {"again": not once, "batch_size": model.batch_size}
+        with opened(twin, X, y, sample_weight, None, **how) as (rows, head):
             settings.require_rows(rows.n_rows, rows.n_columns)
             with located_errors(rows, twin):
                 rows.allow_missing = settings.missing == "model"
                 try:
-                    # Without what completes rows: missing values are to be found in the first read.
-                    strict = replace(settings, missing="error")
-                    fitted = _reread(rows, head, strict, journal) if again else _absorbed(rows, head, settings)
+                    if once:
+                        fitted = _fit_stream(rows, head, settings)
+                    else:
+                        # Missing values are not completed, but found, by the first read.
+                        fitted = _fit_multipass(rows, head, replace(settings, missing="error"), journal)
                 except NonFiniteError as error:
-                    if not (error.is_missing and again and rows.allow_missing):
+                    if once or not (error.is_missing and rows.allow_missing):
                         raise
-                    fitted = completed_fit(rows, head, settings, twin)
-            if not again:
-                # Of a stream, the number of rows is not known earlier.
+                    fitted = fit_completed_rows(rows, head, settings, twin)
+            if once:
+                # The number of rows of a stream is not known earlier.
                 settings.require_rows(fitted.n_rows, rows.n_columns)
                 fitted.solved()
         twin._fitted = fitted
@@ -86,14 +86,14 @@ def fit_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any
     return model
 
 
-def _reread(
+def _fit_multipass(
     rows: TrainingRows, head: Head, settings: Settings, journal: Journal | None = None, *, quiet: bool = False
 ) -> Fitted:
-    """Return what reads of the rows leave, as many as make the solution exact, or exact enough."""
+    """Read the rows until the solution is exact, or accurate enough for ``read_tol`` and ``max_reads``."""
     state: Gram | Sketch | None = None
     if settings.in_few_reads and not rows.in_memory:
-        state = _absorbed(rows, head, settings, journal=journal, label="read 1").stream.current()
-    # Threads of BLAS do not pay for small products. And between the reads of large data, while they are idle, they
+        state = _fit_stream(rows, head, settings, journal=journal, label="read 1").stream.current()
+    # BLAS threads do not pay off for small products. And between the reads of large data, while they are idle, they
     # would spin on the cores that the next read needs.
     small = 8 * (rows.n_rows or 0) * rows.n_columns <= _SINGLE_THREADED_BYTES
     with single_threaded_blas() if rows.compiled or small else nullcontext():
@@ -104,7 +104,7 @@ def _reread(
             journal=journal,
             moments=state,
         )
-        # Of rows that are elsewhere, the number is not known earlier.
+        # The number of rows on Dask workers is not known earlier.
         settings.require_rows(reads.moments.n_rows if rows.n_rows is None else rows.n_rows, rows.n_columns)
         n_components, scale = settings.n_components, settings.scale
         gram: LossyGramAction = reads
@@ -115,7 +115,7 @@ def _reread(
     known = reads.known()
     if isinstance(known, Sketch):
         known = known.corrected(solution.factors, solution.x_scale)
-    # With those that are too old to count.
+    # Including rows that are too old to have a weight.
     known.n_rows = rows.n_rows or known.n_rows
     error = float(solution.subspace_error.max())
     if error > (settings.read_tol or LARGEST_SUBSPACE_ERROR):
@@ -127,25 +127,25 @@ def _reread(
     return Fitted(head, "multipass", n_components, scale, None, known, solution, reads.n_reads)
 
 
-def completed_fit(
+def fit_completed_rows(
     rows: TrainingRows, head: Head, settings: Settings, model: Any, *, where: str = "in any row"
 ) -> Fitted:
-    """Return what exact reads leave of rows with missing values, completed by the model of all rows.
+    """Fit rows with missing values exactly, completed by the model of all rows.
 
-    One read finds the gaps, and one is that of a stream. Rounds begin with its model: each completes the rows by the
-    model of the round before, until the model stays. ``model`` has names of features, for messages.
+    One read finds the missing cells, and one fits a stream, whose model completes the rows of the first round. Each
+    further round completes them by the model of the previous one, until convergence. ``model`` has the feature names.
     """
     gaps = Gaps.none((rows.n_columns, rows.n_targets), 0.0)
     for part, _ in rows.parts(gaps_of_labelled, settings.forgetting, "missing values"):
         gaps.merge(part)
     _require_observed(gaps, rows.n_columns, model, where)
-    stream = _absorbed(rows, head, replace(settings, solver="auto")).stream
+    stream = _fit_stream(rows, head, replace(settings, solver="auto")).stream
     state = stream.current()
     solution = Solution.of(state, state, settings.n_components, scale=settings.scale, quiet=True)
     exact, n_reads = replace(settings, read_tol=0.0, max_reads=None, missing="error"), 2
     for _ in range(_MOST_ROUNDS):
         before = solution
-        fitted = _reread(CompletedRows(rows, FactorModel.of(before, gaps)), head, exact, quiet=True)
+        fitted = _fit_multipass(CompletedRows(rows, FactorModel.of(before, gaps)), head, exact, quiet=True)
         solution, n_reads = fitted.solved(), n_reads + fitted.n_reads
         if solution.difference(before) < _SMALL_DIFFERENCE:
             break
@@ -165,18 +165,14 @@ def _require_observed(gaps: Gaps, n_columns: int, model: Any, where: str) -> Non
     if not empty:
         return
     if empty[0] >= n_columns:
-        what = (
-            f"y has no value {where}"
-            if len(gaps.unseen) == n_columns + 1
-            else f"Column {empty[0] - n_columns} of y has no value {where}"
-        )
-        raise ValueError(f"{what}: pass rows with responses.")
+        column = "y" if len(gaps.unseen) == n_columns + 1 else f"Column {empty[0] - n_columns} of y"
+        raise ValueError(f"{column} has no value {where}: pass rows with responses.")
     names = getattr(model, "feature_names_in_", None)
     name = empty[0] if names is None else repr(str(names[empty[0]]))
     raise ValueError(f"Column {name} of X has no value {where}, so that nothing is known of it: leave it out.")
 
 
-def _absorbed(
+def _fit_stream(
     rows: TrainingRows,
     head: Head,
     settings: Settings,
@@ -185,24 +181,22 @@ def _absorbed(
     journal: Journal | None = None,
     label: str = "read 1 of 1",
 ) -> Fitted:
-    """Return what one read leaves, after rows before if there were any."""
+    """Read the rows once, and add them to the stream of earlier ones if there were any."""
     require_components(settings.n_components, rows.n_columns)
     stream = settings.new_stream(rows) if before is None else settings.continued(before.stream)
     if isinstance(rows, CollectionRows):
-        same = settings if before is None else settings.continuing(stream)
+        same = settings.continuing(stream)
         n_bytes = same.stream_bytes(rows.n_columns, rows.n_targets)
         empty = same.new_stream(rows)
         learnt = rows.absorbed(empty, _absorb_block, state_bytes=n_bytes, by_number=False, label=label)
         stream = learnt if before is None else stream.merged(learnt, later=True)
     else:
-        stream = absorb(stream, rows, journal, label)
-    solver = settings.streaming_solver(rows.n_columns) if before is None else before.solver
-    fitted = Fitted(head, solver, settings.n_components, settings.scale, stream)
-    return fitted if before is None else replace(fitted, n_reads=before.n_reads)
+        stream = _absorb(stream, rows, journal, label)
+    return Fitted.of_stream(head, settings, stream, n_reads=1 if before is None else before.n_reads)
 
 
-def absorb(stream: Any, rows: TrainingRows, journal: Journal | None = None, label: str = "read 1 of 1") -> Any:
-    """Return a stream with all rows; those that are in a journal are in its stream already."""
+def _absorb(stream: Any, rows: TrainingRows, journal: Journal | None = None, label: str = "read 1 of 1") -> Any:
+    """Return a stream with all rows; the stream of a journal already has those before."""
     start = 0
     if journal is not None:
         stream, start = journal.continued_stream(stream), journal.n_rows
@@ -218,23 +212,23 @@ def absorb(stream: Any, rows: TrainingRows, journal: Journal | None = None, labe
 
 
 def _absorb_block(stream: Any, rows: TrainingRows, _first_row: int, _columns: dict[str, Any]) -> Any:
-    return absorb(stream, rows)
+    return _absorb(stream, rows)
 
 
 def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], **how: Any) -> Any:
-    """Add rows to a model. If that fails it is as it was, and if none of them has a weight.
+    """Add rows to a model; a call that fails, or without any row of positive weight, leaves it unchanged.
 
-    ``opened``, ``data`` and ``how`` are as of :func:`fit_rows`.
+    For ``opened``, ``data`` and ``how`` see :func:`fit_rows`.
     """
-    left: Fitted | None = vars(model).get("_fitted")
-    if left is None and model.solver == "multipass":
+    fitted: Fitted | None = vars(model).get("_fitted")
+    if fitted is None and model.solver == "multipass":
         raise ValueError(
             "solver='multipass' reads the data several times: for partial_fit use solver='gram' or 'sketch'."
         )
-    if left is None or left.stream is None or not left.has_parameters_of(model):
+    if fitted is None or fitted.stream is None or not fitted.has_parameters_of(model):
         model._validate_params()
     settings = Settings.of(model)
-    before = None if left is None else left.streamed(settings)
+    before = None if fitted is None else fitted.streamed(settings)
     with learning(model, how) as twin:
         head = None if before is None else before.head
         with opened(twin, *data, head, batch_size=model.batch_size, **how) as (rows, head):
@@ -242,24 +236,17 @@ def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, A
                 raise NoWeightError
             with located_errors(rows, twin):
                 rows.allow_missing = settings.missing == "model"
-                fitted = _absorbed(rows, head, settings, before)
-        # Without a row more, an exact solution stays what it is.
-        if left is None or left.moments is None or fitted.n_rows > left.n_rows:
-            twin._fitted = fitted
+                learnt = _fit_stream(rows, head, settings, before)
+        # Without further rows, an exact solution is kept.
+        if fitted is None or fitted.moments is None or learnt.n_rows > fitted.n_rows:
+            twin._fitted = learnt
     return model
 
 
 def learn_one_row(model: Any, X: Any, y: Any) -> bool:
-    """Add one row to a model, in microseconds, and return True; or do nothing if there is anything else to check or do.
+    """Add one row to the buffer of a model, in microseconds, and return True; do nothing if it takes more than that.
 
-    Parameters
-    ----------
-    model : estimator
-        Nothing about it has changed since the last row, and the row only has to wait for others.
-    X : array-like of shape (1, n_features)
-        The row.
-    y : object
-        Its value, its label, or its values as an array.
+    X has shape (1, n_features). y is a number, a label, or an array of responses.
     """
     fitted: Fitted | None = vars(model).get("_fitted")
     if fitted is None or type(fitted.stream) is not Buffered or not fitted.has_parameters_of(model):
@@ -278,12 +265,12 @@ def learn_one_row(model: Any, X: Any, y: Any) -> bool:
 def merge_models(model: Any, other: Any, kind: Any, *, later: bool | None) -> Any:
     """Add to a model all rows of another one of the same kind; either may have classes that the other lacks.
 
-    ``later`` says whether the rows of the other one came after; None if that was not said.
+    ``later`` says whether the rows of the other one came after; None is False, with a warning where it matters.
     """
     if not isinstance(other, kind):
         raise TypeError(f"Only another {kind.__name__} can be merged, not {type(other).__name__}.")
-    mine, theirs = _of_one_kind(*((each._require_fitted(), Settings.of(each)) for each in (model, other)))
-    here, there = mine.alike(model), theirs.alike(other)
+    mine, theirs = _with_states_alike(*((each._require_fitted(), Settings.of(each)) for each in (model, other)))
+    here, there = mine.merge_signature(model), theirs.merge_signature(other)
     for name, value in here.items():
         if value != there[name]:
             raise ValueError(f"Only models that are alike can be merged: {name} is {value} here, {there[name]} there.")
@@ -301,11 +288,11 @@ def merge_models(model: Any, other: Any, kind: Any, *, later: bool | None) -> An
     return model
 
 
-def _of_one_kind(*models: tuple[Fitted, Settings]) -> list[Any]:
-    """Return two models with their streams, a Gram matrix as a sketch if exact reads have left one of the two so."""
-    streamed = [left.streamed(settings) for left, settings in models]
+def _with_states_alike(*models: tuple[Fitted, Settings]) -> list[Any]:
+    """Return two models with streams; if exact reads have left a sketch of one, the other gets a sketch too."""
+    streamed = [fitted.streamed(settings) for fitted, settings in models]
     sketches = [fitted.stream.state for fitted in streamed if fitted.solver == "sketch"]
-    by_reads = any(left.moments is not None for left, _ in models) or any(state.unresolved for state in sketches)
+    by_reads = any(fitted.moments is not None for fitted, _ in models) or any(state.unresolved for state in sketches)
     if len(sketches) == 1 and by_reads:
         size = sketches[0].size
         return [fitted if fitted.solver == "sketch" else fitted.as_sketch(size) for fitted in streamed]
@@ -316,8 +303,7 @@ def _of_one_kind(*models: tuple[Fitted, Settings]) -> list[Any]:
 def learning(model: Any, how: dict[str, Any]) -> Iterator[Any]:
     """Give a twin that learns more rows, and whose attributes then replace those of the model.
 
-    If no row has a weight, nothing changes, but the classes that were given are remembered: later calls need not repeat
-    them.
+    If no row has a positive weight, nothing changes, but declared classes are remembered for later calls.
     """
     is_new = "_fitted" not in vars(model)
     if is_new and how.get("classes", 0) is None:

@@ -336,9 +336,14 @@ def as_responses(y: Array, classes: Array) -> Float64Array:
     return np.asarray(y[:, None] == classes, dtype=np.float64)
 
 
+def rows_per_block(task: Task) -> int:
+    """Return a number of rows that, with their responses, take little memory."""
+    return max(1, _BLOCK_BYTES // max(task.n_features * task.X.dtype.itemsize, 8 * task.n_classes))
+
+
 def in_blocks(rows: Rows, task: Task) -> Iterator[Rows]:
-    """Yield row numbers in blocks, small enough that the rows, and their responses, take little memory."""
-    step = max(1, _BLOCK_BYTES // max(task.n_features * task.X.dtype.itemsize, 8 * task.n_classes))
+    """Yield row numbers in blocks."""
+    step = rows_per_block(task)
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -15,8 +15,8 @@ from ..data import open_source
 from ..online._state import NotFiniteError
 from .blockwise import accuracy_in_blocks
 from .classifiers import accuracy, classifier_kind
-from .methods import METHODS, Projection, RowsInBlocks, in_blocks
-from .scratch import IN_MEMORY, Scratch
+from .methods import METHODS, Projection, RowsInBlocks, in_blocks, rows_per_block
+from .scratch import IN_MEMORY, Scratch, blocks_of
 from .settings import Settings
 from .task import Rows, Task
 
@@ -117,20 +117,35 @@ class Trial:
             scratch.save_model(name, projection.model)
 
     def scores(self, projection: Projection, rows: Rows) -> FloatArray:
-        """Return the scores of some rows, of a file if they are too large for memory."""
+        """Return the scores of some rows."""
+        name = f"all-{projection.n_components}-{getattr(projection.model, 'n_samples_seen_', 0)}"
+        return self.score_rows(name, rows, lambda part: projection.scores(self.task.X[rows[part]]))
 
-        def blocks(start: int = 0) -> Iterator[FloatArray]:
-            for block in in_blocks(rows[start:], self.task):
-                step = max(1, len(block) if not self.is_large else _BLOCK_BYTES // row_bytes)
-                for first in range(0, len(block), step):
-                    yield projection.scores(self.task.X[block[first : first + step]])
+    def score_rows(self, name: str, rows: Rows, function: Callable[[slice], Array]) -> Array:
+        """Return what a function computes for some rows, block by block; in a file if that is too large for memory.
 
-        one = projection.scores(self.task.X[rows[:1]])
-        row_bytes = one.nbytes
-        if not self.is_large or row_bytes * len(rows) <= IN_MEMORY:
+        The function gets the positions of a block among the rows. The name distinguishes the files of a cell.
+        """
+        one = function(slice(0, 1))
+        step = rows_per_block(self.task)
+        if self.is_large:
+            step = max(1, min(step, _BLOCK_BYTES // one.nbytes))
+
+        def blocks(start: int = 0) -> Iterator[Array]:
+            for first in range(start, len(rows), step):
+                yield function(slice(first, min(first + step, len(rows))))
+
+        if not self.is_large or one.nbytes * len(rows) <= IN_MEMORY:
             return np.concatenate([*blocks()])
-        name = f"{one.shape[2]}-{self.name_of(rows)}-{getattr(projection.model, 'n_samples_seen_', 0)}"
-        return self.scratch.stored(name, (len(rows), *one.shape[1:]), blocks)
+        return self.scratch.stored(f"{name}-{self.name_of(rows)}", (len(rows), *one.shape[1:]), blocks)
+
+    def blocks(self, S: Array) -> Iterator[Array]:
+        """Yield scores as computed: all at once, or in blocks if they are too large for memory."""
+        if not self.is_large:
+            yield S
+            return
+        for _, block in blocks_of(S, self.task.n_classes):
+            yield block.reshape(-1, *S.shape[1:])
 
     def name_of(self, rows: Rows) -> str:
         """Return a name for what is computed of some rows with the settings of this trial."""

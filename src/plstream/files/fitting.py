@@ -196,8 +196,8 @@ class _Fit:
         self.folder = folder
         self.on_block = on_block
         self.targets: dict[str, Any] = {} if classes is None else {"classes": classes}
-        in_one_read = not isinstance(model, PLSBase) or one_pass or Settings.of(model).in_one_read
-        self.reached = Checkpoint(clone(model), journal=None if in_one_read else Journal())
+        rereads = isinstance(model, PLSBase) and model.solver not in {"gram", "sketch"} and not hasattr(model, "cv")
+        self.reached = Checkpoint(clone(model), journal=Journal() if rereads and not one_pass else None)
         """The progress of the fit."""
 
     def run(self) -> None:

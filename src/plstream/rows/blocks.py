@@ -146,6 +146,16 @@ class TrainingRows(ABC):
     def require_finite(self) -> None:  # noqa: B027
         """Raise ValueError for the first number that is not finite, if blocks do not know its position."""
 
+    def as_one_block(self, forgetting: float = 1.0, label: str | None = None) -> Block:
+        """Read all rows once, as one block, and report progress if there is a label; weights as in :meth:`parts`."""
+        blocks = self.blocks()
+        first, *others = blocks if label is None else track(blocks, label, self.n_rows, lambda block: block.n_rows)
+        if others:
+            X, Y, weight = zip(*((block.X, block.Y, block.weight) for block in (first, *others)), strict=True)
+            weights = None if first.weight is None else np.concatenate(weight)
+            first = first._replace(X=np.concatenate(X), Y=np.concatenate(Y), weight=weights)
+        return first if forgetting >= 1.0 else first.aged(forgetting)
+
     def aged_blocks(self, forgetting: float, start: int = 0) -> Iterator[tuple[Block, int]]:
         """Yield the nonempty blocks, and the number of rows read for each; weights as in :meth:`parts`."""
         assert self.n_rows is not None

@@ -18,7 +18,7 @@ from .._core.urls import shown
 from .._core.validation import require_numbers, validate_rows
 from .._core.warnings import warn_user
 from ..data import Source, open_source
-from ..data.arrow_objects import is_frame, is_table
+from ..data.objects import is_frame, is_table
 from ..data.reading import NoRoomError, Parts, TemporaryCopy
 from .arrays import ArrayRows
 from .blocks import Block, Part, TrainingRows

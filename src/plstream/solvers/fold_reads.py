@@ -27,7 +27,7 @@ from ..rows import Block, TrainingRows
 from ..states.folds import all_but_one, merged
 from ..states.gram import Gram
 from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
-from .multipass import _LARGEST_SPARSE_MEAN, _as_one
+from .multipass import _LARGEST_SPARSE_MEAN
 
 # Sets up to which products with vectors are faster than those with a matrix of them, and bytes up to which calls count.
 _FEW_SETS = 8
@@ -128,7 +128,7 @@ class FoldReads:
     def _hold(self, n_folds: int) -> None:
         """Copy the rows, fold after fold, each centred on its mean and times the roots of the weights."""
         self.n_reads = self.planned_reads = 1
-        block = _as_one(list(self.rows.blocks()))
+        block = self.rows.as_one_block()
         numbers = self.folds_of(0, block.n_rows)
         order = np.argsort(numbers, kind="stable")
         self.blocks = [_chosen(block, part) for part in np.split(order, np.cumsum(np.bincount(numbers))[:-1])]

@@ -17,7 +17,6 @@ import numpy as np
 from scipy import sparse
 
 from .._core.compiled import readable
-from .._core.progress import track
 from .._core.schema import Count, Each, Number, Numbers, Object, OrNone, solved_numbers, stored
 from .._core.tiles import dense_tiles
 from .._core.types import Float64Array
@@ -229,8 +228,7 @@ class MultipassGram:
             self.n_reads, self.moments = 1, moments
         elif rows.in_memory:
             self.n_reads = 1
-            blocks = track(rows.aged_blocks(forgetting), "read 1 of 1", rows.n_rows, lambda block: block[1])
-            block = _as_one([block for block, _ in blocks])
+            block = rows.as_one_block(forgetting, "read 1 of 1")
             if rows.compiled:
                 self.moments, self._block = moments_of(block), block
             else:
@@ -295,16 +293,6 @@ class MultipassGram:
             if journal.tell is not None:
                 journal.tell(n_rows)
         journal.n_reads, journal.n_rows = self.n_reads, 0
-
-
-def _as_one(blocks: list[Block]) -> Block:
-    first, *others = blocks
-    if not others:
-        return first
-    X, Y, weight = zip(*((block.X, block.Y, block.weight) for block in (first, *others)), strict=True)
-    return first._replace(
-        X=np.concatenate(X), Y=np.concatenate(Y), weight=None if first.weight is None else np.concatenate(weight)
-    )
 
 
 def _block_action(mean: Float64Array, v: Float64Array, relative_mean: float, block: Block) -> Sums:

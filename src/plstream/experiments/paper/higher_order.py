@@ -12,7 +12,8 @@ shows how much of the rest is due to it. The first control changes nothing in PL
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,12 @@ from .. import claims
 from ..classifiers import final_classifier
 from ..drawing import STYLES, DotPlot, Picture, drawn_cells
 from ..experiment import ALL_REDUCERS, Experiment, why_not
-from ..methods import METHODS, PAPER_VARIANTS, TITLES, Projection, in_blocks, paper_name
+from ..methods import METHODS, PAPER_VARIANTS, TITLES, Projection, paper_name
 from ..plan import CostModel
-from ..protocol import NotPossibleError, Trial, choose
+from ..protocol import NotPossibleError, Trial, choose, is_large
 from ..results import Cell, TaskResults
 from ..tables import Table, components_and_scores, components_header, format_number, mean_with_interval, table_of
-from ..task import Rows, Task
+from ..task import Task
 
 REPORTED = {"ccipca": 63.48, "sgdpls": 58.41, "ipls": 50.76, "cipls": 83.24}
 """Table "Accuracy of existing incremental methods when using only higher-order components", all tasks on average."""
@@ -40,15 +41,22 @@ def cells(trial: Trial) -> list[Cell]:
     """Test without the first score, with it, and without its direction."""
     choice = choose(trial, least=2)
     trial = choice.trial
-    task, train, test = trial.task, trial.train, trial.test
+    X, train, test = trial.task.X, trial.train, trial.test
     projection = trial.fit(choice.n_components)
     if projection.n_components < 2:
         raise NotPossibleError(projection.limited)
     S, S_test = trial.scores(projection, train), trial.scores(projection, test)
-    others = _without_first(projection)
-    origin = task.X[train[:1]][0]
-    T, T_test = (_products(task, rows, origin, others) for rows in (train, test))
-    R, R_test = residuals(S, S_test)
+    regression = regress_on_first(lambda: trial.blocks(S), len(S))
+    R, R_test = (
+        trial.score_rows("regressed", rows, lambda part, scores=scores: regression.residuals(scores[part]))
+        for rows, scores in ((train, S), (test, S_test))
+    )
+    # Subtracting any row does: the classifier standardises the scores.
+    others, origin = _without_first(projection), X[train[:1]][0]
+    T, T_test = (
+        trial.score_rows("projected", rows, lambda part, rows=rows: (X[rows[part]] - origin) @ others.T)
+        for rows in (train, test)
+    )
     cell: Cell = {
         "n_components": projection.n_components,
         "accuracy": trial.accuracy(train, S[:, :, 1:], test, S_test[:, :, 1:]),
@@ -56,7 +64,7 @@ def cells(trial: Trial) -> list[Cell]:
         "accuracy_without_first": trial.accuracy(train, T, test, T_test),
         "accuracy_residual": trial.accuracy(train, R, test, R_test),
         "largest_cosine": largest_cosine(projection.weights()),
-        "largest_correlation": _largest_correlation(S),
+        "largest_correlation": regression.largest_correlation,
         **choice.tuned,
     }
     return [cell]
@@ -76,22 +84,60 @@ def largest_cosine(weights: Float64Array) -> float:
     return float(np.abs(np.einsum("kj,lij->kli", units[:, 0], units[:, 1:])).max())
 
 
-def residuals(S: Array, S_test: Array) -> tuple[Array, Array]:
-    """Return all scores but the first of each model, minus their regressions on all first ones in the training rows.
+@dataclass(frozen=True)
+class Regression:
+    """The regression of all scores but the first of each model on all first ones."""
+
+    mean: Array
+    scale: Array
+    slopes: Array
+    # Of a first score with one that is not, of any models, without regard to sign.
+    largest_correlation: float
+
+    def residuals(self, S: Array) -> Array:
+        """Return what the regression does not explain, for rows of scores."""
+        firsts, others = _firsts_and_others(S - self.mean)
+        return np.asarray(others - firsts / self.scale @ self.slopes)
+
+
+def regress_on_first(blocks: Callable[[], Iterable[Array]], n_rows: int) -> Regression:
+    """Regress scores on the first one of each model. They are read three times, in blocks.
+
+    Blocks are combined by QR decompositions, which, unlike normal equations, do not square the condition number: the
+    first scores of all classes are nearly collinear.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from plstream.experiments.paper.higher_order import residuals
+    >>> from plstream.experiments.paper.higher_order import regress_on_first
     >>> S = np.array([[[1.0, 2.0]], [[-1.0, -2.0]]])
-    >>> [(np.round(part, 9) + 0.0).tolist() for part in residuals(S, S[:1] + 1)]
+    >>> regression = regress_on_first(lambda: [S], n_rows=2)
+    >>> [(np.round(regression.residuals(part), 9) + 0.0).tolist() for part in (S, S[:1] + 1)]
     [[[0.0], [0.0]], [[-1.0]]]
+    >>> round(regression.largest_correlation, 9)
+    1.0
     """
-    mean = S.mean(axis=0)
-    (firsts, others), (test_firsts, test_others) = (_firsts_and_others(part - mean) for part in (S, S_test))
-    scale = _or_one(np.abs(firsts).max(axis=0))
-    slopes = np.linalg.lstsq(firsts / scale, others, rcond=None)[0]
-    return others - firsts / scale @ slopes, test_others - test_firsts / scale @ slopes
+    mean = np.asarray(sum(block.sum(axis=0) for block in blocks())) / n_rows
+    largest, squares = np.asarray(0.0), np.asarray(0.0)
+    for block in blocks():
+        centred = block - mean
+        largest = np.maximum(largest, np.abs(centred[:, :, 0]).max(axis=0))
+        squares = squares + (centred * centred).sum(axis=0)
+    scale, norms = _or_one(largest), _or_one(np.sqrt(squares))
+    A, B, correlations = None, None, 0.0
+    for block in blocks():
+        firsts, others = _firsts_and_others((block - mean) / norms)
+        correlations = correlations + firsts.T @ others
+        firsts, others = _firsts_and_others(block - mean)
+        if A is None or B is None:
+            A, B = firsts / scale, others
+        else:
+            Q, A = np.linalg.qr(np.vstack([A, firsts / scale]))
+            B = Q.T @ np.vstack([B, others])
+    assert A is not None
+    rank_tolerance = np.finfo(A.dtype).eps * max(n_rows, A.shape[1])
+    slopes = np.linalg.lstsq(A, B, rcond=rank_tolerance)[0]
+    return Regression(mean, scale, slopes, float(np.abs(correlations).max()))
 
 
 def _firsts_and_others(S: Array) -> tuple[Array, Array]:
@@ -107,19 +153,6 @@ def _without_first(projection: Projection) -> Float64Array:
     basis = basis[sizes > 1e-9 * sizes.max()]
     others = directions[:, 1:].reshape(-1, directions.shape[2])
     return np.asarray(others - others @ basis.T @ basis)
-
-
-def _products(task: Task, rows: Rows, origin: Array, directions: Float64Array) -> Float64Array:
-    """Return rows less any row, times directions: to a classifier of standardised scores it does not matter which."""
-    return np.concatenate([(task.X[block] - origin) @ directions.T for block in in_blocks(rows, task)])
-
-
-def _largest_correlation(S: Array) -> float:
-    """Return the largest correlation of a first score with one that is not, of any models."""
-    centred = S - S.mean(axis=0)
-    units = centred / _or_one(np.linalg.norm(centred, axis=0))
-    firsts, others = _firsts_and_others(units)
-    return float(np.abs(firsts.T @ others).max())
 
 
 def _or_one(numbers: Array) -> Array:
@@ -140,8 +173,9 @@ def seconds(costs: CostModel, method: str) -> float:
 
 
 def memory(costs: CostModel, method: str) -> int:
-    """Estimate the bytes of a cell: controls are made of all scores at once, however many there are."""
-    return costs.memory(method) + 4 * costs.bytes_of_scores(method)
+    """Estimate the bytes of a cell: with the scores of the controls, unless these are in files."""
+    large = is_large(costs.task, costs.settings)
+    return costs.memory(method) + (0 if large else 4 * costs.bytes_of_scores(method))
 
 
 def tables(found: TaskResults) -> list[Table]:

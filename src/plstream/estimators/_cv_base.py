@@ -24,11 +24,11 @@ from ..data import Source
 from ..rows import ArrayRows, CollectionRows, TrainingRows, by_blocks, is_collection
 from ..states import Folds, Gram, Sketch
 from ._base import PLSBase
-from ._completed_folds import fit_completed, labelled_blocks
+from ._cv_exact import fit_exactly, in_one_fold
+from ._cv_fitted import FittedFolds
+from ._cv_folds import FoldAssignment, as_groups, as_vector, folds_of_splits
+from ._cv_missing import fit_completed, labelled_blocks
 from ._decision import by_lda
-from ._exact_folds import fit_exactly, in_one_fold
-from ._fitted_folds import FittedFolds
-from ._folds import FoldAssignment, as_groups, as_vector, folds_of_splits
 from ._heads import ClassifierHead, Head, OpenedRows
 from ._missing import CompletedBefore, CompletingStream
 from ._solution import Solution
@@ -240,8 +240,7 @@ class CrossValidated(PLSBase):
                     stream = self._absorbed_by_workers(stream, rows, assignment, settings)
                 else:
                     stream = _assign(stream, rows, assignment, stream.n_rows)
-        solver = settings.streaming_solver(rows.n_columns) if before is None else before.solver
-        return self._left(head, solver, settings, stream, assignment)
+        return self._fitted_stream(head, settings, stream, assignment)
 
     def _fit_again(self, rows: TrainingRows, head: Head, assignment: FoldAssignment, settings: Settings) -> FittedFolds:
         """Return what is left of rows that can be read again."""
@@ -262,19 +261,12 @@ class CrossValidated(PLSBase):
         if sum(fold.n_rows > 0 for fold in stream.streams) < 2:
             raise ValueError(in_one_fold(stream.n_rows))
         found = fit_completed(rows, head, assignment, settings, self, stream)
-        return self._left(head, settings.streaming_solver(rows.n_columns), settings, stream, assignment, **found)
+        return self._fitted_stream(head, settings, stream, assignment, **found)
 
-    def _left(
-        self,
-        head: Head,
-        solver: str,
-        settings: Settings,
-        stream: Folds[Gram | Sketch],
-        assignment: FoldAssignment,
-        **found: Any,
+    def _fitted_stream(
+        self, head: Head, settings: Settings, stream: Folds[Gram | Sketch], assignment: FoldAssignment, **others: Any
     ) -> FittedFolds:
-        found |= {"assigned_by": assignment.by, "rule": self.rule}
-        return FittedFolds(head, solver, settings.n_components, settings.scale, stream, **found)
+        return FittedFolds.of_stream(head, settings, stream, assigned_by=assignment.by, rule=self.rule, **others)
 
     def _assignment(
         self, data: tuple[Any, Any, Any], groups: Any, folds: Any, before: FittedFolds | None, *, is_fit: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -16,38 +16,34 @@ from ..rows import Block
 from ..solvers import Scaling, held_out_errors, solve_scaled
 from ..states import Gram, Moments, Sketch
 from ..states.folds import all_but_one
-from ._expected_accuracy import expected_accuracies
+from ._cv_accuracy import expected_accuracies
+from ._heads import ClassifierHead, Head
 from ._solution import Solution
 
-# Errors that differ by less, as a share of the variance of y or of all rows, are the same but for rounding.
+# Errors that differ by less, relative to the variance of y or to all rows, are equal up to rounding.
 _SAME = 1e-12
 
 States: TypeAlias = Sequence[Gram | Sketch]
 
 
 class FoldErrors(ABC):
-    """Errors on every fold of a model of the other folds, and what they say about the number of components.
-
-    Attributes
-    ----------
-    weight : ndarray of shape (F,)
-        Weights of the folds.
-    """
+    """Errors of the models of all other folds on each of F folds, and the number of components chosen by them."""
 
     weight: Float64Array
+    """Weights of the folds, of shape (F,)."""
 
     @property
     @abstractmethod
     def split_errors(self) -> Float64Array:
-        """Errors of each fold, of shape (F, c); NaN where there is no fold, or no other one."""
+        """Errors of each fold, of shape (F, c); NaN for folds without rows."""
 
     @abstractmethod
     def results(self) -> dict[str, Any]:
-        """Return all that is known in the manner of scikit-learn's searches."""
+        """Return ``cv_results_``, in the form of scikit-learn's searches."""
 
     @property
     def n_folds(self) -> int:
-        """Folds that have rows."""
+        """Number of folds that have rows."""
         return int(np.count_nonzero(self.weight))
 
     @property
@@ -57,14 +53,14 @@ class FoldErrors(ABC):
 
     @property
     def standard_errors(self) -> Float64Array:
-        """Standard errors of these, from how the folds differ, of shape (c,)."""
+        """Standard errors of these, from the differences between folds, of shape (c,)."""
         if self.n_folds < 2:
             return np.full(self.split_errors.shape[1], np.nan)
         errors: Float64Array = np.sqrt(self._mean((self.split_errors - self.errors) ** 2) / (self.n_folds - 1))
         return errors
 
     def choice(self, rule: str) -> int:
-        """Return the least number of components that is as good as the best, or within a standard error of it."""
+        """Return the smallest number of components with the minimum error, or within a standard error of it."""
         if self.n_folds < 2:
             return 1
         errors = self.errors
@@ -80,7 +76,7 @@ class FoldErrors(ABC):
         return table | {"mean_test_score": 1.0 - errors, "se_test_score": self.standard_errors}
 
     def _mean(self, values: Float64Array) -> Float64Array:
-        """Return the mean over the folds, each as its weight."""
+        """Return the weighted mean over the folds."""
         used = self.weight > 0
         shares = self.weight[used] / self.weight.sum()
         # Not a product of BLAS: where errors repeat, so must their means, to the last bit.
@@ -99,43 +95,16 @@ class FoldErrors(ABC):
 )
 @dataclass(frozen=True)
 class CrossValidation(FoldErrors):
-    """Squared errors of responses.
-
-    Attributes
-    ----------
-    rmse : ndarray of shape (F, c, q)
-        Root mean squared errors of each fold, number of components and response; NaN where there is no fold, or no
-        other one.
-    weight : ndarray of shape (F,)
-        Weights of the folds.
-    y_deviation : ndarray of shape (q,)
-        Standard deviations of the responses.
-    y_unit : ndarray of shape (q,)
-        What errors of the responses are divided by before they are added up.
-    y_is_vector : bool
-        Whether y has one dimension.
-    """
+    """Squared errors of responses."""
 
     rmse: Float64Array
+    """Root mean squared errors of each fold, number of components and response; NaN for folds without rows."""
     weight: Float64Array
     y_deviation: Float64Array
+    """Standard deviations of the responses."""
     y_unit: Float64Array
+    """Units in which the errors of several responses are summed."""
     y_is_vector: bool
-
-    @classmethod
-    def of(
-        cls, folds: States, total: Gram | Sketch, n_components: int, *, scale: bool, y_is_vector: bool = False
-    ) -> Self:
-        """Solve for all rows but those of each fold, and apply that to the fold."""
-        m, q = total.shape
-        rmse = np.full((len(folds), n_components, q), np.nan)
-        at_most = min(n_components, m, total.n_rows)
-        for i, held_out, training in _held_out(folds):
-            scaling = Scaling.of(training, scale=scale)
-            factors = solve_scaled(training, training, scaling, at_most, quiet=True)
-            rmse[i, :at_most] = held_out_errors(factors, training, scaling, held_out, held_out)
-            rmse[i, at_most:] = rmse[i, at_most - 1]
-        return cls(rmse, _weights(folds), *y_units(total, scale=scale), y_is_vector)
 
     @property
     def split_errors(self) -> Float64Array:
@@ -169,29 +138,11 @@ class CrossValidation(FoldErrors):
 @stored({"accuracy": Numbers("f", "c", nan=True), "weight": Numbers("f", least=0)})
 @dataclass(frozen=True)
 class ClassCrossValidation(FoldErrors):
-    """Expected accuracies, from the states alone.
-
-    Attributes
-    ----------
-    accuracy : ndarray of shape (F, c)
-        Expected accuracy in each fold and number of components; NaN where there is no fold, or no other one.
-    weight : ndarray of shape (F,)
-        Weights of the folds.
-    """
+    """Expected accuracies of labels."""
 
     accuracy: Float64Array
+    """Expected accuracy of each fold and number of components; NaN for folds without rows."""
     weight: Float64Array
-
-    @classmethod
-    def of(cls, folds: States, total: Gram | Sketch, n_components: int, *, scale: bool) -> Self:
-        """Solve for all rows but those of each fold, and decide for those of the fold."""
-        accuracy = np.full((len(folds), n_components), np.nan)
-        at_most = min(n_components, total.shape[0], total.n_rows)
-        for i, held_out, training in _held_out(folds):
-            solution = Solution.of(training, training, at_most, scale=scale, quiet=True)
-            found = expected_accuracies(solution, training, held_out)
-            accuracy[i] = found[np.arange(n_components).clip(max=len(found) - 1)]
-        return cls(accuracy, _weights(folds))
 
     @property
     def split_errors(self) -> Float64Array:
@@ -204,8 +155,47 @@ class ClassCrossValidation(FoldErrors):
         return self._scores()
 
 
+def validate_states(
+    folds: States, total: Gram | Sketch, head: Head, n_components: int, *, scale: bool
+) -> CrossValidation | ClassCrossValidation:
+    """Solve for all rows except those of each fold, and measure the errors on the fold, from states alone."""
+    at_most = min(n_components, total.shape[0], total.n_rows)
+    weight = np.array([fold.weight for fold in folds])
+    used = np.flatnonzero(weight).tolist()
+    held_out = [folds[i] for i in used]
+    errors: dict[int, Float64Array] = {}
+    for i, state, training in zip(used, held_out, all_but_one(held_out), strict=True) if len(used) > 1 else ():
+        if isinstance(head, ClassifierHead):
+            solution = Solution.of(training, training, at_most, scale=scale, quiet=True)
+            errors[i] = expected_accuracies(solution, training, state)
+        else:
+            scaling = Scaling.of(training, scale=scale)
+            factors = solve_scaled(training, training, scaling, at_most, quiet=True)
+            errors[i] = held_out_errors(factors, training, scaling, state, state)
+    return validation_of(errors, weight, total, head, n_components, scale=scale)
+
+
+def validation_of(
+    errors: Mapping[int, Float64Array],
+    weight: Float64Array,
+    total: Moments,
+    head: Head,
+    n_components: int,
+    *,
+    scale: bool,
+) -> CrossValidation | ClassCrossValidation:
+    """Return the errors, or accuracies, of all folds; past the last component of a model they are repeated."""
+    of_labels = isinstance(head, ClassifierHead)
+    found = np.full((len(weight), n_components, *(() if of_labels else (head.n_targets,))), np.nan)
+    for fold, values in errors.items():
+        found[fold] = values[np.arange(n_components).clip(max=len(values) - 1)]
+    if isinstance(head, ClassifierHead):
+        return ClassCrossValidation(found, weight)
+    return CrossValidation(found, weight, *y_units(total, scale=scale), head.is_vector)
+
+
 def y_units(total: Moments, *, scale: bool) -> tuple[Float64Array, Float64Array]:
-    """Return the standard deviations of the responses, and what their errors are divided by."""
+    """Return the standard deviations of the responses, and the units in which their errors are summed."""
     deviation: Float64Array = np.sqrt(total.y_squares / total.weight)
     unit = deviation if scale else np.full_like(deviation, deviation.max())
     return deviation, np.where(unit > 0, unit, 1.0)
@@ -221,7 +211,7 @@ class SquaredErrors:
     def of(
         cls, solution: Solution, training: Moments, held_out: Moments, unit: Float64Array
     ) -> Callable[[Float64Array, Block], SquaredErrors]:
-        """Return a function of scores of rows of a fold, centred on the mean of the fold, and of their block."""
+        """Return a function that takes scores of a block, centred on the mean of its fold, and the block."""
         c = solution.n_components
         loads = solution.y_loadings[:, :c] * (solution.y_scale / unit)[:, None]
         offset = training.differences(held_out)[0] @ solution.projection(c)
@@ -238,7 +228,7 @@ class SquaredErrors:
         return summarise
 
     def merge(self, other: Self) -> None:
-        """Add those of other rows."""
+        """Add the sums of other rows."""
         self.sums += other.sums
 
 
@@ -251,25 +241,13 @@ class ClassSums:
 
     @classmethod
     def of(cls, scores: Float64Array, block: Block) -> Self:
-        """Return those of rows, given their scores by :func:`unit_rotations`, centred on the mean of the fold."""
+        """Return the sums of a block, given its scores by :func:`unit_rotations`, centred on the mean of the fold."""
         weighted = scores if block.weight is None else scores * block.weight[:, None]
         shape = block.n_rows, block.n_classes
         members = sparse.csr_array((np.ones(block.n_rows), block.classes, np.arange(block.n_rows + 1)), shape=shape)
         return cls((members.T @ weighted).T, weighted.T @ scores)
 
     def merge(self, other: Self) -> None:
-        """Add those of other rows."""
+        """Add the sums of other rows."""
         self.sums += other.sums
         self.products += other.products
-
-
-def _weights(folds: States) -> Float64Array:
-    return np.array([fold.weight for fold in folds])
-
-
-def _held_out(folds: States) -> Iterator[tuple[int, Gram | Sketch, Gram | Sketch]]:
-    """Yield the number of each fold with rows, its state, and that of all other rows, if there are any."""
-    used = np.flatnonzero(_weights(folds)).tolist()
-    if len(used) > 1:
-        states = [folds[i] for i in used]
-        yield from zip(used, states, all_but_one(states), strict=True)

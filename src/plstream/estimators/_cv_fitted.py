@@ -1,4 +1,4 @@
-"""What a fit with cross-validation leaves: states of the folds, or what exact reads know of them."""
+"""FittedFolds: the result of training with cross-validation."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..solvers import FoldReads
 from ..solvers.completion import FactorModel, Gaps
 from ..states import Buffered, Folds, Gram, Moments, Sketch
 from ..states.folds import all_but_one, merged
-from ._completed_folds import FoldModel
-from ._cross_validation import ClassCrossValidation, CrossValidation
+from ._cv_errors import ClassCrossValidation, CrossValidation, validate_states
+from ._cv_folds import FoldAssignment
+from ._cv_missing import FoldModel
 from ._fitted import Fitted, warn_of_small_sketch
-from ._folds import FoldAssignment
 from ._heads import ClassifierHead, Head
 from ._missing import CompletingStream, with_means_of_others
 from ._solution import Solution, joint_solutions
-from .settings import GRAM_BLOCK_ROWS, Settings
+from .settings import Settings, buffered
 
 
 @stored(
@@ -38,27 +38,18 @@ from .settings import GRAM_BLOCK_ROWS, Settings
 )
 @dataclass(frozen=True)
 class FoldRemains:
-    """What exact reads leave of the folds.
-
-    Attributes
-    ----------
-    folds : tuple of Moments
-        The moments of each fold.
-    rows : tuple of ndarray of shape (n, m)
-        Rows S of each fold with S'S R = Xc'Xc R.
-    rotations : ndarray of shape (m, c), or None
-        R. None if S'S is all of Xc'Xc, as of little data, all of which is kept.
-    models : tuple of Solution
-        The model of all rows but those of each fold. Of little data it is solved for again.
-    """
+    """What exact reads keep of the folds."""
 
     folds: tuple[Moments, ...]
     rows: tuple[Float64Array, ...]
+    """Rows S of each fold with S'S R = Xc'Xc R."""
     rotations: Float64Array | None
+    """R. None if S'S is all of Xc'Xc: of small data, all rows are kept."""
     models: tuple[Solution, ...]
+    """The model of all rows except those of each fold. For small data there is none: it is solved again."""
 
     def state(self, fold: int, settings: Settings) -> Gram | Sketch:
-        """Return the state that continues from a fold."""
+        """Return the state from which a fold continues."""
         moments, rows = self.folds[fold], self.rows[fold]
         if self.rotations is None and settings.streaming_solver(moments.shape[0]) == "gram":
             return Gram.of(moments.copy(), rows)
@@ -68,7 +59,7 @@ class FoldRemains:
         return Sketch.of_rows(moments, rows, self.rotations, size=size, n_components=n_components, scale=scale)
 
     def models_of_others(self, n_components: int, *, scale: bool) -> list[Solution]:
-        """Return the model of all rows but those of each fold."""
+        """Return the model of all rows except those of each fold."""
         if self.models:
             return [model.first(n_components) for model in self.models]
         used = [fold for fold, moments in enumerate(self.folds) if moments.n_rows]
@@ -76,7 +67,7 @@ class FoldRemains:
         found: dict[int, Solution] = {}
         for some in joint_solutions(reads.training, reads, n_components, scale=scale):
             found |= some
-        # A fold without rows takes nothing from the model of all rows.
+        # For a fold without rows, this is the model of all rows.
         return [found[used.index(fold) if fold in used else len(used)] for fold in range(len(self.folds))]
 
 
@@ -104,28 +95,17 @@ class FoldRemains:
 )
 @dataclass
 class FittedFolds(Fitted):
-    """What a fit with cross-validation has left; ``n_components`` is the largest number to try.
-
-    Attributes
-    ----------
-    assigned_by : str
-        What decides on the fold of a row.
-    rule : str
-        How the number of components is chosen.
-    validation : CrossValidation, ClassCrossValidation or None
-        Errors of all numbers of components, computed with the solution.
-    remains : FoldRemains or None
-        What reads of the data again have left of the folds.
-    fold_models : tuple of FoldModel
-        If rows had missing values that reads of the data again have completed, the models of all rows but those of each
-        fold.
-    """
+    """The result of training with cross-validation; ``n_components`` is the largest number to try."""
 
     assigned_by: str = "rows"
+    """What the fold of a row depends on."""
     rule: str = "min"
     validation: CrossValidation | ClassCrossValidation | None = None
+    """Errors of all numbers of components, computed with the solution."""
     remains: FoldRemains | None = None
+    """What exact reads keep of the folds."""
     fold_models: tuple[FoldModel, ...] = ()
+    """Models of all rows except those of each fold, if exact reads have completed missing values."""
 
     @property
     def n_folds(self) -> int:
@@ -133,50 +113,28 @@ class FittedFolds(Fitted):
         return _n_folds(self)
 
     def streamed(self, settings: Settings) -> Self:
-        """Return the same with a stream: after reads of the data again, it continues from what they have left."""
+        """Return the same model with streams, which after exact reads continue from what these have kept."""
         if self.remains is None:
             streams = tuple(map(settings.completing, self.stream.streams))
             return self if streams == self.stream.streams else replace(self, stream=Folds(streams))
-        preserved = replace(settings, n_components=self.n_components, scale=self.scale)
-        states = [self.remains.state(fold, preserved) for fold in range(self.n_folds)]
-        streamed = self._with_states(states, isinstance(self.head, ClassifierHead), moments=None, remains=None)
-        return streamed.streamed(settings)
-
-    def as_sketch(self, size: int) -> Self:
-        """Return the same with sketches in place of Gram matrices."""
-        states = [
-            Sketch.of_gram(gram, size=size, n_components=self.n_components, scale=self.scale)
-            for gram in self.stream.states()
-        ]
-        sketches = self._with_states(states, self.stream.streams[0].of_labels)
-        if not isinstance(self.stream.streams[0], CompletingStream):
-            return sketches
-        pairs = zip(sketches.stream.streams, self.stream.streams, strict=True)
-        return replace(sketches, stream=Folds(before.around(sketch) for sketch, before in pairs))
-
-    def _with_states(self, states: list[Any], of_labels: bool, **changes: Any) -> Self:  # noqa: FBT001
-        stream = Folds(
-            Buffered(state, getattr(state, "size", GRAM_BLOCK_ROWS), of_labels=of_labels) for state in states
-        )
-        return replace(self, stream=stream, solver=type(stream.state).__name__.lower(), **changes)
+        kept = replace(settings, n_components=self.n_components, scale=self.scale)
+        of_labels = isinstance(self.head, ClassifierHead)
+        states = [self.remains.state(fold, kept) for fold in range(self.n_folds)]
+        stream = Folds(settings.completing(buffered(state, of_labels=of_labels)) for state in states)
+        solver = type(stream.state).__name__.lower()
+        return replace(self, stream=stream, solver=solver, moments=None, remains=None)
 
     def solved(self) -> Solution:
         """Return the solution for the rows so far, with the number of components chosen for them."""
         if self.solution is None:
             folds = self._states()
             total = merged(folds)
-            validation: CrossValidation | ClassCrossValidation
-            if isinstance(self.head, ClassifierHead):
-                validation = ClassCrossValidation.of(folds, total, self.n_components, scale=self.scale)
-            else:
-                validation = CrossValidation.of(
-                    folds, total, self.n_components, scale=self.scale, y_is_vector=self.head.is_vector
-                )
+            validation = validate_states(folds, total, self.head, self.n_components, scale=self.scale)
             if validation.n_folds < 2:
                 warn_user("All rows so far are in one fold: until there are others, the model has one component.")
             solution = Solution.of(total, total, validation.choice(self.rule), scale=self.scale)
             warn_of_small_sketch(total, solution)
-            # Both at once, for an interrupt may come between two statements.
+            # Both at once, because an interrupt may come between two statements.
             vars(self).update(validation=validation, solution=solution)
             return solution
         return self.solution
@@ -188,19 +146,16 @@ class FittedFolds(Fitted):
         return self.validation
 
     def models_of_others(self, n_components: int) -> list[Solution]:
-        """Return the model of all rows but those of each fold."""
+        """Return the model of all rows except those of each fold."""
         if self.remains is not None:
             return self.remains.models_of_others(n_components, scale=self.scale)
         if self.fold_models:
-            return [
-                model.solution.first(min(n_components, len(model.solution.factors.score_squares)))
-                for model in self.fold_models
-            ]
+            return [model.first(n_components) for model in self.fold_models]
         states = all_but_one(self._states())
         return [Solution.of(others, others, n_components, scale=self.scale, quiet=True) for others in states]
 
     def completing_of_others(self) -> list[FactorModel]:
-        """Return what completes the rows of each fold: the model of all other rows."""
+        """Return the factor model of all other rows, which completes those of each fold."""
         if self.fold_models:
             return [model.completing for model in self.fold_models]
         parts = [stream.all_gaps() for stream in self.stream.streams] if self._completes else []
@@ -213,28 +168,28 @@ class FittedFolds(Fitted):
         return self.stream is not None and isinstance(self.stream.streams[0], CompletingStream)
 
     def _states(self) -> list[Any]:
-        """Return the states of the folds; a feature that has no value in one of them has the mean of the others."""
+        """Return the states of the folds; a feature without any value in one of them has the mean of the others."""
         if not self._completes:
             return list(self.stream.states())
         return with_means_of_others(self.stream.streams)
 
     def _completing_solution(self) -> Solution:
-        total = merged(self._states()) if self.remains is None else None
-        if total is None:
+        if self.remains is not None:
             return self.solved()
+        total = merged(self._states())
         return Solution.of(total, total, self.n_components, scale=self.scale, quiet=True)
 
     def after(self, stream: Any, head: Head | None = None) -> Self:
-        """Return what is left with another stream, and perhaps more classes."""
+        """Return the same model with another stream, and perhaps more classes."""
         return replace(super().after(stream, head), validation=None, fold_models=())
 
-    def alike(self, model: Any) -> dict[str, Any]:
-        """Return what models must have in common to be merged."""
+    def merge_signature(self, model: Any) -> dict[str, Any]:
+        """Return what two models must have in common to be merged."""
         folds = {"cv": self.n_folds, "what rows are assigned to folds by": self.assigned_by}
-        return super().alike(model) | folds
+        return super().merge_signature(model) | folds
 
     def require_same(self, assignment: FoldAssignment) -> None:
-        """Raise ValueError unless rows are assigned to folds as those before."""
+        """Raise ValueError unless rows are assigned to folds like earlier ones."""
         n_folds = self.n_folds
         if assignment.n_folds != n_folds:
             raise ValueError(f"cv cannot change during a stream: set it back to {n_folds}.")
@@ -245,5 +200,5 @@ class FittedFolds(Fitted):
 
 
 def _n_folds(its: Any) -> int:
-    """Return the number of folds of what a fit has left."""
+    """Return the number of folds, of an object or of its record in a file."""
     return len(its.remains.folds if its.stream is None else its.stream.streams)

@@ -1,7 +1,7 @@
-"""Cross-validation of data that can be read again: exact, in the cheapest way for its shape.
+"""Exact cross-validation of data that can be read again, by the fastest way for its shape.
 
-Models of all rows but those of each fold come from Gram matrices of the folds, or from reads of the rows that all
-models share. Their errors come from one more read, which gives the scores of every row by the model without it.
+The models of all rows except those of each fold come from Gram matrices of the folds, or from reads of the rows that
+all models share. Their errors come from one more read, which gives the scores of every row by the model without it.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from ..rows import TrainingRows
 from ..solvers import FoldGrams, FoldReads
 from ..solvers.completion import FactorModel
 from ..solvers.scaling import require_resolution
-from ..states import Buffered, Folds, Gram, Moments
-from ._cross_validation import ClassCrossValidation, ClassSums, CrossValidation, SquaredErrors, y_units
-from ._expected_accuracy import accuracies_of_scores, unit_rotations
-from ._fitted_folds import FittedFolds, FoldRemains
-from ._folds import FoldAssignment
+from ..states import Folds, Gram, Moments
+from ._cv_accuracy import accuracies_of_scores, unit_rotations
+from ._cv_errors import ClassCrossValidation, ClassSums, CrossValidation, SquaredErrors, validation_of, y_units
+from ._cv_fitted import FittedFolds, FoldRemains
+from ._cv_folds import FoldAssignment
 from ._heads import ClassifierHead, Head
 from ._solution import Solution, joint_solutions
-from .settings import GRAM_BLOCK_ROWS, Settings
+from .settings import Settings, buffered
 
 # Gram matrices are not used where rounding may change results by more.
 _LARGEST_ROUNDING = 1e-9
-# How many times as long a multiplication takes in a product with one column per fold as in a Gram matrix.
+# Time of a multiplication in a product with one column per fold, relative to one in a Gram matrix.
 _SLOWER_IN_READS = 4
-# Numbers of all Gram matrices together.
+# Maximum number of entries of all Gram matrices together.
 _LARGEST_GRAMS = 1 << 25
 # Data up to this size is solved by one thread.
 _SINGLE_THREADED_BYTES = 32 << 20
-# Numbers of rows that are looked at together.
+# Number of rows assigned to folds at a time.
 _ROWS_AT_A_TIME = 1 << 20
 
 
@@ -50,23 +50,7 @@ def fit_exactly(
     rule: str,
     absorbed: Callable[[], Folds[Any]],
 ) -> FittedFolds:
-    """Return what a fit of rows that can be read again leaves.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-        The rows.
-    head : RegressionHead or ClassifierHead
-        What y is.
-    assignment : FoldAssignment
-        Which fold a row is in.
-    settings : Settings
-        Parameters of the estimator.
-    rule : str
-        How the number of components is chosen.
-    absorbed : callable
-        Returns the streaming states of the folds, from one read.
-    """
+    """Fit rows that can be read again; ``absorbed`` returns the streaming states of the folds, from one read."""
     assert rows.n_rows is not None
     used = _used_folds(assignment, rows.n_rows)
     if len(used) < 2:
@@ -76,7 +60,7 @@ def fit_exactly(
         numbers = assignment.folds(first, first, n_rows)
         return numbers if len(used) == assignment.n_folds else np.searchsorted(used, numbers)
 
-    # Threads of BLAS do not pay for small products, and spin on the cores that the next read needs.
+    # BLAS threads do not pay off for small products, and spin on the cores that the next read needs.
     small = 8 * rows.n_rows * rows.n_columns <= _SINGLE_THREADED_BYTES
     with single_threaded_blas() if small or (rows.compiled and not rows.in_memory) else nullcontext():
         fit = _Fit(rows, head, settings, folds_of, len(used))
@@ -110,7 +94,7 @@ def fit_exactly(
 
 
 def in_one_fold(n_rows: int) -> str:
-    """Return what to say of rows that cannot be cross-validated."""
+    """Return the error message for rows that are all in one fold."""
     return (
         f"All rows (n_samples={n_rows}) are in one fold, and cross-validation takes two at least: pass more rows, or "
         "other groups."
@@ -127,7 +111,7 @@ def _used_folds(assignment: FoldAssignment, n_rows: int) -> NDArray[np.int64]:
 
 
 class _Fit:
-    """A fit that is under way: models and errors of all folds that have rows."""
+    """An exact fit in progress: models and errors of all folds that have rows."""
 
     def __init__(
         self, rows: TrainingRows, head: Head, settings: Settings, folds_of: Callable[..., Any], n_folds: int
@@ -162,7 +146,7 @@ class _Fit:
             states = dict(zip(used.tolist(), grams, strict=True))
             shape, of_labels = (self.rows.n_columns, self.rows.n_targets), isinstance(self.head, ClassifierHead)
             stream: Folds[Any] = Folds(
-                Buffered(states[fold] if fold in states else Gram(*shape), GRAM_BLOCK_ROWS, of_labels=of_labels)
+                buffered(states[fold] if fold in states else Gram(*shape), of_labels=of_labels)
                 for fold in range(n_folds)
             )
         else:
@@ -183,7 +167,7 @@ class _Fit:
         return reads
 
     def _solve(self, gram: FoldGrams | FoldReads, largest_rounding: float) -> bool:
-        """Set the models and errors, and return whether they are known well enough."""
+        """Set the models and errors, and return whether rounding errors are small enough."""
         for solutions in joint_solutions(gram.training, gram, self.most, scale=self.settings.scale):
             if largest_rounding < np.inf and not all(
                 solution.n_components == self.most
@@ -201,7 +185,7 @@ class _Fit:
         return True
 
     def _hold_out(self, solutions: dict[int, Solution]) -> None:
-        """Set the errors of some folds, given the models of all rows but theirs."""
+        """Set the errors of some folds, given the models of all other rows."""
         folds, training = self.reads.folds, self.reads.training
         if isinstance(self.head, ClassifierHead):
             sums = self.reads.held_out(
@@ -223,24 +207,19 @@ class _Fit:
         )
         for fold, found in squares.items():
             rmse = np.sqrt(found.sums / folds[fold].weight) * unit
-            # Those of no component at all come first.
+            # The first is that without any component.
             self.errors[fold] = rmse[min(1, len(rmse) - 1) :]
 
     def validation(self, n_folds: int, used: NDArray[np.int64]) -> CrossValidation | ClassCrossValidation:
-        """Return the errors of all folds and numbers of components; past the last component they are repeated."""
+        """Return the errors of all folds and numbers of components."""
         weight = np.zeros(n_folds)
         weight[used] = [fold.weight for fold in self.reads.folds]
-        c = self.settings.n_components
-        errors = np.full((n_folds, c, *self.errors[0].shape[1:]), np.nan)
-        for fold, found in self.errors.items():
-            errors[used[fold]] = found[np.arange(c).clip(max=len(found) - 1)]
-        if isinstance(self.head, ClassifierHead):
-            return ClassCrossValidation(errors, weight)
-        units = y_units(self.reads.training[-1], scale=self.settings.scale)
-        return CrossValidation(errors, weight, *units, self.head.is_vector)
+        errors = {int(used[fold]): found for fold, found in self.errors.items()}
+        total, scale = self.reads.training[-1], self.settings.scale
+        return validation_of(errors, weight, total, self.head, self.settings.n_components, scale=scale)
 
     def remains(self, n_folds: int, used: NDArray[np.int64]) -> FoldRemains:
-        """Return what is left of the folds."""
+        """Return what is kept of the folds."""
         m, q = self.rows.n_columns, self.rows.n_targets
         folds, rows = [Moments(m, q) for _ in range(n_folds)], [np.empty((0, m)) for _ in range(n_folds)]
         models, rotations = [self.total] * n_folds, None

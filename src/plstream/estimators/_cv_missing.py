@@ -1,4 +1,4 @@
-"""Cross-validation of rows with missing values: a fit of its own for each fold, whose model completes held-out rows."""
+"""Cross-validation of rows with missing values: one fit per fold, whose model completes the held-out rows."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ..rows import Block, TrainingRows
 from ..solvers.completion import FactorModel
 from ..states import Folds, Moments
 from ..states.moments import moments_of
-from ._cross_validation import ClassCrossValidation, ClassSums, CrossValidation, y_units
-from ._expected_accuracy import accuracies_of_scores, unit_rotations
+from ._cv_accuracy import accuracies_of_scores, unit_rotations
+from ._cv_errors import ClassSums, validation_of, y_units
+from ._cv_folds import FoldAssignment
 from ._fitted import Fitted
-from ._folds import FoldAssignment
 from ._heads import ClassifierHead, Head
 from ._solution import Solution
 from .settings import Settings
-from .training import completed_fit
+from .training import fit_completed_rows
 
 
 def labelled_blocks(
     blocks: Iterable[Block], assignment: FoldAssignment, n_before: int = 0
 ) -> Iterator[tuple[Block, NDArray[np.int64]]]:
-    """Yield blocks without the rows that have no response, which are not counted, and the folds of their rows."""
+    """Yield blocks without rows that have no response, which do not count, and the folds of their rows."""
     row = n_labelled = 0
     for read in blocks:
         block = read.labelled()
@@ -49,32 +49,18 @@ def labelled_blocks(
 )
 @dataclass(frozen=True)
 class FoldModel:
-    """The model of all rows but those of a fold, and what it completes rows by."""
+    """The model of all rows except those of a fold, and the factor model that completes its rows."""
 
     solution: Solution
     completing: FactorModel
 
     def first(self, n_components: int) -> Solution:
-        """Return the model of the first components, or of all if there are fewer."""
+        """Return the solution with the first components, or with all if there are fewer."""
         return self.solution.first(min(n_components, self.solution.x_weights.shape[1]))
 
 
 class RowsOfFolds(TrainingRows):
-    """The rows of one fold, or of all others. Rows without any response are left out.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-        All rows.
-    assignment : FoldAssignment
-        Which fold a row is in.
-    fold : int
-        The fold.
-    n_rows : int
-        Rows that there will be.
-    held_out : bool
-        Whether those of the fold are meant, and not the others.
-    """
+    """The rows of one fold if ``held_out``, else of all others. Rows without any response are left out."""
 
     def __init__(
         self, rows: TrainingRows, assignment: FoldAssignment, fold: int, n_rows: int, *, held_out: bool
@@ -94,7 +80,7 @@ class RowsOfFolds(TrainingRows):
                 yield block._replace(X=block.X[chosen], Y=block.Y[chosen], weight=weight)
 
     def require_finite(self) -> None:
-        """Raise ValueError for infinity, which is not completed."""
+        """Raise ValueError for infinity, which is not a missing value."""
         self.rows.require_finite()
 
 
@@ -106,52 +92,27 @@ def fit_completed(
     model: Any,
     stream: Folds[Any],
 ) -> dict[str, Any]:
-    """Return what a fit of rows with missing values that can be read again knows of the folds and of all rows.
+    """Fit rows with missing values that can be read again, once per fold and once for all rows.
 
-    Parameters
-    ----------
-    rows : TrainingRows
-        The rows.
-    head : RegressionHead or ClassifierHead
-        What y is.
-    assignment : FoldAssignment
-        Which fold a row is in.
-    settings : Settings
-        Parameters of the estimator.
-    model : estimator
-        It has names of features, for messages, and the rule that the number of components is chosen by.
-    stream : Folds
-        The streaming states of the folds, by which ``partial_fit`` continues.
-
-    Returns
-    -------
-    parts : dict
-        Solution, validation and what completes rows, as attributes of a FittedFolds.
+    ``stream`` are the streaming states of the folds, with which ``partial_fit`` continues. The result is a dict of the
+    other attributes of a FittedFolds.
     """
     counts = np.array([one.n_rows for one in stream.streams])
     own = replace(settings, parameter="n_components", solver="auto")
     errors: dict[int, Float64Array] = {}
     models: dict[int, FoldModel] = {}
     weight = np.zeros(len(counts))
-    total = completed_fit(rows, head, _at_most(own, rows, int(counts.sum())), model)
-    units = y_units(total.current(), scale=settings.scale)
+    total = fit_completed_rows(rows, head, _at_most(own, rows, int(counts.sum())), model)
+    unit = y_units(total.current(), scale=settings.scale)[1]
     for fold in np.flatnonzero(counts).tolist():
         training = RowsOfFolds(rows, assignment, fold, int(counts.sum() - counts[fold]), held_out=False)
         where = f"outside fold {fold}"
-        fitted = completed_fit(training, head, _at_most(own, rows, training.n_rows or 0), model, where=where)
+        fitted = fit_completed_rows(training, head, _at_most(own, rows, training.n_rows or 0), model, where=where)
         held_out = RowsOfFolds(rows, assignment, fold, int(counts[fold]), held_out=True)
         models[fold] = FoldModel(fitted.solved(), fitted.factor_model())
         find = _accuracies if isinstance(head, ClassifierHead) else _errors
-        errors[fold], weight[fold] = find(fitted, held_out, units[1])
-    c = settings.n_components
-    found = np.full((len(counts), c, *next(iter(errors.values())).shape[1:]), np.nan)
-    for fold, values in errors.items():
-        found[fold] = values[np.arange(c).clip(max=len(values) - 1)]
-    validation: CrossValidation | ClassCrossValidation
-    if isinstance(head, ClassifierHead):
-        validation = ClassCrossValidation(found, weight)
-    else:
-        validation = CrossValidation(found, weight, *units, head.is_vector)
+        errors[fold], weight[fold] = find(fitted, held_out, unit)
+    validation = validation_of(errors, weight, total.current(), head, settings.n_components, scale=settings.scale)
     n_components = validation.choice(model.rule)
     whole = FoldModel(total.solved(), total.factor_model())
     solution = whole.first(n_components)
@@ -162,19 +123,19 @@ def fit_completed(
         "solution": solution,
         "validation": validation,
         "completing": whole.completing,
-        # A fold without rows takes nothing from the model of all rows.
+        # For a fold without rows, this is the model of all rows.
         "fold_models": tuple(models.get(fold, whole) for fold in range(len(counts))),
         "n_reads": total.n_reads,
     }
 
 
 def _at_most(settings: Settings, rows: TrainingRows, n_rows: int) -> Settings:
-    """Return settings with no more components than the data has."""
+    """Return settings with at most as many components as the data has."""
     return replace(settings, n_components=min(settings.n_components, rows.n_columns, n_rows))
 
 
 def _errors(fitted: Fitted, held_out: TrainingRows, unit: Float64Array) -> tuple[Float64Array, float]:
-    """Return the root mean squared errors of 1, 2, ... components, over responses that are known, and the weight."""
+    """Return the root mean squared errors of 1, 2, ... components, over known responses, and the weight."""
     solution, completing = fitted.solved(), fitted.factor_model()
     c, q = max(1, solution.n_components), held_out.n_targets
     squares, weights, total = np.zeros((c, q)), np.zeros(q), 0.0
