@@ -89,19 +89,19 @@ def select(
 
 
 def _vip(source: Source, method: Method, components: int | None, keep: float | None) -> Any:
-    """Return a selector from a model that reads the rows in blocks."""
+    """Return a selector by a model that is fitted block by block."""
     import plstream
 
     from ..files import fit_source
-    from .methods import new_model, reads_again
+    from .methods import new_model
 
     model = new_model(method, n_components=components)
-    fit_source(model, source, one_pass=not (source.rereadable and reads_again(method)))
+    fit_source(model, source, one_pass=not source.rereadable)
     return plstream.VIPSelector(model, n_features_to_select=keep, prefit=True)
 
 
 def _ranked(source: Source, method: Ranking, keep: float | None) -> Any:
-    """Return a selector that was given all rows at once."""
+    """Return a selector that is fitted to all rows at once."""
     import numpy as np
 
     import plstream
