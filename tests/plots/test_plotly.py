@@ -19,8 +19,8 @@ from plstream.plots import (
     ScoresDisplay,
     VIPDisplay,
 )
-from plstream.plots._plotly import colour, symbol
-from plstream.plots._thinning import INTERACTIVE_POINTS, MOST_POINTS
+from plstream.plots.interactive import colour, symbol
+from plstream.plots.thinning import INTERACTIVE_POINTS, MOST_POINTS
 
 from ..oracles import regression_data
 

@@ -25,10 +25,10 @@ from plstream.plots import (
     ScoresDisplay,
     VIPDisplay,
 )
-from plstream.plots._thinning import MOST_POINTS, sample, thin
 from plstream.plots.features import apart
 from plstream.plots.names import positions
 from plstream.plots.scores import are_values, groups_of
+from plstream.plots.thinning import MOST_POINTS, sample, thin
 
 from ..oracles import regression_data
 

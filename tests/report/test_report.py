@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from plstream.plots._plotly import PlotlyFigure
+from plstream.plots.interactive import PlotlyFigure
 from plstream.plots.palette import DARK, INK, LIGHT
 from plstream.report import Page
 from plstream.report.html import inline_svg

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plstream.plots._thinning import KeptRows, thin
+from plstream.plots.thinning import KeptRows, thin
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.integers(1, 10), st.data())

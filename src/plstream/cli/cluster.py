@@ -37,10 +37,16 @@ def fit_on_cluster(
     *,
     one_pass: bool,
     classes: Any,
-) -> None:
+) -> Any:
     """Fit a model to files that the workers read; raise ValueError if something cannot be done on a cluster."""
-    for name, value in {"memory": memory, "checkpoint": checkpoint}.items():
-        if value is not None:
+    given = {
+        "groups": "groups" in source.roles,
+        "fold-column": "folds" in source.roles,
+        "memory": memory,
+        "checkpoint": checkpoint,
+    }
+    for name, value in given.items():
+        if value:
             raise ValueError(f"--{name} is not supported with --cluster: leave one of them out.")
     if not reads_again(method):
         raise ValueError(f"--cluster does not support --method {method}, which learns row by row: leave it out.")
@@ -53,6 +59,7 @@ def fit_on_cluster(
             model.partial_fit(rows, **targets)
         else:
             model._fit(rows, **targets)
+    return model
 
 
 @contextmanager

@@ -91,7 +91,8 @@ def sentence(error: Exception, options: Mapping[str, str]) -> str:
     if hasattr(error, "format_message"):
         context = getattr(error, "ctx", None)
         hint = f" See {context.command_path} --help." if context is not None else ""
-        return as_options(str(error.format_message()), options).rstrip(".") + "." + hint
+        message = as_options(str(error.format_message()), options).rstrip(".")
+        return message + ("" if message.endswith("?") else ".") + hint
     if isinstance(error, OSError) and error.errno is not None:
         name = f"{error.filename}: " if error.filename is not None else ""
         return as_options(f"{name}{error.strerror}.", options)

@@ -10,28 +10,15 @@ import typer
 
 from .options import Force, Model, load_model
 
-
-class Part(StrEnum):
-    """What a graph computes."""
-
-    transform = "transform"
-    predict = "predict"
-
-
-class Precision(StrEnum):
-    """Types of the numbers in a graph."""
-
-    float32 = "float32"
-    float64 = "float64"
+Part = StrEnum("Part", ["transform", "predict"])
+Precision = StrEnum("Precision", ["float32", "float64"])
 
 
 def export(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = Path("model.onnx"),
-    method: Annotated[
-        Part | None, typer.Option("--method", help="Only this. Default: all that the model can do.")
-    ] = None,
-    dtype: Annotated[Precision, typer.Option("--dtype", help="Type of the numbers.")] = Precision.float32,
+    method: Annotated[Part | None, typer.Option(help="Only this. Default: all that the model can do.")] = None,
+    dtype: Annotated[Precision, typer.Option(help="Type of the numbers.")] = Precision.float32,
     force: Force = False,
 ) -> None:
     """Export a model as an ONNX graph, to run without Python.

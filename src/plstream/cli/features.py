@@ -10,36 +10,10 @@ import typer
 
 from .options import Force, as_list
 
-
-class Pool(StrEnum):
-    """Pooling of each map."""
-
-    none = "none"
-    avg = "avg"
-    max = "max"
-
-
-class Resample(StrEnum):
-    """Interpolation filters."""
-
-    lanczos = "lanczos"
-    bicubic = "bicubic"
-    bilinear = "bilinear"
-    box = "box"
-
-
-class Channels(StrEnum):
-    """Channel orders of a network."""
-
-    rgb = "rgb"
-    bgr = "bgr"
-
-
-class Precision(StrEnum):
-    """Types of the numbers in the file."""
-
-    float16 = "float16"
-    float32 = "float32"
+Pool = StrEnum("Pool", ["none", "avg", "max"])
+Resample = StrEnum("Resample", ["lanczos", "bicubic", "bilinear", "box"])
+Channels = StrEnum("Channels", ["rgb", "bgr"])
+Precision = StrEnum("Precision", ["float16", "float32"])
 
 
 def features(
@@ -55,71 +29,53 @@ def features(
         "features.npy"
     ),
     model: Annotated[
-        str,
-        typer.Option(
-            "--model", metavar="vgg16|vggface|FILE", help="VGG16 of ImageNet or of VGGFace, or an ONNX model."
-        ),
+        str, typer.Option(metavar="vgg16|vggface|FILE", help="VGG16 of ImageNet or of VGGFace, or an ONNX model.")
     ] = "vgg16",
     weights: Annotated[
         Path | None,
         typer.Option(
-            "--weights",
-            metavar="FILE",
-            help="Weights of VGG16 with the names of torchvision or VGGFace: safetensors, .pth.",
+            metavar="FILE", help="Weights of VGG16 with the names of torchvision or VGGFace: safetensors, .pth."
         ),
     ] = None,
     layer: Annotated[
         str | None,
         typer.Option(
-            "--layer",
-            metavar="NAME",
-            help="conv1_1 to pool5, or any tensor of an ONNX model. Default: conv5_3, its output.",
+            metavar="NAME", help="conv1_1 to pool5, or any tensor of an ONNX model. Default: conv5_3, its output."
         ),
     ] = None,
-    pool: Annotated[Pool, typer.Option("--pool", help="Reduce each map to one number.")] = Pool.none,
+    pool: Annotated[Pool, typer.Option(help="Reduce each map to one number.")] = Pool.none,
     size: Annotated[
         int | None,
         typer.Option(
-            "--size",
             min=1,
             help="Height and width to resize to. Default: 224, that of images in batches, or that of the ONNX model.",
         ),
     ] = None,
-    resample: Annotated[Resample, typer.Option("--resample", help="How to resize.")] = Resample.lanczos,
+    resample: Annotated[Resample, typer.Option(help="How to resize.")] = Resample.lanczos,
     mean: Annotated[
-        str | None,
-        typer.Option("--mean", metavar="R,G,B", help="Subtracted from RGB / 255. Default: that of ImageNet, VGGFace."),
+        str | None, typer.Option(metavar="R,G,B", help="Subtracted from RGB / 255. Default: that of ImageNet, VGGFace.")
     ] = None,
     std: Annotated[
-        str | None,
-        typer.Option("--std", metavar="R,G,B", help="Divisors after the mean. Default: that of ImageNet, 1/255."),
+        str | None, typer.Option(metavar="R,G,B", help="Divisors after the mean. Default: that of ImageNet, 1/255.")
     ] = None,
     channels: Annotated[
-        Channels | None,
-        typer.Option("--channels", help="Channel order of the network. Default: rgb, bgr for VGGFace."),
+        Channels | None, typer.Option(help="Channel order of the network. Default: rgb, bgr for VGGFace.")
     ] = None,
-    crop: Annotated[
-        float, typer.Option("--crop", help="Share of height and width to keep, around the centre; at most 1.")
-    ] = 1.0,
+    crop: Annotated[float, typer.Option(help="Share of height and width to keep, around the centre; at most 1.")] = 1.0,
     per_folder: Annotated[
         bool, typer.Option("--per-folder", help="One row per folder, such as a video: the mean over its images.")
     ] = False,
     labels: Annotated[
         Path | None,
         typer.Option(
-            "--labels",
             metavar="PATH",
             help="Classes of ImageNet's validation images: its development kit, or a list of images and classes. "
             "Default: the kit near the images.",
         ),
     ] = None,
-    dtype: Annotated[Precision, typer.Option("--dtype", help="Type of the numbers.")] = Precision.float32,
-    batch_size: Annotated[
-        int | None, typer.Option("--batch-size", min=1, help="Images per batch. Default: about 256 MB.")
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="Threads of the network. Default: all cores.")
-    ] = None,
+    dtype: Annotated[Precision, typer.Option(help="Type of the numbers.")] = Precision.float32,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Images per batch. Default: about 256 MB.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the network. Default: all cores.")] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out unreadable images.")] = False,
     force: Force = False,
 ) -> None:

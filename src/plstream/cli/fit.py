@@ -13,12 +13,9 @@ import typer
 from .._core.urls import shown as name_of
 from .options import (
     AsJson,
-    Categorical,
-    ComponentsOrAuto,
     Data,
     DryRun,
     Force,
-    Memory,
     Method,
     Reading,
     Target,
@@ -33,36 +30,24 @@ if TYPE_CHECKING:
     from ..data import Source
 
 
-class Rule(StrEnum):
-    """How the number of components is chosen."""
-
-    min = "min"
-    one_se = "one-se"
-
-
-class Missing(StrEnum):
-    """What is done with missing values."""
-
-    error = "error"
-    model = "model"
-    mean = "mean"
+Rule = StrEnum("Rule", {"min": "min", "one_se": "one-se"})
+Missing = StrEnum("Missing", ["error", "model", "mean"])
 
 
 @dataclass(frozen=True)
 class Roles:
     """Columns that are neither plain features nor targets."""
 
-    categorical: Categorical = None
-    weight: Annotated[
-        str | None, typer.Option("--weight", metavar="COL", help="Column with the weights of the rows.")
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLS", help="Columns of categories: one feature per level of each."),
     ] = None
+    weight: Annotated[str | None, typer.Option(metavar="COL", help="Column with the weights of the rows.")] = None
     groups: Annotated[
-        str | None,
-        typer.Option("--groups", metavar="COL", help="Column with the groups that -c auto keeps in one fold."),
+        str | None, typer.Option(metavar="COL", help="Column with the groups that -c auto keeps in one fold.")
     ] = None
     fold_column: Annotated[
-        str | None,
-        typer.Option("--fold-column", metavar="COL", help="Column with the folds of -c auto, numbered from 0."),
+        str | None, typer.Option(metavar="COL", help="Column with the folds of -c auto, numbered from 0.")
     ] = None
 
     def options(self) -> dict[str, Any]:
@@ -77,23 +62,15 @@ class Validation:
     """Options of ``-c auto``."""
 
     max_components: Annotated[
-        int | None,
-        typer.Option(
-            "--max-components", min=1, help="Components that -c auto tries, at most. Default: 10.", show_default=False
-        ),
+        int | None, typer.Option(min=1, help="Components that -c auto tries, at most. Default: 10.")
     ] = None
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            "--folds", min=2, help="Folds of the cross-validation of -c auto. Default: 5.", show_default=False
-        ),
-    ] = None
+    folds: Annotated[int | None, typer.Option(min=2, help="Folds of the cross-validation of -c auto. Default: 5.")] = (
+        None
+    )
     rule: Annotated[
         Rule | None,
         typer.Option(
-            "--rule",
-            help="Take the number with the least error, or the fewest within a standard error of it. Default: min.",
-            show_default=False,
+            help="Take the number with the least error, or the fewest within a standard error of it. Default: min."
         ),
     ] = None
 
@@ -104,18 +81,11 @@ class Checkpoints:
 
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
-            "--checkpoint",
-            metavar="DIR",
-            help="Folder for checkpoints: after a kill the same command resumes from there.",
-        ),
+        typer.Option(metavar="DIR", help="Folder for checkpoints: after a kill the same command resumes from there."),
     ] = None
-    every_rows: Annotated[
-        int | None, typer.Option("--every-rows", min=1, help="Rows from one checkpoint to the next.")
-    ] = None
+    every_rows: Annotated[int | None, typer.Option(min=1, help="Rows from one checkpoint to the next.")] = None
     every_seconds: Annotated[
-        float,
-        typer.Option("--every-seconds", min=0, help="Seconds from one checkpoint to the next, if that is sooner."),
+        float, typer.Option(min=0, help="Seconds from one checkpoint to the next, if that is sooner.")
     ] = 30.0
 
 
@@ -124,53 +94,47 @@ class Parameters:
     """Parameters of methods. Those that are None have their defaults."""
 
     scale: Annotated[
-        bool | None,
-        typer.Option(
-            "--scale/--no-scale", help="Divide columns by their deviations. Default: yes.", show_default=False
-        ),
+        bool | None, typer.Option(help="Divide columns by their deviations. Default: yes.", show_default=False)
     ] = None
     forgetting: Annotated[
-        float | None,
-        typer.Option("--forgetting", help="Factor by which a row weighs less for each row after it, such as 0.999."),
+        float | None, typer.Option(help="Factor by which a row weighs less for each row after it, such as 0.999.")
     ] = None
     sketch_size: Annotated[
-        int | None,
-        typer.Option("--sketch-size", min=2, help="Rows that stand for all in one pass. Default: by itself."),
+        int | None, typer.Option(min=2, help="Rows that stand for all in one pass. Default: by itself.")
     ] = None
     read_tol: Annotated[
         float | None,
-        typer.Option("--read-tol", min=0, help="Error at which no further read is made, such as 1e-4. Default: exact."),
+        typer.Option(min=0, help="Error at which no further read is made, such as 1e-4. Default: exact."),
     ] = None
     max_reads: Annotated[
-        int | None,
-        typer.Option("--max-reads", min=1, help="Largest number of reads of the data. Default: components and one."),
+        int | None, typer.Option(min=1, help="Largest number of reads of the data. Default: components and one.")
     ] = None
     missing: Annotated[
         Missing | None,
         typer.Option(
-            "--missing",
             help="Complete missing values by the model, or by means in methods that learn row after row. Rows without "
-            "a target are left out. Default: error.",
-            show_default=False,
+            "a target are left out. Default: error."
         ),
     ] = None
     seed: Annotated[
         int | None,
-        typer.Option(
-            "--seed",
-            min=0,
-            max=2**32 - 1,
-            help="Of the random numbers that sgdpls begins with. Default: 0.",
-            show_default=False,
-        ),
+        typer.Option(min=0, max=2**32 - 1, help="Of the random numbers that sgdpls begins with. Default: 0."),
     ] = None
 
 
 def fit(
     data: Data,
     target: Target = None,
-    components: ComponentsOrAuto = None,
-    method: Annotated[Method, typer.Option("--method", help="What to fit.")] = Method.incremental_pls,
+    components: Annotated[
+        str | None,
+        typer.Option(
+            "--components",
+            "-c",
+            metavar="N|auto",
+            help="Number of components, or auto: chosen by cross-validation, in the same pass. Default: 2.",
+        ),
+    ] = None,
+    method: Annotated[Method, typer.Option(help="What to fit.")] = Method.incremental_pls,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")] = Path(
         "model.plstream"
     ),
@@ -178,15 +142,15 @@ def fit(
     one_pass: Annotated[
         bool, typer.Option("--one-pass", help="Read the data once, also if it can be read again.")
     ] = False,
-    memory: Memory = None,
+    memory: Annotated[
+        str | None, typer.Option(metavar="BYTES", help="Limit for model and blocks, such as 512MB or 2GiB.")
+    ] = None,
     classes: Annotated[
-        str | None,
-        typer.Option("--classes", metavar="A,B", help="All labels that will come, for labels on standard input."),
+        str | None, typer.Option(metavar="A,B", help="All labels that will come, for labels on standard input.")
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
-            "--cluster",
             metavar="ADDRESS",
             help="Read the files on Dask's workers: local, local:N for N processes, or tcp://HOST:PORT of a scheduler.",
         ),
@@ -219,8 +183,8 @@ def fit(
     """
     from ..files import save
     from .methods import plan_memory, reads_again, require_options
-    from .output import print_json, require_inputs
-    from .progress import facts, summary
+    from .output import require_inputs
+    from .progress import print_model
 
     n_components, is_auto = as_components(components), components == "auto"
     labels, allowed = as_classes(classes), as_bytes(memory)
@@ -230,9 +194,10 @@ def fit(
             raise ValueError(f"--{name.replace('_', '-')} is for cross-validation: pass -c auto as well.")
     if not target and method is not Method.ccipca:
         raise ValueError("Pass the target with --target: a column by name or number, or a file.")
-    _require_sense(output, checkpoints)
+    if checkpoints.checkpoint is None and checkpoints.every_rows is not None:
+        raise ValueError("--every-rows is for checkpoints: pass --checkpoint DIR as well.")
     require_inputs(data)
-    _require_place(output, checkpoints, force=force)
+    _require_place(output, checkpoints.checkpoint, force=force)
     source = reading.open(data, target, **roles.options())
     in_one_pass = one_pass or is_auto or not source.rereadable or not reads_again(method)
     if in_one_pass and (parameters.read_tol is not None or parameters.max_reads is not None):
@@ -250,30 +215,11 @@ def fit(
     if cluster is None:
         fitted = _fit_and_save(model, source, output, force, checkpoints, **how)
     else:
-        fitted = _fitted_on_cluster(model, source, method, cluster, memory, checkpoints, **how)
+        from .cluster import fit_on_cluster
+
+        fitted = fit_on_cluster(cluster, method, model, source, memory, checkpoints.checkpoint, **how)
         save(fitted, output, overwrite=force)
-    if as_json:
-        print_json({"model": name_of(output), "data": source.name, **facts(fitted)})
-    else:
-        typer.echo(f"{name_of(output)}: {summary(fitted)}")
-
-
-def _fitted_on_cluster(
-    model: Any,
-    source: Source,
-    method: Method,
-    cluster: str,
-    memory: str | None,
-    checkpoints: Checkpoints,
-    **how: Any,
-) -> Any:
-    from .cluster import fit_on_cluster
-
-    for role, option in (("groups", "--groups"), ("folds", "--fold-column")):
-        if role in source.roles:
-            raise ValueError(f"{option} is not for --cluster: leave one of them out.")
-    fit_on_cluster(cluster, method, model, source, memory, checkpoints.checkpoint, **how)
-    return model
+    print_model(output, fitted, {"data": source.name}, as_json=as_json)
 
 
 def _new_model(
@@ -367,25 +313,14 @@ def _fit_and_save(
     return saved[0]
 
 
-def _require_sense(output: Path, checkpoints: Checkpoints) -> None:
-    """Raise ValueError if options contradict each other."""
-    if str(output) == "-":
-        raise ValueError("A model cannot be written to standard output: name a file with -o.")
-    if checkpoints.checkpoint is None and checkpoints.every_rows is not None:
-        raise ValueError("--every-rows is for checkpoints: pass --checkpoint DIR as well.")
-
-
-def _require_place(output: Path, checkpoints: Checkpoints, *, force: bool) -> None:
-    """Raise OSError or ValueError unless the model, and checkpoints if there are to be any, can be written."""
+def _require_place(output: Path, checkpoint: Path | None, *, force: bool) -> None:
+    """Raise OSError or ValueError if the model cannot be written, or would be overwritten by a resumed fit."""
     from .._core.remote import path_of
-    from .output import require_free
+    from .output import STANDARD_OUTPUT, require_free
 
-    place = checkpoints.checkpoint
-    if (
-        not force
-        and place is not None
-        and path_of(output).exists()
-        and any(path_of(place).glob("checkpoint-*.plstream"))
-    ):
+    if str(output) == STANDARD_OUTPUT:
+        raise ValueError("A model cannot be written to standard output: name a file with -o.")
+    resumes = checkpoint is not None and any(path_of(checkpoint).glob("checkpoint-*.plstream"))
+    if resumes and not force and path_of(output).exists():
         raise ValueError(f"{name_of(output)} exists already, and so do checkpoints: pass --force to resume from there.")
     require_free(output, force=force)

@@ -31,8 +31,8 @@ def merge(
     from inspect import signature
 
     from ..files import load, save
-    from .output import print_json, require_free, require_inputs
-    from .progress import facts, summary
+    from .output import require_free, require_inputs
+    from .progress import print_model
 
     if len(models) < 2:
         raise ValueError("Name two models or more to merge.")
@@ -53,7 +53,4 @@ def merge(
         except ValueError as error:
             raise ValueError(f"{path} cannot be merged with {first}: {error}") from error
     save(merged, output, overwrite=force)
-    if as_json:
-        print_json({"model": name_of(output), "merged": [name_of(path) for path in models], **facts(merged)})
-    else:
-        typer.echo(f"{name_of(output)}: {summary(merged)}")
+    print_model(output, merged, {"merged": [name_of(path) for path in models]}, as_json=as_json)

@@ -4,36 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import clone, is_classifier
+from sklearn.base import ClassifierMixin, clone, is_classifier
 
 from .._core.memory import format_bytes, require_memory
 from .._core.tiles import SMALL_BYTES
 from ..data import Source
 from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
-from ..estimators._base import PLSBase
 from ..estimators.settings import Settings
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
 from ..online._scatter import BLOCK_ROWS
 from . import errors
 from .options import Method
 
-_METHODS: dict[Method, tuple[Any, set[str]]] = {
-    Method.incremental_pls: (
-        IncrementalPLS,
-        {"scale", "forgetting", "sketch_size", "one_pass", "read_tol", "max_reads", "missing"},
-    ),
-    Method.incremental_pls_classifier: (
-        IncrementalPLSClassifier,
-        {"scale", "forgetting", "sketch_size", "one_pass", "read_tol", "max_reads", "classes", "missing"},
-    ),
-    Method.cipls: (CIPLS, {"classes", "missing"}),
-    Method.ccipca: (CCIPCA, {"missing"}),
-    Method.ipls: (IPLS, {"classes", "missing"}),
-    Method.olpls: (OLPLS, {"classes", "forgetting", "missing"}),
-    Method.sgdpls: (SGDPLS, {"classes", "seed", "missing"}),
-    Method.incremental_lda: (IncrementalLDA, {"classes", "missing"}),
+_METHODS: dict[Method, Any] = {
+    Method.incremental_pls: IncrementalPLS,
+    Method.incremental_pls_classifier: IncrementalPLSClassifier,
+    Method.cipls: CIPLS,
+    Method.ccipca: CCIPCA,
+    Method.ipls: IPLS,
+    Method.olpls: OLPLS,
+    Method.sgdpls: SGDPLS,
+    Method.incremental_lda: IncrementalLDA,
 }
-# Those whose number of components is chosen by cross-validation.
+# Methods whose number of components cross-validation can choose.
 _VALIDATED: dict[Method, Any] = {
     Method.incremental_pls: IncrementalPLSCV,
     Method.incremental_pls_classifier: IncrementalPLSClassifierCV,
@@ -44,11 +37,19 @@ _LEAST_BLOCKS = 8
 
 
 def require_options(method: Method, **given: Any) -> None:
-    """Raise ValueError for an option that the method does not have."""
+    """Raise ValueError for an option that is not a parameter of the method."""
     for name, value in given.items():
-        if value is not None and name not in _METHODS[method][1]:
-            those = ", ".join(one for one, (_, options) in _METHODS.items() if name in options)
+        if value is not None and not _has_option(method, name):
+            those = ", ".join(one for one in _METHODS if _has_option(one, name))
             raise ValueError(f"--{name.replace('_', '-')} is not an option of --method {method}, only of {those}.")
+
+
+def _has_option(method: Method, name: str) -> bool:
+    model = _METHODS[method]
+    parameters = model._get_param_names()
+    if name == "classes":
+        return "target" in parameters or issubclass(model, ClassifierMixin)
+    return ("random_state" if name == "seed" else name) in parameters
 
 
 def require_missing(method: Method, missing: str | None) -> None:
@@ -59,14 +60,10 @@ def require_missing(method: Method, missing: str | None) -> None:
 
 
 def new_model(method: Method, *, seed: int | None = None, **parameters: Any) -> Any:
-    """Return a model of the method; parameters that are None have their defaults.
-
-    A method with random initialization has the seed 0 by default, so that results are reproducible.
-    """
-    model, options = _METHODS[method]
-    if "seed" in options:
+    """Return a model of the method; parameters that are None have their defaults, and the seed is then 0."""
+    if _has_option(method, "seed"):
         parameters["random_state"] = seed or 0
-    return model(**{name: value for name, value in parameters.items() if value is not None})
+    return _METHODS[method](**{name: value for name, value in parameters.items() if value is not None})
 
 
 def validated_model(method: Method, n_columns: int, max_components: int | None, **parameters: Any) -> Any:
@@ -81,7 +78,7 @@ def validated_model(method: Method, n_columns: int, max_components: int | None, 
 
 def reads_again(method: Method) -> bool:
     """Return whether the method can read the data several times."""
-    return "one_pass" in _METHODS[method][1]
+    return hasattr(_METHODS[method], "memory_usage")
 
 
 def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, memory: int | None) -> None:
@@ -91,7 +88,7 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
     """
     learns_labels = hasattr(model, "target") or is_classifier(model)
     if memory is not None and classes is None and learns_labels and source.rereadable:
-        # A model for each label.
+        # One model per label.
         labels = source.labels()
         classes = labels if labels.dtype.kind in "biuUS" else None
     state = state_bytes(model, source, one_pass=one_pass, classes=classes)
@@ -115,7 +112,7 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
 def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> int:
     """Return an upper bound of the bytes that a model takes during training."""
     m, q = source.n_columns, max(1, source.n_targets, 0 if classes is None else len(classes))
-    if isinstance(model, PLSBase):
+    if hasattr(model, "memory_usage"):
         if one_pass:
             return int(model.memory_usage(m, q))
         # Small data is centred as a whole; the number of rows of a text file is known only at the end.
@@ -139,7 +136,7 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
 def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, classes: Any, needed: int) -> str:
     """Return what to do instead."""
     more = f"allow --memory {-(-needed // 10**6)}MB"
-    if not (one_pass and isinstance(model, PLSBase)):
+    if not (one_pass and hasattr(model, "memory_usage")):
         return more
     size = _largest_sketch(model, source, room, classes)
     ways = [] if size is None else [f"pass --one-pass --sketch-size {size}"]
@@ -148,7 +145,7 @@ def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, cla
     return ", or ".join([*ways, more])
 
 
-def _largest_sketch(model: PLSBase, source: Source, room: int, classes: Any) -> int | None:
+def _largest_sketch(model: Any, source: Source, room: int, classes: Any) -> int | None:
     """Return the largest size of a sketch, of the default and its halves, that fits."""
     size = 128
     while size > Settings.of(model).n_components:

@@ -23,20 +23,13 @@ def monitor(
     model: Model,
     data: Data,
     output: Annotated[str, typer.Option("--output", "-o", metavar="OUT", help=".csv; - is standard output.")] = "-",
-    level: Annotated[
-        float | None, typer.Option("--level", help="Share of normal rows below each limit. Default: 0.99.")
-    ] = None,
+    level: Annotated[float | None, typer.Option(help="Share of normal rows below each limit. Default: 0.99.")] = None,
     allow: Annotated[
-        float,
-        typer.Option("--allow", min=0, max=1, help="Share of rows that may exceed a limit before the exit code is 3."),
+        float, typer.Option(min=0, max=1, help="Share of rows that may exceed a limit before the exit code is 3.")
     ] = 0.0,
     reference: Annotated[
         str | None,
-        typer.Option(
-            "--reference",
-            metavar="DATA",
-            help="Normal rows, other than training rows, for more accurate limits.",
-        ),
+        typer.Option(metavar="DATA", help="Normal rows, other than training rows, for more accurate limits."),
     ] = None,
     every_row: Annotated[bool, typer.Option("--all", help="Write all rows, not only those above a limit.")] = False,
     keep: Keep = None,

@@ -35,7 +35,7 @@ class Method(StrEnum):
 
 
 def _formats() -> list[str]:
-    """Return the formats that begin with a text, for completion."""
+    """Return the names of formats, for completion."""
     from ..data.formats import FORMATS
 
     return list(FORMATS)
@@ -54,67 +54,10 @@ Target = Annotated[
         help="Responses or labels: columns by name or number, or a file. Also a,b.",
     ),
 ]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--columns", metavar="COLS", help="Features to use, by name, number or range: a,b or 3:10. Default: all."
-    ),
-]
-Exclude = Annotated[
-    list[str] | None, typer.Option("--exclude", metavar="COLS", help="Columns to leave out, as in --columns.")
-]
-Where = Annotated[
-    str | None,
-    typer.Option("--where", metavar="EXPR", help="Rows to use, such as \"year >= 2020 and site in ('A', 'B')\"."),
-]
-Query = Annotated[
-    str | None, typer.Option("--query", metavar="SQL", help="Query whose result is read, if DATA is a database.")
-]
-Categorical = Annotated[
-    list[str] | None,
-    typer.Option("--categorical", metavar="COLS", help="Columns of categories: one feature per level of each."),
-]
-DataFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="Format, such as csv or parquet, if the file name does not show it.",
-        autocompletion=_formats,
-    ),
-]
-Header = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header",
-        help="Whether the first line of text has names. Default: detected.",
-        show_default=False,
-    ),
-]
-Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", metavar="CHAR", help="Delimiter of text fields, such as ';' or tab.")
-]
-Components = Annotated[
-    int | None, typer.Option("--components", "-c", min=1, help="Number of components. Default: 2.", show_default=False)
-]
-ComponentsOrAuto = Annotated[
-    str | None,
-    typer.Option(
-        "--components",
-        "-c",
-        metavar="N|auto",
-        help="Number of components, or auto: chosen by cross-validation, in the same pass. Default: 2.",
-    ),
-]
-Memory = Annotated[
-    str | None, typer.Option("--memory", metavar="BYTES", help="Limit for model and blocks, such as 512MB or 2GiB.")
-]
 Output = Annotated[
     str, typer.Option("--output", "-o", metavar="OUT", help=".npy, .csv or .parquet; - is CSV on standard output.")
 ]
-Keep = Annotated[
-    list[str] | None, typer.Option("--keep", metavar="COLS", help="Columns to copy from the data, such as an id.")
-]
+Keep = Annotated[list[str] | None, typer.Option(metavar="COLS", help="Columns to copy from the data, such as an id.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and show what would be done.")]
@@ -124,13 +67,36 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything and sh
 class Reading:
     """How data is read: the options shared by all commands with data."""
 
-    columns: Columns = None
-    exclude: Exclude = None
-    where: Where = None
-    query: Query = None
-    data_format: DataFormat = None
-    header: Header = None
-    delimiter: Delimiter = None
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLS", help="Features to use, by name, number or range: a,b or 3:10. Default: all."),
+    ] = None
+    exclude: Annotated[
+        list[str] | None, typer.Option(metavar="COLS", help="Columns to leave out, as in --columns.")
+    ] = None
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="EXPR", help="Rows to use, such as \"year >= 2020 and site in ('A', 'B')\"."),
+    ] = None
+    query: Annotated[
+        str | None, typer.Option(metavar="SQL", help="Query whose result is read, if DATA is a database.")
+    ] = None
+    data_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Format, such as csv or parquet, if the file name does not show it.",
+            autocompletion=_formats,
+        ),
+    ] = None
+    header: Annotated[
+        bool | None,
+        typer.Option(help="Whether the first line of text has names. Default: detected.", show_default=False),
+    ] = None
+    delimiter: Annotated[
+        str | None, typer.Option(metavar="CHAR", help="Delimiter of text fields, such as ';' or tab.")
+    ] = None
 
     def open(self, data: str, target: list[str] | None = None, model: Any = None, **more: Any) -> Source:
         """Open data; for a model, select its features by name if both have names."""
@@ -225,7 +191,7 @@ def as_list(texts: list[str] | None) -> list[str]:
 
 
 def quoted(entry: str) -> str:
-    """Return an entry of such a list, quoted if needed."""
+    """Return an entry of such a list in quotes."""
     return '"' + entry.replace('"', '""') + '"'
 
 

@@ -18,9 +18,7 @@ def predict(
     interval: Annotated[
         float | None,
         typer.Option(
-            "--interval",
-            metavar="LEVEL",
-            help="Add the limits between which a new value is with this probability, such as 0.95.",
+            metavar="LEVEL", help="Add the limits between which a new value is with this probability, such as 0.95."
         ),
     ] = None,
     t2: Annotated[

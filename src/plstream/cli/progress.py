@@ -7,12 +7,17 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+import typer
 
 from .._core.errors import counted
 from .._core.metrics import Metrics, metrics_for, with_values
 from .._core.progress import ProgressBar, Step, listening
 from .._core.types import Array
+from .._core.urls import shown as name_of
+from .output import print_json
 
 # Seconds before a bar appears.
 WAIT = 0.5
@@ -69,7 +74,7 @@ class RunningError:
 
 
 def facts(model: Any) -> dict[str, Any]:
-    """Return what a fitted model is. It is solved for that."""
+    """Return the class, sizes and figures of merit of a fitted model."""
     found: dict[str, Any] = {
         "class": type(model).__name__,
         "n_components": int(model.n_components_),
@@ -96,13 +101,17 @@ def facts(model: Any) -> dict[str, Any]:
     return found
 
 
-def summary(model: Any) -> str:
-    """Return what a fitted model is, in one line. It is solved for that."""
-    return format_facts(facts(model))
+def print_model(path: Path, model: Any, more: dict[str, Any], *, as_json: bool, note: str = "") -> None:
+    """Print the facts of a fitted model in a file: in one line, or with more facts as JSON."""
+    its = facts(model)
+    if as_json:
+        print_json({"model": name_of(path), **more, **its})
+    else:
+        typer.echo(f"{name_of(path)}: {format_facts(its)}{note}")
 
 
 def format_facts(its: dict[str, Any]) -> str:
-    """Return such facts in one line."""
+    """Return the facts of a fitted model in one line."""
     text = f"{its['class']}, {counted(its['n_components'], 'component')} of {counted(its['n_features'], 'feature')}"
     text += f", {counted(its['n_rows'], 'row')}"
     if its.get("n_missing"):

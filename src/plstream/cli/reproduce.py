@@ -20,15 +20,8 @@ if TYPE_CHECKING:
     from ..experiments.settings import Settings
     from ..experiments.task import Task
 
-
 _NAMES = ("all", *MODULES)
-
-
-class Classifier(StrEnum):
-    """What classifies scores."""
-
-    svm = "svm"
-    perceptron = "perceptron"
+Classifier = StrEnum("Classifier", ["svm", "perceptron"])
 
 
 def _known_experiment(name: str) -> str:
@@ -50,57 +43,40 @@ def reproduce(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            "--data",
             metavar="NAME|DIR|FILE",
             help="digits, lfw, ytf, imagenet32, imagenet224, tiny-imagenet, or features of your own. May be repeated. "
             "Default: digits.",
         ),
     ] = None,
-    methods: Annotated[
-        list[str] | None, typer.Option("--methods", metavar="A,B", help="Methods to compare. Default: all.")
-    ] = None,
-    folds: Annotated[int | None, typer.Option("--folds", min=1, help="Use the first so many splits.")] = None,
-    components: Annotated[
-        int | None, typer.Option("--components", min=1, help="Try so many components at most. Default: 10.")
-    ] = None,
+    methods: Annotated[list[str] | None, typer.Option(metavar="A,B", help="Methods to compare. Default: all.")] = None,
+    folds: Annotated[int | None, typer.Option(min=1, help="Use the first so many splits.")] = None,
+    components: Annotated[int | None, typer.Option(min=1, help="Try so many components at most. Default: 10.")] = None,
     directions: Annotated[
         int | None,
         typer.Option(
-            "--directions",
-            metavar="L",
-            min=1,
-            help="Principal components that IPLS keeps. Default: 10, 20 or 40, by validation.",
+            metavar="L", min=1, help="Principal components that IPLS keeps. Default: 10, 20 or 40, by validation."
         ),
     ] = None,
     steps: Annotated[
         int | None,
         typer.Option(
-            "--steps",
-            metavar="T",
-            min=1,
-            max=1000,
-            help="Passes, or steps per row, of SGDPLS as released. Default: 100.",
+            metavar="T", min=1, max=1000, help="Passes, or steps per row, of SGDPLS as released. Default: 100."
         ),
     ] = None,
     classifier: Annotated[
-        Classifier | None,
-        typer.Option("--classifier", help="Of scores. Default: an SVM of two classes, a perceptron of more."),
+        Classifier | None, typer.Option(help="Of scores. Default: an SVM of two classes, a perceptron of more.")
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(
-            "--epochs", min=1, help="At most so many epochs of a perceptron, or of an SVM in blocks. Default: 100."
-        ),
+        typer.Option(min=1, help="At most so many epochs of a perceptron, or of an SVM in blocks. Default: 100."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of all that is random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all that is random.")] = 0,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Cells at a time. Default: as many as there are cores.")
     ] = None,
     budget: Annotated[
         float | None,
-        typer.Option(
-            "--budget", metavar="MINUTES", min=0, help="Run fewer splits, or methods, if it would take longer."
-        ),
+        typer.Option(metavar="MINUTES", min=0, help="Run fewer splits, or methods, if it would take longer."),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")] = Path(
         "reproduced"

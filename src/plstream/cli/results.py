@@ -1,4 +1,4 @@
-"""Results of rows: what a model makes of data, block by block, as .npy, .csv or .parquet, whole or not at all."""
+"""Tables of results per row, block by block, as .npy, .csv or .parquet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -15,7 +14,6 @@ import numpy as np
 
 from .._core.errors import import_optional
 from .._core.types import Array
-from ..data import DataError, Source
 from ..files import replacing
 from .options import Reading, as_columns, as_list, quoted
 from .output import STANDARD_OUTPUT, in_blocks, standard_output
@@ -26,7 +24,7 @@ Table = list[Array]
 
 
 class Results:
-    """Columns of a table: some that are kept of the data, and then what functions return for its rows.
+    """A table with one row per row of the data: columns copied from the data, then columns computed from features.
 
     Parameters
     ----------
@@ -35,33 +33,20 @@ class Results:
     data : str
         The data.
     model : estimator
-        Whose features are read.
+        The model, whose features are read.
     keep : list of str, or None
-        Columns that are taken over from the data.
+        Columns to copy from the data.
     """
 
     ENDINGS: ClassVar[tuple[str, ...]] = (".npy", ".csv", ".parquet")
 
     def __init__(self, reading: Reading, data: str, model: Any, keep: list[str] | None) -> None:
         self._kept = as_list(keep)
-        names = [quoted(name) for name in self._kept]
-        # Of a pipe, all columns come with one read, in which they are no features.
-        more = {"ids": as_columns(names[1:])} if data == STANDARD_OUTPUT and names[1:] else {}
-        self._source = reading.open(data, names[:1], model, **more)
-        self._others = [] if more else [self._beside(reading, data, name) for name in self._kept[1:]]
+        features = [] if reading.columns else getattr(model, "feature_names_in_", [])
+        ids = [quoted(name) for name in self._kept if name not in features]
+        self._source = reading.open(data, None, model, ids=as_columns(ids))
         self._names: list[str] = []
         self._functions: list[Callable[[Array], Array]] = []
-
-    def _beside(self, reading: Reading, data: str, name: str) -> Source:
-        """Open another column to keep, in blocks of the same rows: columns may be of several types."""
-        if not self._source.rereadable:
-            raise ValueError(f"Only one column can be kept of {self._source.name}, which can be read only once.")
-        names = self._source.feature_names
-        any_feature = ["0"] if names is None else [quoted(names[0])]
-        options = replace(reading, columns=any_feature, exclude=None)
-        source = options.open(data, [quoted(name)], batch_size=self._source.block_rows)
-        source.allow_missing = self._source.allow_missing
-        return source
 
     def add(self, names: list[str], function: Callable[[Array], Array]) -> None:
         """Add columns that a function computes from the features."""
@@ -74,20 +59,16 @@ class Results:
         return [*self._kept, *self._names]
 
     def blocks(self) -> Iterator[Table]:
-        """Yield the table, some rows at a time."""
+        """Yield the table in blocks of rows."""
+        features = self._source.feature_names or []
 
         def computed(X: Array) -> Any:
-            return [function(X) for function in self._functions]
+            return X, [function(X) for function in self._functions]
 
-        others = [source.blocks() for source in self._others]
         with closing(in_blocks(self._source, computed)) as blocks:  # type: ignore[type-var]
-            for columns, y, *more in blocks:
-                kept = [] if y is None else [y, *more]
-                for source, iterator in zip(self._others, others, strict=True):
-                    other = next(iterator, (None, None))[1]
-                    if other is None or len(other) != len(columns[0]):
-                        raise DataError(f"{source.name} cannot be read in blocks of the same rows: keep one column.")
-                    kept.append(other)
+            for (X, columns), _, *others in blocks:
+                ids = iter(others)
+                kept = [X[:, features.index(name)] if name in features else next(ids) for name in self._kept]
                 yield [*kept, *columns]
 
 
@@ -105,7 +86,7 @@ def write_results(results: Results, output: str, *, force: bool) -> None:
 
 
 def _write_npy(file: BinaryIO, _: list[str], blocks: Iterator[Table]) -> None:
-    """Write an array of as many dimensions as the blocks have, or of two if there are several arrays side by side."""
+    """Write one array: with the dimensions of the blocks, or two-dimensional if there are several columns."""
     arrays = (_side_by_side(block) for block in blocks)
     first = next(arrays)
     dtype, shape, n_rows = first.dtype, first.shape[1:], 0
@@ -124,7 +105,7 @@ def _side_by_side(block: Table) -> Array:
 
 
 def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Return the header of a .npy file, which is as long for any number of rows."""
+    """Return the header of a .npy file, whose length does not depend on the number of rows."""
     header = io.BytesIO()
     descr = np.lib.format.dtype_to_descr(dtype)
     np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
@@ -132,12 +113,12 @@ def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def _write_csv(file: Any, names: list[str], blocks: Iterator[Table]) -> None:
-    """Write text, with a line of names; numbers have as many digits as it takes to read them back."""
+    """Write CSV with a header; numbers have as many digits as are needed to restore them."""
     text = file if isinstance(file, io.TextIOBase) else io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     for block in blocks:
-        # Digits of float32 that are not there would come with a conversion to Python's numbers.
+        # Converted to Python's floats, float32 would be written with meaningless digits.
         parts = [part.astype(str) if part.dtype == np.float32 else part for part in block]
         columns = [column.tolist() for part in parts for column in part.reshape(len(part), -1).T]
         writer.writerows(zip(*columns, strict=True))

@@ -8,31 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Components, Data, Force, Method, Reading, Target
+from .options import Data, Force, Method, Reading, Target
 
 if TYPE_CHECKING:
     from ..data import Source
 
 
-class Ranking(StrEnum):
-    """Methods that rank features."""
-
-    vip = "vip"
-    inffs = "inffs"
-    inffs_u = "inffs-u"
-    inffs_s = "inffs-s"
-    ilfs = "ilfs"
-
-
-class PlsModel(StrEnum):
-    """Models that VIP can be had from."""
-
-    incremental_pls = "incremental-pls"
-    incremental_pls_classifier = "incremental-pls-classifier"
-    cipls = "cipls"
-    olpls = "olpls"
-
-
+Ranking = StrEnum(
+    "Ranking", {"vip": "vip", "inffs": "inffs", "inffs_u": "inffs-u", "inffs_s": "inffs-s", "ilfs": "ilfs"}
+)
+PlsModel = StrEnum(
+    "PlsModel",
+    {
+        "incremental_pls": "incremental-pls",
+        "incremental_pls_classifier": "incremental-pls-classifier",
+        "cipls": "cipls",
+        "olpls": "olpls",
+    },
+)
 _SELECTORS = {Ranking.inffs: "InfFS", Ranking.inffs_u: "InfFSU", Ranking.inffs_s: "InfFSS", Ranking.ilfs: "ILFS"}
 _ENDINGS = (".csv", ".json")
 
@@ -40,14 +33,15 @@ _ENDINGS = (".csv", ".json")
 def select(
     data: Data,
     target: Target = None,
-    method: Annotated[Ranking, typer.Option("--method", help="How features are ranked.")] = Ranking.vip,
+    method: Annotated[Ranking, typer.Option(help="How features are ranked.")] = Ranking.vip,
     keep: Annotated[
-        str | None,
-        typer.Option("--keep", metavar="N|SHARE", help="How many, or which share such as 0.1. Default: the method's."),
+        str | None, typer.Option(metavar="N|SHARE", help="How many, or which share such as 0.1. Default: the method's.")
     ] = None,
-    components: Components = None,
+    components: Annotated[
+        int | None, typer.Option("--components", "-c", min=1, help="Number of components. Default: 2.")
+    ] = None,
     model: Annotated[
-        PlsModel, typer.Option("--model", help="The PLS model of vip. All but incremental-pls take labels.")
+        PlsModel, typer.Option(help="The PLS model of vip. All but incremental-pls take labels.")
     ] = PlsModel.incremental_pls,
     output: Annotated[
         Path | None,
@@ -95,19 +89,19 @@ def select(
 
 
 def _vip(source: Source, method: Method, components: int | None, keep: float | None) -> Any:
-    """Return a selector from a model that reads the rows in blocks."""
+    """Return a selector by a model that is fitted block by block."""
     import plstream
 
     from ..files import fit_source
-    from .methods import new_model, reads_again
+    from .methods import new_model
 
     model = new_model(method, n_components=components)
-    fit_source(model, source, one_pass=not (source.rereadable and reads_again(method)))
+    fit_source(model, source, one_pass=not source.rereadable)
     return plstream.VIPSelector(model, n_features_to_select=keep, prefit=True)
 
 
 def _ranked(source: Source, method: Ranking, keep: float | None) -> Any:
-    """Return a selector that was given all rows at once."""
+    """Return a selector that is fitted to all rows at once."""
     import numpy as np
 
     import plstream

@@ -42,8 +42,8 @@ def update(
     from .._core.errors import counted
     from ..files import load, save
     from .errors import FAILED, signals_to_stop, tell
-    from .output import print_json, require_free, require_inputs
-    from .progress import facts, shown, summary
+    from .output import require_free, require_inputs
+    from .progress import facts, format_facts, print_model, shown
 
     require_inputs(model, data)
     if output is not None:
@@ -57,9 +57,8 @@ def update(
     source = reading.open(data, target, loaded)
     before = loaded.n_samples_seen_
     if dry_run:
-        typer.echo(
-            f"{name_of(model)}: {summary(loaded)}; would learn from {source.name}, and nothing is written in a dry run"
-        )
+        so_far = f"{name_of(model)}: {format_facts(facts(loaded))}"
+        typer.echo(f"{so_far}; would learn from {source.name}, and nothing is written in a dry run")
         return
     with shown(), signals_to_stop() as stop:
         is_stopped = _learn(loaded, source, stop)
@@ -70,10 +69,8 @@ def update(
         tell("plstream: interrupted.")
     place, n_new = model if output is None else output, loaded.n_samples_seen_ - before
     save(loaded, place, overwrite=output is None or force)
-    if as_json:
-        print_json({"model": name_of(place), "data": source.name, "n_new_rows": n_new, **facts(loaded)})
-    else:
-        typer.echo(f"{name_of(place)}: {summary(loaded)}; {counted(n_new, 'new row')}")
+    more = {"data": source.name, "n_new_rows": n_new}
+    print_model(place, loaded, more, as_json=as_json, note=f"; {counted(n_new, 'new row')}")
 
 
 def _learn(model: Any, source: Source, stop: Any) -> bool:

@@ -1,7 +1,7 @@
-"""Checkpoints: how far a fit has come, in a folder of its own, so that it can go on after anything that ends it.
+"""Checkpoints: the progress of a fit, in a folder of its own, so that the fit can be resumed.
 
-Each is one file, of the format of models, which takes its place only when it is complete and on the disk. The last two
-are kept: if the newest cannot be read, the one before it is taken.
+Each is one file in the format of model files, written atomically. The last two are kept: if the newest cannot be read,
+the one before it is used.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .plain import to_json
 
 _PATTERN = "checkpoint-*.plstream"
 _KEPT = 2
-# Of names that checkpoints have while they are written.
+# Prefix of the names of checkpoints while they are written.
 _UNFINISHED = ".checkpoint-"
 # Writing takes at most about this share of the time.
 _LARGEST_SHARE = 0.1
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be gone on from, or a folder that is in use."""
+    """A checkpoint that a fit cannot resume from, or a folder that is in use."""
 
 
 @stored(
@@ -52,42 +52,29 @@ class CheckpointError(ValueError):
 )
 @dataclass
 class Checkpoint:
-    """How far a fit has come.
-
-    Attributes
-    ----------
-    begun : estimator
-        The model with the parameters that it began with, not fitted.
-    source : str
-        The fingerprint of the source.
-    beginning : str or None
-        That of the first rows, of a source that can be read only once.
-    n_rows : int
-        Rows that the model has learnt, if it learns in one read.
-    n_rows_before : int
-        Those among them that came before the present source began, if it went on where another one had ended.
-    classes : ndarray or None
-        All labels that will ever come.
-    version : str
-        That of the library.
-    model : estimator or None
-        The model after these rows.
-    journal : Journal or None
-        What has been read, if the fit reads several times.
-    """
+    """The progress of a fit."""
 
     begun: Any
+    """The unfitted model, with the parameters at the start of the fit."""
     source: str = ""
+    """Fingerprint of the source."""
     beginning: str | None = None
+    """Fingerprint of the first rows of a source that can be read only once."""
     n_rows: int = 0
+    """Number of rows learnt, if the model learns in one read."""
     n_rows_before: int = 0
+    """Number of these rows that came from an earlier source, which the current one continues."""
     classes: Any = None
+    """All labels that will occur."""
     version: str = ""
+    """Version of the library."""
     model: Any = None
+    """The model after these rows."""
     journal: Journal | None = None
+    """Results of the reads so far, if the fit reads the data several times."""
 
     def require_same(self, other: Checkpoint, folder: AnyPath) -> None:
-        """Raise CheckpointError that says what is not as it was in another checkpoint."""
+        """Raise CheckpointError that says what differs from another checkpoint."""
         changed = [*_changes(self.begun, other.begun)]
         if self.source != other.source:
             changed.append("the data, or which columns of it are used and in blocks of how many rows")
@@ -104,9 +91,9 @@ class Checkpoint:
             )
 
     def require_model(self) -> None:
-        """Raise ModelFileError unless this is the model that the fit began, after the rows that it is said to be after.
+        """Raise ModelFileError unless the model is the one that the fit began with, after the stated number of rows.
 
-        What was written here is like that, but whoever can write files with the right hashes can write others.
+        Files with correct hashes may still be forged.
         """
         n_seen = 0
         if self.model is not None:
@@ -123,7 +110,7 @@ class Checkpoint:
             raise ModelFileError("The model is one of another number of rows.")
 
     def is_within(self, n_rows: int) -> bool:
-        """Return whether it can be a checkpoint of a fit to a source of so many rows."""
+        """Return whether it can be a checkpoint of a fit to a source with this number of rows."""
         known = None if self.journal is None else self.journal.n_first
         if self.journal is None or known is None:
             return self.n_rows - self.n_rows_before <= n_rows
@@ -135,7 +122,7 @@ _CHECKPOINT = Object(Checkpoint)
 
 def _changed_parameters(now: Any, before: Any) -> list[str]:
     """Return the parameters that differ between two models of a class."""
-    # As in a file: what numbers and states of random generators are there is compared to the last bit.
+    # Compared as encoded in a file, so numbers and states of random generators are compared bit by bit.
     mine, theirs = (encode(MODEL, model, "model", {})["parameters"] for model in (now, before))
     return [name for name, value in mine.items() if value != theirs[name]]
 
@@ -156,11 +143,11 @@ class CheckpointFolder:
     Parameters
     ----------
     folder : str or path-like
-        Made if there is none.
+        Created if it does not exist.
     every_rows : int or None
-        Rows after which to write the next checkpoint.
+        Number of rows between checkpoints.
     every_seconds : float or None
-        Seconds after which to write the next one, whichever comes first. More, if writing takes long.
+        Number of seconds between checkpoints, whichever comes first. More if writing takes long.
     """
 
     def __init__(self, folder: str | os.PathLike[str], every_rows: int | None, every_seconds: float | None) -> None:
@@ -177,10 +164,10 @@ class CheckpointFolder:
         self._failed = False
 
     def resume(self, fresh: Checkpoint, n_rows: int | None = None) -> Checkpoint:
-        """Return the newest checkpoint that can be read, or a fresh one if there is none at all.
+        """Return the newest readable checkpoint, or a fresh one if there is none.
 
-        Raise ValueError at once if a file cannot hold the model, and CheckpointError if what is found is of another
-        fit. ``n_rows`` is the number of rows of the source, if that is known.
+        Raises ValueError at once if a file cannot hold the model, and CheckpointError if the checkpoint belongs to
+        another fit. ``n_rows`` is the number of rows of the source, if known.
         """
         document_of("checkpoint", _CHECKPOINT, fresh)
         found = self.latest()
@@ -192,7 +179,7 @@ class CheckpointFolder:
         return found
 
     def latest(self) -> Checkpoint | None:
-        """Return the newest checkpoint that can be read, or None if there is none at all."""
+        """Return the newest readable checkpoint, or None if there is none."""
         paths = self._paths()
         for path in reversed(paths):
             try:
@@ -214,7 +201,7 @@ class CheckpointFolder:
         )
 
     def is_due(self, n_rows: int) -> bool:
-        """Return whether it is time to write, after so many rows more."""
+        """Return whether a checkpoint is due, after more rows."""
         self._n_rows += n_rows
         if self.every_rows is not None and self._n_rows >= self.every_rows:
             return True
@@ -225,15 +212,15 @@ class CheckpointFolder:
 
     @property
     def is_behind(self) -> bool:
-        """Whether rows were learnt that are in no checkpoint."""
+        """Whether rows were learnt since the last checkpoint."""
         return self._n_rows > 0 or self._failed
 
     def try_to_write(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint; if the system cannot, warn, for the fit need not end, and the one before is there."""
+        """Write a checkpoint; if that fails, warn and continue the fit, because the previous checkpoint is kept."""
         try:
             self.write(checkpoint)
         except (OSError, MemoryError, ValueError) as error:
-            # The last if the model is too young for a file: for so many components, it has too few rows.
+            # ValueError if the model has too few rows for its number of components to be saved.
             self._rest()
             if not self._failed:
                 reason = (str(error) or "there is not enough memory").rstrip(".")
@@ -267,9 +254,9 @@ class CheckpointFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes out of the folder; the lock ends with the process and those that it has forked.
+        """Lock the folder against other processes; the lock ends with this process and its forks.
 
-        A store has no locks: see to it that no other process writes there.
+        An object store has no locks: make sure that no other process writes there.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         if isinstance(self.folder, RemotePath):
@@ -283,7 +270,7 @@ class CheckpointFolder:
             )
         with lock:
             try:
-                # What was being written when a fit was killed.
+                # Left behind by a fit that was killed while writing.
                 for unfinished in self.folder.glob(f"{_UNFINISHED}*.tmp"):
                     unfinished.unlink(missing_ok=True)
                 yield

@@ -1,8 +1,8 @@
-"""The container of a model: a safetensors file with one JSON text in its metadata, and hashes of all.
+"""The container of a model: a safetensors file with a JSON document in its metadata, and hashes of everything.
 
-The file is eight bytes with the length of a header, the header, which is JSON, and the bytes of the arrays. The header
-says of every array its type, shape and place. All of it is checked before memory is taken for arrays: whatever a file
-says of itself, no more is read than the file has.
+The file consists of eight bytes with the length of the header, the header, which is JSON, and the bytes of the arrays.
+The header gives the type, shape and place of every array. It is checked before memory is allocated for arrays: whatever
+a file declares, no more is read than the file has.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .files import replacing
 LONGEST_HEADER = 1 << 25
 MOST_TENSORS = 100_000
 _MOST_DIMENSIONS = 3
-# Anything else that a file calls its version is not repeated.
+# Versions in any other form are not repeated in messages.
 _VERSION = re.compile(r"\d[\w.+!-]{0,40}", re.ASCII)
-# A part of an array that stays in cache while it is hashed and looked at.
+# Size of the part of an array that stays in cache while it is hashed and checked.
 _PART_BYTES = 1 << 20
 
 
@@ -49,7 +49,7 @@ class NotAModelError(ValueError):
 
 
 def require_known_format(document: Any, newest: int, where: str) -> None:
-    """Raise LaterFormatError for the document of a file that a later version wrote, whatever else is in it."""
+    """Raise LaterFormatError if a later version wrote the document, whatever else it contains."""
     number = document.get("format") if isinstance(document, dict) else None
     if type(number) is int and number > newest:
         version = str(document.get("plstream"))
@@ -68,14 +68,14 @@ def write_container(
     overwrite: bool,
     prefix: str,
 ) -> None:
-    """Write a JSON document and contiguous arrays, or nothing at all. The same ones make the same bytes.
+    """Write a JSON document and contiguous arrays atomically, or to an open file at its current position.
 
-    To a file that is open they are written as they are, from where it is.
+    The bytes depend only on the document and the arrays.
     """
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    # The package safetensors writes metadata in an order of its own, another one each time.
+    # The package safetensors writes metadata in an order that changes from call to call.
     header: dict[str, Any] = {"__metadata__": {"plstream": text, "sha256": sha256(text.encode()).hexdigest()}}
-    # The widest numbers first: then all are aligned in a file that is mapped.
+    # The widest numbers first, so that all are aligned in a mapped file.
     names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     end = 0
     for name in names:
@@ -98,12 +98,12 @@ def write_container(
 
 
 def type_and_shape(array: Array) -> tuple[str, tuple[int, ...]]:
-    """Return what the header says of an array."""
+    """Return the type and shape of an array as in the header."""
     return TYPE_NAMES[array.dtype], array.shape
 
 
 def hash_of(arrays: Iterable[Array]) -> str:
-    """Return the hash of the bytes of contiguous arrays, one after the other."""
+    """Return the hash of the concatenated bytes of contiguous arrays."""
     digest = sha256()
     for array in arrays:
         for part in _parts(array):
@@ -112,14 +112,14 @@ def hash_of(arrays: Iterable[Array]) -> str:
 
 
 class Container:
-    """A model file that is open to be read, of the newest format that is known or an earlier one.
+    """A model file that is open for reading.
 
     Attributes
     ----------
     document : dict
-        The JSON text, whose hash is right.
+        The JSON document, whose hash has been verified.
     shapes : dict of str to (str, tuple)
-        Types and shapes of the arrays, all of which the file has.
+        Types and shapes of the arrays in the file.
     """
 
     def __init__(self, file: IO[bytes], newest: int, where: str) -> None:
@@ -135,14 +135,14 @@ class Container:
         if not isinstance(text, str) or metadata.get("sha256") != sha256(text.encode(errors="replace")).hexdigest():
             raise MismatchError("the text that describes the model does not match its hash")
         self.document = _strict_json(text)
-        # Before any complaint about what only a later version knows.
+        # First, because a later format may have other keys.
         require_known_format(self.document, newest, where)
         require_keys(metadata, {"plstream", "sha256"}, "the header")
         self._places = _places(header, n_bytes - self._start)
         self.shapes = {name: (type_name, shape) for name, (type_name, shape, _) in self._places.items()}
 
     def read(self, arrays: list[StoredArray], expected_hash: Any) -> None:
-        """Read arrays, and check their numbers and the hash of all."""
+        """Read arrays, and check their numbers and their common hash."""
         digest = sha256()
         for entry in arrays:
             type_name, shape, offset = self._places[entry.where]
@@ -174,7 +174,7 @@ class Container:
 
 
 def _is_filled(file: Any, part: memoryview) -> bool:
-    """Read so many bytes; return whether there were as many. Files that are open may give less at a time."""
+    """Fill the buffer; return whether there were enough bytes. One read may return fewer than requested."""
     done = 0
     while done < len(part):
         n_bytes = file.readinto(part[done:])
@@ -194,7 +194,7 @@ def _strict_json(text: str) -> Any:
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("duplicate key")
     return entries
 
 
@@ -235,7 +235,7 @@ def _are_sizes(numbers: Any, lengths: range) -> bool:
 
 
 def _empty(type_name: str, shape: tuple[int, ...]) -> Array:
-    """Return memory for an array, as the compiled loops want it."""
+    """Return an empty array, aligned for the compiled loops."""
     dtype = TYPES[type_name]
     return aligned_empty(shape) if dtype == np.float64 else np.empty(shape, dtype)
 

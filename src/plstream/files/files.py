@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writes of files, and locks."""
 
 from __future__ import annotations
 
@@ -20,39 +20,38 @@ from .._core.warnings import warn_user
 if sys.platform != "win32":
     import fcntl
 
-# What file systems say that have no hard links, or no folders that can be flushed.
+# Errors of file systems without hard links, or without folders that can be flushed.
 _NOT_SUPPORTED = {errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
 
-
-# What they say that have no locks.
+# Errors of file systems without locks.
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
-# Of names that files have while they are written.
+# Prefix of the names of files while they are written.
 PREFIX = ".plstream-"
-# Those that are being written.
+# Files that are being written.
 _unfinished: set[Path] = set()
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: str = PREFIX) -> Iterator[BinaryIO]:
-    """Write a file that takes its place, under its name, only when it is complete and on the disk.
+    """Write a file atomically: it appears under its name only when it is complete and on the disk.
 
-    The file is written under another name in the same folder. If anything fails, a full disk or an interrupt included,
-    it is removed, and what had the name before is as it was.
+    The file is written under another name in the same folder. If anything fails, including a full disk or an interrupt,
+    it is removed, and an existing file under the name is unchanged.
 
     Parameters
     ----------
     path : str or path-like
-        Where the file is to be. A link is followed. An object in a store is written at the end, as a whole.
+        Path of the file. A link is followed. An object in a store is written at the end, as a whole.
     overwrite : bool, default=True
-        Whether a file that is there already is replaced. If not, FileExistsError is raised, also if it came to be there
-        in the meantime.
+        Whether to replace an existing file. Otherwise FileExistsError is raised, even if the file is created in the
+        meantime.
     prefix : str
-        How the name begins that the file has until it is complete.
+        Prefix of the name that the file has until it is complete.
 
     Yields
     ------
     file : file object
-        To write bytes to. ``file.name`` is the path that it has for now, for what writes to paths.
+        A file to write bytes to. ``file.name`` is its temporary path, for functions that write to paths.
 
     Examples
     --------
@@ -77,12 +76,12 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
         raise _exists(path)
     if target.exists() and not target.is_file():
         raise OSError(errno.EISDIR if target.is_dir() else errno.EINVAL, "Not a regular file", str(path))
-    # Short, for the name of the target may be as long as a name can be.
+    # Short, because the name of the target may have the maximum length.
     temporary = target.with_name(f"{prefix}{secrets.token_hex(8)}.tmp")
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     _unfinished.add(temporary)
     try:
-        # From its first moment on, nobody can read it who cannot read what it replaces.
+        # From the start, it has no more permissions than the file it replaces.
         with open(temporary, "xb", opener=partial(os.open, mode=0o666 if mode is None else mode & 0o666)) as file:
             yield file
         if mode is not None:
@@ -90,7 +89,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
         put_in_place(temporary, target, overwrite=overwrite)
     except OSError as error:
         if error.errno is not None and error.filename in {None, str(temporary)}:
-            # It says which file the caller knows.
+            # Names the file that the caller knows.
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:
@@ -101,7 +100,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
 
 @contextmanager
 def _putting(place: RemotePath, *, overwrite: bool, prefix: str) -> Iterator[BinaryIO]:
-    """Write a file of this machine, and then all of it to a store."""
+    """Write a local file, and then upload it to a store."""
     if not overwrite and place.exists():
         raise _exists(place)
     with TemporaryDirectory(prefix=prefix) as folder:
@@ -116,15 +115,15 @@ def _putting(place: RemotePath, *, overwrite: bool, prefix: str) -> Iterator[Bin
 
 
 def remove_unfinished() -> None:
-    """Remove all files that are being written, before the process ends without a chance to do so."""
+    """Remove all files that are being written, before the process is ended abruptly."""
     for temporary in [*_unfinished]:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
 def _flush(path: Path) -> None:
-    """Have a file on the disk, whoever has written it."""
-    # A file that may not be written any more can be flushed nevertheless, but not on Windows.
+    """Flush a file to the disk."""
+    # A read-only file can be flushed, except on Windows.
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -133,7 +132,7 @@ def _flush(path: Path) -> None:
 
 
 def put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
-    """Have a complete file on the disk, and then under its name. Another name it had may be left for the caller."""
+    """Flush a complete file to the disk, and rename it. If it is linked, the old name is left to the caller."""
     _flush(temporary)
     _rename(temporary, target, overwrite=overwrite)
     _flush_folder(target.parent)
@@ -144,14 +143,14 @@ def _rename(temporary: Path, target: Path, *, overwrite: bool) -> None:
         temporary.replace(target)
         return
     try:
-        # Unlike a rename it fails if there is such a file.
+        # Unlike a rename, a link fails if the file exists.
         os.link(temporary, target)
     except FileExistsError:
         raise _exists(target) from None
     except OSError as error:
         if error.errno not in _NOT_SUPPORTED:
             raise
-        # No links here: an empty file takes the name, which fails if it is taken.
+        # Without links, an empty file reserves the name, which fails if the file exists.
         target.open("xb").close()
         temporary.replace(target)
 
@@ -161,13 +160,13 @@ def _exists(path: str | os.PathLike[str]) -> FileExistsError:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Have the new name on the disk, where folders can be flushed."""
+    """Flush the new name to the disk, where folders can be flushed."""
     if os.name == "nt":
         return
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except PermissionError:
-        # One may write to a folder that one cannot read.
+        # A folder may be writable but not readable.
         return
     try:
         os.fsync(descriptor)
@@ -179,22 +178,22 @@ def _flush_folder(folder: Path) -> None:
 
 
 def locked_file(path: Path) -> BinaryIO | None:
-    """Return a file that is locked for as long as it is open, or None if another process has it."""
+    """Return a file that is locked while it is open, or None if another process has locked it."""
     while True:
         file = path.open("ab")
         if sys.platform == "win32":
-            # There are no such locks: two processes are not kept apart.
+            # No such locks exist there, so other processes are not excluded.
             return file
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Who had it before may have removed the file in the meantime, and another one may have a new one.
+            # The previous owner may have removed the file in the meantime, and another process created a new one.
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
         except FileNotFoundError:
             pass
         except OSError as error:
             if error.errno in _NO_LOCKS:
-                warn_user(f"There are no locks in {str(path.parent)!r}: see to it that no other process writes there.")
+                warn_user(f"There are no locks in {str(path.parent)!r}: make sure that no other process writes there.")
                 return file
             file.close()
             if error.errno in {errno.EAGAIN, errno.EACCES}:

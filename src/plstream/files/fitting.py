@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -19,7 +19,6 @@ from .._core.progress import Step, also_listening, listening, track
 from .._core.types import Array
 from .._core.validation import changed_at_once
 from ..data import DataError, Source
-from ..estimators._base import PLSBase
 from ..estimators.settings import Settings
 from ..selection import VIPSelector
 from ..solvers import Journal, JournalError
@@ -150,8 +149,7 @@ def fit_source(
             cast("Any", twin).fit(source)
         else:
             fit = _Fit(learner, source, folder, one_pass=one_pass, classes=classes, on_block=on_block)
-            with _stopping(stop, fit, on_stopped):
-                fit.run()
+            fit.run(stop, on_stopped)
         if isinstance(twin, VIPSelector) and learner is not None:
             twin._trained = learner
         if on_fitted is not None:
@@ -196,18 +194,32 @@ class _Fit:
         self.folder = folder
         self.on_block = on_block
         self.targets: dict[str, Any] = {} if classes is None else {"classes": classes}
-        rereads = isinstance(model, PLSBase) and model.solver not in {"gram", "sketch"} and not hasattr(model, "cv")
+        rereads = _is_pls(model) and model.solver not in {"gram", "sketch"} and not hasattr(model, "cv")
         self.reached = Checkpoint(clone(model), journal=Journal() if rereads and not one_pass else None)
         """The progress of the fit."""
 
-    def run(self) -> None:
-        """Fit the model, from the last checkpoint on if there is one."""
-        if self.folder is not None:
-            self.reached = self._resumed(self.folder)
-        if self.reached.journal is None:
-            self._learn()
-        else:
-            self._reread(self.reached.journal)
+    def run(self, stop: Callable[[], bool] | None, on_stopped: Callable[[Any], None] | None) -> None:
+        """Fit the model, starting from the last checkpoint if there is one; write one more if the fit is stopped."""
+
+        def ask(_step: Step) -> None:
+            if stop is not None and stop():
+                then = "." if self.folder is None else ": repeat the call to resume from its last checkpoint."
+                raise Stopped(f"The fit was stopped{then}")
+
+        try:
+            with nullcontext() if stop is None else also_listening(ask):
+                if self.folder is not None:
+                    self.reached = self._resumed(self.folder)
+                if self.reached.journal is None:
+                    self._learn()
+                else:
+                    self._reread(self.reached.journal)
+        except Stopped:
+            if self.folder is not None and self.folder.is_behind:
+                self.folder.write(self.reached)
+            if on_stopped is not None and self.reached.n_rows:
+                on_stopped(self.reached.model)
+            raise
 
     def _resumed(self, folder: CheckpointFolder) -> Checkpoint:
         """Return the last checkpoint of this fit, or one of its beginning."""
@@ -236,7 +248,7 @@ class _Fit:
             learnt.pop(_OUTPUT, None)
             vars(model).update(learnt)
         reached.model = model
-        if isinstance(model, PLSBase):
+        if _is_pls(model):
             Settings.of(model).require_rows(source.n_rows, source.n_columns)
         row = reached.n_rows - reached.n_rows_before
         n_rows = None if source.n_rows is None else source.n_rows - row
@@ -253,7 +265,7 @@ class _Fit:
                 self._write_if_due(len(X))
         if not reached.n_rows:
             raise DataError(f"{source.name} has no rows.")
-        if isinstance(model, PLSBase):
+        if _is_pls(model):
             Settings.of(model).require_rows(reached.n_rows, source.n_columns)
         model._solution()
 
@@ -274,10 +286,10 @@ class _Fit:
         if self.folder is not None and self.folder.is_due(n_rows):
             self.folder.try_to_write(self.reached)
 
-    def write_last(self) -> None:
-        """Write the progress, unless it is written already."""
-        if self.folder is not None and self.folder.is_behind:
-            self.folder.write(self.reached)
+
+def _is_pls(model: Any) -> bool:
+    """Return whether a model keeps a state that is described by ``Settings``."""
+    return hasattr(model, "memory_usage")
 
 
 def _forget(model: Any) -> None:
@@ -296,25 +308,3 @@ def _require_nothing_else(model: Any) -> None:
     for name in {*vars(model)} - {*vars(clone(model))}:
         if not _is_ours(name):
             raise ValueError(f"The model has {name!r}, which a checkpoint cannot hold: delete that attribute.")
-
-
-@contextmanager
-def _stopping(stop: Callable[[], bool] | None, fit: _Fit, on_stopped: Callable[[Any], None] | None) -> Iterator[None]:
-    """Check after each block of the work inside whether to stop, and if so write a last checkpoint."""
-    if stop is None:
-        yield
-        return
-
-    def ask(_step: Step) -> None:
-        if stop():
-            then = "." if fit.folder is None else ": repeat the call to resume from its last checkpoint."
-            raise Stopped(f"The fit was stopped{then}")
-
-    try:
-        with also_listening(ask):
-            yield
-    except Stopped:
-        fit.write_last()
-        if on_stopped is not None and fit.reached.n_rows:
-            on_stopped(fit.reached.model)
-        raise

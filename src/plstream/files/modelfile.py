@@ -35,23 +35,23 @@ def save(model: Any, path: str | os.PathLike[str] | BinaryIO, *, overwrite: bool
     Parameters
     ----------
     model : estimator, Monitor or DriftTracker
-        Any estimator of this library, fitted or not, or what watches one, with the model.
+        Any estimator of this library, fitted or not, or a monitor or tracker, which is saved with its model.
     path : str, path-like or binary file
         Where to write it. By convention names end in ``.plstream``. A URL such as ``s3://bucket/model.plstream`` names
-        an object in a store. To a file that is open for writing, the model is written as it is, from where it is.
+        an object in a store. An open file is written to at its current position.
     overwrite : bool, default=True
-        Whether to replace a file that is there already. If not, FileExistsError is raised.
+        Whether to replace an existing file. Otherwise FileExistsError is raised.
 
     See Also
     --------
-    load : Reads it.
+    load : Reads a model file.
 
     Notes
     -----
-    The file is data: a safetensors file with the arrays of the model, and with all else as JSON in its metadata. What a
-    model was given as a parameter must be a number, text, a tuple or list of such, an array of one dimension, None or a
-    ``RandomState``; and a model within a ``VIPSelector`` one of this library. Steps of a :class:`StreamingPipeline` are
-    estimators of this library, or of a short list of scikit-learn and chemotools: see ``docs/models.md``.
+    The file is a safetensors file with the arrays of the model, and everything else as JSON in its metadata. Parameters
+    must be numbers, strings, tuples or lists of such, one-dimensional arrays, None or a ``RandomState``; the model of a
+    ``VIPSelector`` must be an estimator of this library. Steps of a :class:`StreamingPipeline` are estimators of this
+    library, or some of scikit-learn and chemotools: see ``docs/models.md``.
 
     Examples
     --------
@@ -75,19 +75,19 @@ def save(model: Any, path: str | os.PathLike[str] | BinaryIO, *, overwrite: bool
 def load(path: str | os.PathLike[str] | bytes | BinaryIO) -> Any:
     """Read a model from a file that :func:`save` has written.
 
-    Nothing in the file is ever run. All of it is checked before anything is made of it: hashes, classes, fields, types,
-    shapes and numbers; what is not known is refused.
+    Nothing in the file is executed. Everything is checked before objects are created: hashes, classes, fields, types,
+    shapes and numbers. Unknown content is refused.
 
     Parameters
     ----------
     path : str, path-like, bytes or binary file
-        The file, or what is in it. A file that is open is read from where it is to its end. A URL names an object in a
+        The file, or its content. An open file is read from its current position to its end. A URL names an object in a
         store.
 
     Returns
     -------
     model : estimator, Monitor or DriftTracker
-        As it was: the same parameters, results and state, to the last bit, and so is what it learns from then on.
+        The saved object: parameters, results and state are bit-identical, and so is further training.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def load(path: str | os.PathLike[str] | bytes | BinaryIO) -> Any:
 
     See Also
     --------
-    save : Writes it.
+    save : Writes a model file.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def load(path: str | os.PathLike[str] | bytes | BinaryIO) -> Any:
     ...     load(Path(folder, "model.plstream"))
     IncrementalPLS(n_components=3)
 
-    To and from bytes, as for a database or a message:
+    To and from bytes, for example for a database or a message:
 
     >>> from io import BytesIO
     >>> file = BytesIO()
@@ -120,7 +120,7 @@ def load(path: str | os.PathLike[str] | bytes | BinaryIO) -> Any:
 
 
 def require_ours(model: Any, what: str, kind: Object = MODEL) -> None:
-    """Raise TypeError unless it is an estimator of this library; ``what`` says what only those can be."""
+    """Raise TypeError unless it is an estimator of this library; ``what`` is the past participle in the message."""
     if type(model) not in kind.classes.values():
         name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__qualname__}"
         raise TypeError(f"Only estimators of plstream can be {what}, and this is {name}: pass one of those.")
@@ -148,7 +148,7 @@ def write_object(
 
 
 def _where(path: str | os.PathLike[str] | bytes | BinaryIO) -> str:
-    """Return what to call a file in a message."""
+    """Return the name of a file in messages."""
     if isinstance(path, bytes | bytearray | memoryview):
         return "The bytes"
     return repr(shown(path)) if isinstance(path, str | os.PathLike) else "The file"
@@ -156,13 +156,13 @@ def _where(path: str | os.PathLike[str] | bytes | BinaryIO) -> str:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str] | bytes | BinaryIO, where: str) -> Iterator[IO[bytes]]:
-    """Open a file to be read at any place."""
+    """Open a file for random access."""
     if isinstance(path, bytes | bytearray | memoryview):
         yield BytesIO(path)
     elif isinstance(path, str | os.PathLike):
         place = path_of(path)
         if place.exists() and not place.is_file() and not place.is_dir():
-            # To open a pipe is to wait for someone who writes to it.
+            # Opening a named pipe would wait for a writer.
             raise ModelFileError(f"{where} is not a model file: pass one that plstream.save has written.")
         with place.open("rb") as file:
             yield file
@@ -174,7 +174,7 @@ def _opened(path: str | os.PathLike[str] | bytes | BinaryIO, where: str) -> Iter
 
 
 def read_object(path: str | os.PathLike[str] | bytes | BinaryIO, key: str, kind: Object) -> Any:
-    """Read what ``write_object`` has written; raise ModelFileError if it is anything else."""
+    """Read an object written by ``write_object``; raise ModelFileError for anything else."""
     where = _where(path)
     with _opened(path, where) as file:
         try:
@@ -222,7 +222,7 @@ def document_of(key: str, kind: Object, value: Any) -> tuple[dict[str, Any], dic
 def _checked(
     key: str, kind: Object, document: Any, shapes: dict[str, tuple[str, tuple[int, ...]]]
 ) -> tuple[Reading, Any]:
-    """Return what a document says, after all checks that need no arrays."""
+    """Return the contents of a document, after all checks that need no arrays."""
     require_keys(document, {"format", "plstream", key, "tensors"}, "the file")
     if type(document["format"]) is not int or document["format"] != FORMAT or not isinstance(document["plstream"], str):
         raise MismatchError("the file does not say which format it has")

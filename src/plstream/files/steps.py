@@ -1,8 +1,8 @@
-"""Pipelines in files: a short list of classes that their steps may be of, and what each is made of.
+"""Pipelines in files: the classes that steps may have, with their attributes.
 
-Classes of other libraries are imported when a pipeline with one is saved or loaded. What may be imported is in this
-list, and nothing in a file adds to it. Steps that call functions (``FunctionTransformer``) are not in it, nor are those
-whose parameters could ask for more than the arrays of a file do.
+Classes of other libraries are imported when a pipeline with such a step is saved or loaded. Only classes listed here
+can be imported; nothing in a file adds to them. Steps that call functions (``FunctionTransformer``) are not listed, nor
+are steps whose parameters could demand more memory or time than the arrays of a file do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ..estimators import StreamingPipeline
 
 
 class _Scalar(Number):
-    """A number that scikit-learn expects as a scalar of NumPy."""
+    """A number that scikit-learn expects as a NumPy scalar."""
 
     def restored(self, value: Any) -> Any:
         """Return the scalar."""
@@ -49,7 +49,7 @@ class _Scalar(Number):
 
 
 class _RowCounts(_Scalar):
-    """A number of rows, or one for each feature: rows with missing values do not count for all."""
+    """A number of rows, or one per feature, because missing values are not counted."""
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value is of this kind."""
@@ -62,7 +62,7 @@ def _is_for_every_feature(its: Any) -> bool:
     return np.ndim(its.n_samples_seen_) == 0 or len(its.n_samples_seen_) == its.sizes["m"]
 
 
-# Steps have few arrays or none, which would say how much it may cost to use them.
+# Steps have few arrays or none whose sizes would bound the cost of using them.
 _MOST_FEATURES = 1 << 20
 _LONGEST_WINDOW = 10_001
 _HIGHEST_ORDER = 100
@@ -81,10 +81,10 @@ class _Step(NamedTuple):
     fields: Mapping[str, Kind] = {}
     """Attributes besides names and number of features, and parameters that are used in ``transform``."""
     rules: Mapping[str, Rule] = {}
-    """What must hold of them."""
+    """Conditions on them."""
 
 
-# By their names in files.
+# By name in files.
 _STEPS = {
     "sklearn.StandardScaler": _Step(
         "sklearn.preprocessing",
@@ -169,7 +169,7 @@ _STEPS = {
 
 
 class StepObject(Object):
-    """A step of a pipeline: of one of some classes of this library, or of one of the list above."""
+    """A step of a pipeline: an estimator of this library, or of a class listed above."""
 
     def name_of(self, cls: type) -> str | None:
         """Return the name of a class in a file, or None if it may not be there."""
@@ -192,19 +192,19 @@ class StepObject(Object):
 
     @property
     def description(self) -> str:
-        """Which classes there may be."""
+        """The allowed classes."""
         return "of a class that steps of pipelines in files may have"
 
 
-# All estimators but pipelines, of which a file has no nested ones.
+# All estimators except pipelines, which cannot be nested in a file.
 MODELS = declared(estimators, online, selection)
-# Nor has it frozen estimators within frozen ones, of any depth.
+# Nor can frozen estimators.
 stored({"estimator": StepObject(*(cls for cls in MODELS if cls is not selection.VIPSelector))})(FrozenEstimator)
 _STEP = StepObject(*MODELS, FrozenEstimator)
 stored(
     {
         "steps": Each(Tuple(Text(), OrNone(OrElse(_STEP, "passthrough"))), list),
-        # joblib unpickles what it finds in the folder of a cache, so a file names none.
+        # joblib unpickles files of a cache folder, so a file must not name one.
         "memory": Choice(None),
         "_n_learnt": Count(),
     }

@@ -1,7 +1,7 @@
 """Plots of models and of data: displays compute and hold the numbers, matplotlib and Plotly draw them."""
 
 from .components import CrossValidationDisplay, ExplainedVarianceDisplay
-from .features import CoefficientsDisplay, LoadingsDisplay, VIPDisplay
+from .features import CoefficientsDisplay, FeatureDisplay, LoadingsDisplay, VIPDisplay
 from .monitoring import ContributionsDisplay, MonitoringDisplay
 from .prediction import PredictionDisplay
 from .scores import ScoresDisplay
@@ -11,6 +11,7 @@ __all__ = [
     "ContributionsDisplay",
     "CrossValidationDisplay",
     "ExplainedVarianceDisplay",
+    "FeatureDisplay",
     "LoadingsDisplay",
     "MonitoringDisplay",
     "PredictionDisplay",

@@ -9,8 +9,8 @@ import numpy as np
 
 from .._core.types import Float64Array
 from ..monitoring.pipelines import last_step
-from ._display import Display, label, legend
-from ._plotly import PlotlyFigure, colour, figure, integer_ticks, numbers, plain
+from .display import Display, label, legend
+from .interactive import PlotlyFigure, colour, figure, integer_ticks, numbers, plain
 from .palette import CLASSES, FAINT, PAPER
 
 if TYPE_CHECKING:
@@ -72,10 +72,6 @@ class ExplainedVarianceDisplay(Display):
             Whether to draw with matplotlib.
         **options
             Further parameters of ``plot``.
-
-        Returns
-        -------
-        display : ExplainedVarianceDisplay
         """
         model, _ = last_step(model)
         if hasattr(model, "explained_variance_ratio_"):
@@ -85,21 +81,7 @@ class ExplainedVarianceDisplay(Display):
             display = cls(model.x_explained_variance_ratio_, model.y_explained_variance_ratio_)
         return display.plot(ax, **options) if draw else display
 
-    def plot(self, ax: Axes | None = None, *, title: str = "") -> Self:
-        """Draw with matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
-        title : str, default=""
-            Title of the plot.
-
-        Returns
-        -------
-        display : ExplainedVarianceDisplay
-        """
-        ax = self._begin(ax)
+    def _draw(self, ax: Axes, title: str) -> None:
         at = np.arange(1, 1 + len(next(iter(self.ratios.values()))))
         for i, (name, ratio) in enumerate(self.ratios.items()):
             shift = (i - (len(self.ratios) - 1) / 2) * 0.3
@@ -110,7 +92,6 @@ class ExplainedVarianceDisplay(Display):
         ax.set_xlim(0.4, len(at) + 0.6)
         ax.set_ylim(0, 103)
         label(ax, "Component", "Explained variance, %", title, legend(ax))
-        return self
 
     def plotly(self) -> PlotlyFigure:
         """Return the figure as data for Plotly."""
@@ -206,10 +187,6 @@ class CrossValidationDisplay(Display):
             Whether to draw with matplotlib.
         **options
             Further parameters of ``plot``.
-
-        Returns
-        -------
-        display : CrossValidationDisplay
         """
         model, _ = last_step(model)
         if not hasattr(model, "cv_results_"):
@@ -241,21 +218,7 @@ class CrossValidationDisplay(Display):
         )
         return display.plot(ax, **options) if draw else display
 
-    def plot(self, ax: Axes | None = None, *, title: str = "") -> Self:
-        """Draw with matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
-        title : str, default=""
-            Title of the plot.
-
-        Returns
-        -------
-        display : CrossValidationDisplay
-        """
-        ax = self._begin(ax)
+    def _draw(self, ax: Axes, title: str) -> None:
         for i, fold in enumerate([] if self.folds is None else self.folds):
             ax.plot(self.n_components, fold, color=FAINT, linewidth=0.7, alpha=0.5, label="folds" if not i else None)
         marker = "" if len(self.n_components) > _MOST_MARKERS else "o"
@@ -267,7 +230,6 @@ class CrossValidationDisplay(Display):
             ax.axvline(self.chosen, color=CLASSES[1], linewidth=1.4, linestyle="--", label=f"chosen: {self.chosen}")
         _count(ax)
         label(ax, "Components", self.ylabel, title, legend(ax))
-        return self
 
     def plotly(self) -> PlotlyFigure:
         """Return the figure as data for Plotly."""

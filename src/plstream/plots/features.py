@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from .._core.types import Array, Float64Array
 from ..monitoring.pipelines import last_step
 from ..selection import vip_scores
-from ._display import SMALL, WIDTH, Display, ink, label, legend, short
-from ._plotly import PlotlyFigure, colour, dashed, figure, numbers, plain, tick_labels
-from ._thinning import INTERACTIVE_POINTS, LINE_BINS, interactive_bins, thin
+from .display import SMALL, WIDTH, Display, ink, label, legend, short
+from .interactive import PlotlyFigure, colour, dashed, figure, numbers, plain, tick_labels
 from .names import are_numbered, axis_names, component_columns, distinct, positions, response_names, weights_of
 from .palette import CLASSES, FAINT, INK
+from .thinning import INTERACTIVE_POINTS, LINE_BINS, interactive_bins, thin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ _DASHES = ("-", "--", ":", "-.")
 
 
 class FeatureDisplay(Display):
-    """Base of displays with one value per feature, for one or several lines.
+    """One value per feature, for one or several lines; the base of the displays below.
 
     Parameters
     ----------
@@ -51,6 +51,15 @@ class FeatureDisplay(Display):
         What the numbers in the names are, such as "Wavelength, nm"; "" if the names are not numbers.
     positions : ndarray of shape (n_features,)
         Where the features are drawn.
+    ax_, figure_
+        The axes of the last plot, and their figure.
+
+    Examples
+    --------
+    >>> from plstream.plots import FeatureDisplay
+    >>> display = FeatureDisplay({"mean": [0.1, 0.4, 0.2]}, ["1100 nm", "1102 nm", "1104 nm"], "Absorbance").plot()
+    >>> display.axis
+    'Wavelength, nm'
     """
 
     def __init__(self, values: Mapping[str, Float64Array], feature_names: Any, ylabel: str) -> None:
@@ -70,11 +79,6 @@ class FeatureDisplay(Display):
             What the features are, such as "Wavelength, nm". By default it is guessed from their names.
         title : str, default=""
             Title of the plot.
-
-        Returns
-        -------
-        display : object
-            The display itself, with ``ax_`` and ``figure_``.
         """
         if self._has_bars:
             height = 0.9 + _BAR_HEIGHT * len(self.feature_names) * max(1.0, 0.6 * len(self.values))
@@ -168,23 +172,7 @@ class FeatureDisplay(Display):
 class LoadingsDisplay(FeatureDisplay):
     """Loadings, weights or rotations of X, one line per component.
 
-    Parameters
-    ----------
-    values : dict of str to ndarray of shape (n_features,)
-        The values, by the name of the line in the legend.
-    feature_names : array-like of shape (n_features,)
-        Names of the features. If all are numbers, with or without a unit, and in order, the values are drawn at these.
-    ylabel : str
-        What the values are.
-
-    Attributes
-    ----------
-    axis : str
-        What the numbers in the names are, such as "Wavelength, nm"; "" if the names are not numbers.
-    positions : ndarray of shape (n_features,)
-        Where the features are drawn.
-    ax_, figure_
-        The axes of the last plot, and their figure.
+    Parameters and attributes are those of :class:`FeatureDisplay`.
 
     Examples
     --------
@@ -228,10 +216,6 @@ class LoadingsDisplay(FeatureDisplay):
             Whether to draw with matplotlib.
         **options
             Further parameters of ``plot``: ``xlabel`` and ``title``.
-
-        Returns
-        -------
-        display : LoadingsDisplay
         """
         if kind not in {"loadings", "weights", "rotations"}:
             raise ValueError(f"kind must be 'loadings', 'weights' or 'rotations', not {kind!r}.")
@@ -250,23 +234,7 @@ class LoadingsDisplay(FeatureDisplay):
 class CoefficientsDisplay(FeatureDisplay):
     """Coefficients of a regression, one line per response.
 
-    Parameters
-    ----------
-    values : dict of str to ndarray of shape (n_features,)
-        The values, by the name of the line in the legend.
-    feature_names : array-like of shape (n_features,)
-        Names of the features. If all are numbers, with or without a unit, and in order, the values are drawn at these.
-    ylabel : str
-        What the values are.
-
-    Attributes
-    ----------
-    axis : str
-        What the numbers in the names are, such as "Wavelength, nm"; "" if the names are not numbers.
-    positions : ndarray of shape (n_features,)
-        Where the features are drawn.
-    ax_, figure_
-        The axes of the last plot, and their figure.
+    Parameters and attributes are those of :class:`FeatureDisplay`.
 
     Examples
     --------
@@ -312,10 +280,6 @@ class CoefficientsDisplay(FeatureDisplay):
             Whether to draw with matplotlib.
         **options
             Further parameters of ``plot``: ``xlabel`` and ``title``.
-
-        Returns
-        -------
-        display : CoefficientsDisplay
         """
         names = axis_names(model, x)
         model, _ = last_step(model)
@@ -349,14 +313,7 @@ class VIPDisplay(FeatureDisplay):
     kept : ndarray of shape (n_features,), default=None
         Which features a selector keeps, marked in Plotly's figure.
 
-    Attributes
-    ----------
-    axis : str
-        What the numbers in the names are, such as "Wavelength, nm"; "" if the names are not numbers.
-    positions : ndarray of shape (n_features,)
-        Where the features are drawn.
-    ax_, figure_
-        The axes of the last plot, and their figure.
+    Attributes are those of :class:`FeatureDisplay`.
 
     Examples
     --------
@@ -392,10 +349,6 @@ class VIPDisplay(FeatureDisplay):
             Whether to draw with matplotlib.
         **options
             Further parameters of ``plot``.
-
-        Returns
-        -------
-        display : VIPDisplay
         """
         display = cls(vip_scores(last_step(model)[0]), axis_names(model, x))
         return display.plot(ax, **options) if draw else display
@@ -423,10 +376,6 @@ class VIPDisplay(FeatureDisplay):
             What the features are, such as "Wavelength, nm". By default it is guessed from their names.
         title : str, default=""
             Title of the plot.
-
-        Returns
-        -------
-        display : VIPDisplay
         """
         (vip,) = self.values.values()
         order = np.argsort(-vip, kind="stable")
@@ -443,7 +392,13 @@ class VIPDisplay(FeatureDisplay):
         around = np.pad(vip, 1, constant_values=-np.inf)
         is_peak = (vip >= around[:-2]) & (vip >= around[2:])
         peaks = order[(is_peak & (vip > threshold))[order]]
-        self._write_names(apart(peaks, self.positions, n_named), vip)
+        # Names stand upright on peaks, which takes room.
+        low, high = self.ax_.get_ylim()
+        self.ax_.set_ylim(low, high + 0.25 * (high - low))
+        upright: dict[str, Any] = {"ha": "center", "va": "bottom", "rotation": 90, "fontsize": SMALL - 1, "color": INK}
+        for i in apart(peaks, self.positions, n_named):
+            name, place = short(self.feature_names[i], 14), (self.positions[i], vip[i])
+            self.ax_.annotate(name, place, xytext=(0, 3), textcoords="offset points", **upright)
         note = f"{int(np.sum(vip > threshold)):,} of {len(vip):,} above {threshold:g}"
         look: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": SMALL, "color": ink(self.ax_)}
         self.ax_.text(1.0, 1.01, note, transform=self.ax_.transAxes, **look)
@@ -462,16 +417,6 @@ class VIPDisplay(FeatureDisplay):
             ends = (-0.5, len(vip) - 0.5) if self._has_bars else self.positions[[0, -1]]
             data.append(dashed(ends, [threshold] * 2, f"{self.ylabel} of {threshold:g}"))
         return PlotlyFigure(data, {**layout, "showlegend": len(data) > 1})
-
-    def _write_names(self, which: NDArray[np.intp], vip: Float64Array) -> None:
-        # Names stand upright on peaks, for which there must be room.
-        low, high = self.ax_.get_ylim()
-        self.ax_.set_ylim(low, high + 0.25 * (high - low))
-        look: dict[str, Any] = {"ha": "center", "va": "bottom", "rotation": 90, "fontsize": SMALL - 1, "color": INK}
-        for i in which:
-            place = self.positions[i], vip[i]
-            name = short(self.feature_names[i], 14)
-            self.ax_.annotate(name, place, xytext=(0, 3), textcoords="offset points", **look)
 
 
 def apart(which: NDArray[np.intp], at: Float64Array, n: int, share: float = 0.05) -> NDArray[np.intp]:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from .._core.types import Array, Float64Array
 from ..monitoring import Monitor
 from ..monitoring.pipelines import last_step
-from ._display import SMALL, Display, label, legend, points, sampled_title
-from ._plotly import PlotlyFigure, colour, dashed, figure, markers, symbol
-from ._thinning import sample, thin
+from .display import SMALL, Display, label, legend, points, sampled_title
 from .features import MOST_LINES, FeatureDisplay
+from .interactive import PlotlyFigure, colour, dashed, figure, markers, symbol
 from .names import axis_names
 from .palette import CLASSES, FAINT, INK
+from .thinning import sample, thin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,10 +86,6 @@ class MonitoringDisplay(Display):
             Whether to draw with matplotlib.
         **options
             Further parameters of ``plot``.
-
-        Returns
-        -------
-        display : MonitoringDisplay
         """
         monitor, X = last_step(monitor, X)
         watch = monitor if isinstance(monitor, Monitor) else Monitor(monitor)
@@ -113,10 +109,6 @@ class MonitoringDisplay(Display):
             Q against T2, or both, each relative to its limit, in the order of the rows.
         title : str, default=""
             Title of the plot. By default how many rows are above a limit.
-
-        Returns
-        -------
-        display : MonitoringDisplay
         """
         if kind not in {"chart", "time"}:
             raise ValueError(f"kind must be 'chart' or 'time', not {kind!r}.")
@@ -225,23 +217,7 @@ def _set_scale(ax: Axes, which: str, relative: Float64Array) -> None:
 class ContributionsDisplay(FeatureDisplay):
     """The contribution of each feature to T2 or Q, one line per row.
 
-    Parameters
-    ----------
-    values : dict of str to ndarray of shape (n_features,)
-        The contributions, by the name of the line in the legend.
-    feature_names : array-like of shape (n_features,)
-        Names of the features. If all are numbers, with or without a unit, and in order, the values are drawn at these.
-    ylabel : str
-        What the values are.
-
-    Attributes
-    ----------
-    axis : str
-        What the numbers in the names are, such as "Wavelength, nm"; "" if the names are not numbers.
-    positions : ndarray of shape (n_features,)
-        Where the features are drawn.
-    ax_, figure_
-        The axes of the last plot, and their figure.
+    Parameters and attributes are those of :class:`FeatureDisplay`.
 
     Examples
     --------
@@ -287,10 +263,6 @@ class ContributionsDisplay(FeatureDisplay):
             Whether to draw with matplotlib.
         **options
             Further parameters of ``plot``: ``xlabel`` and ``title``.
-
-        Returns
-        -------
-        display : ContributionsDisplay
         """
         watch = monitor if isinstance(monitor, Monitor) else Monitor(monitor)
         parts = watch.contributions(X, statistic)[:MOST_LINES]

@@ -11,11 +11,11 @@ from .._core.metrics import RegressionMetrics
 from .._core.types import Array, Float64Array
 from .._core.validation import names_of_target
 from ..monitoring.pipelines import last_step
-from ._display import SMALL, Display, label, points, sampled_title
-from ._plotly import PlotlyFigure, colour, dashed, figure, markers, numbers
-from ._thinning import sample
+from .display import SMALL, Display, label, points, sampled_title
+from .interactive import PlotlyFigure, colour, dashed, figure, markers, numbers
 from .names import response_names
 from .palette import CLASSES, INK, PAPER
+from .thinning import sample
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,10 +99,6 @@ class PredictionDisplay(Display):
             Whether to draw with matplotlib.
         **options
             Further parameters of ``plot``.
-
-        Returns
-        -------
-        display : PredictionDisplay
         """
         if is_classifier(model) or hasattr(model, "classes_"):
             raise TypeError(f"{type(model).__name__} predicts labels: use scikit-learn's ConfusionMatrixDisplay.")
@@ -115,21 +111,7 @@ class PredictionDisplay(Display):
         display = cls(y_true, y_pred, name=name)
         return display.plot(ax, **options) if draw else display
 
-    def plot(self, ax: Axes | None = None, *, title: str = "") -> Self:
-        """Draw with matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
-        title : str, default=""
-            Title of the plot.
-
-        Returns
-        -------
-        display : PredictionDisplay
-        """
-        ax = self._begin(ax)
+    def _draw(self, ax: Axes, title: str) -> None:
         drawn = sample(np.abs(self.y_pred - self.y_true))
         low, high = self._range()
         margin = 0.04 * (high - low) or 1.0
@@ -147,7 +129,6 @@ class PredictionDisplay(Display):
         ax.text(0.03, 0.97, note, transform=ax.transAxes, **look)
         title = sampled_title(title, len(drawn), len(self.y_true))
         label(ax, f"Measured {self.name}", f"Predicted {self.name}", title)
-        return self
 
     def plotly(self) -> PlotlyFigure:
         """Return the figure as data for Plotly; row numbers and errors appear on hover."""

@@ -12,11 +12,11 @@ from sklearn.utils import check_consistent_length
 from .._core.types import Array, Float64Array
 from ..monitoring.limits import score_variances, t2_limit
 from ..monitoring.pipelines import last_step
-from ._display import SMALL, Display, ink, label, legend, points, sampled_title, short
-from ._plotly import PlotlyFigure, colour, dashed, figure, markers, numbers, plain, symbol
-from ._thinning import sample
+from .display import SMALL, Display, ink, label, legend, points, sampled_title, short
+from .interactive import PlotlyFigure, colour, dashed, figure, markers, numbers, plain, symbol
 from .names import component_columns
 from .palette import CLASS_MARKERS, CLASSES, FAINT, INK, SCALE
+from .thinning import sample
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,10 +137,6 @@ class ScoresDisplay(Display):
             Whether to draw with matplotlib.
         **options
             Further parameters of ``plot``.
-
-        Returns
-        -------
-        display : ScoresDisplay
         """
         model, X = last_step(model, X)
         scores = np.asarray(model.transform(X))
@@ -167,10 +163,6 @@ class ScoresDisplay(Display):
             Name of y.
         title : str, default=""
             Title of the plot.
-
-        Returns
-        -------
-        display : ScoresDisplay
         """
         ax = self._begin(ax)
         drawn, places = self._drawn(), self._places()

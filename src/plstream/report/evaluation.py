@@ -19,9 +19,8 @@ from .._core.tiles import default_block_rows
 from .._core.types import Array, Float64Array, Rows
 from .._core.validation import names_of_target, validate_rows
 from ..data import DataError, Source
-from ..estimators._base import PLSBase
 from ..monitoring import Monitor
-from ..plots._thinning import KeptRows
+from ..plots.thinning import KeptRows
 from ..rows import Block, require_alone, validate_source
 from ..rows.sources import takes_missing
 from ..solvers.completion import FactorModel, has_gaps, observed_means
@@ -219,7 +218,7 @@ def _completed(model: Any, X: Rows) -> Rows:
     """Return rows without gaps, which are filled by the model or, if it completes no rows, by means."""
     if not (takes_missing(model) and has_gaps(X)):
         return X
-    if isinstance(model, PLSBase):
+    if model.missing == "model":
         return model._fitted.factor_model().completed(X)
     means = observed_means(Block(X, np.empty((X.shape[0], 0)), None))
     return FactorModel.of_means(means, 0).completed(X)

@@ -22,7 +22,7 @@ from xml.etree import ElementTree as ET
 
 from .._core.errors import import_optional, printable
 from ..files.files import replacing
-from ..plots._plotly import PlotlyFigure
+from ..plots.interactive import PlotlyFigure
 from ..plots.palette import DARK, FAINT, GRID, INK, LIGHT, PAPER
 
 # Figures drawn in these colours follow the page: text and lines, background, secondary elements, grids.

@@ -14,7 +14,7 @@ from .._core.metrics import ClassificationMetrics, Metrics
 from ..data.columns import listed
 from ..monitoring.pipelines import last_step
 from ..plots import CrossValidationDisplay, ExplainedVarianceDisplay, MonitoringDisplay, ScoresDisplay
-from ..plots._plotly import PlotlyFigure
+from ..plots.interactive import PlotlyFigure
 from ..plots.scores import component_labels
 from .diagnostics import Diagnostic, diagnose
 from .evaluation import N_COMPONENTS, EvaluationResult, evaluate

@@ -11,8 +11,8 @@ from .._core.metrics import ClassificationMetrics
 from .._core.types import Array
 from ..data.columns import listed
 from ..plots import PredictionDisplay
-from ..plots._plotly import PlotlyFigure, figure, numbers, plain, tick_labels
 from ..plots.features import MOST_LINES
+from ..plots.interactive import PlotlyFigure, figure, numbers, plain, tick_labels
 from .evaluation import EvaluationResult
 from .html import Section
 from .model_summary import ModelSummary, note_of_first

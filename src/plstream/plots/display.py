@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .._core.errors import import_optional
 from .palette import FAINT, GRID, INK, PAPER
@@ -24,7 +24,7 @@ class Display:
     """Base class of all displays.
 
     A display computes its numbers in ``from_estimator`` and holds them as attributes. ``plot`` draws them with
-    matplotlib, and ``plotly`` returns the data of the same figure for Plotly.
+    matplotlib, and ``plotly`` returns the data of the same figure for Plotly. The first two return the display.
 
     Attributes
     ----------
@@ -37,6 +37,22 @@ class Display:
     size: ClassVar[tuple[float, float]] = (WIDTH, HEIGHT)
     ax_: Axes
     figure_: Figure
+
+    def plot(self, ax: Axes | None = None, *, title: str = "") -> Self:
+        """Draw with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw in. By default those of a new figure.
+        title : str, default=""
+            Title of the plot.
+        """
+        self._draw(self._begin(ax), title)
+        return self
+
+    def _draw(self, ax: Axes, title: str) -> None:
+        raise NotImplementedError
 
     def _begin(self, ax: Any, size: tuple[float, float] | None = None) -> Axes:
         """Return the given axes, or new ones, in the common style."""

@@ -26,7 +26,7 @@ def thin(x: Array, y: Float64Array, n_bins: int = LINE_BINS) -> tuple[Array, Flo
     Examples
     --------
     >>> import numpy as np
-    >>> from plstream.plots._thinning import thin
+    >>> from plstream.plots.thinning import thin
     >>> x, y = thin(np.arange(9), np.array([0, 1, 0, 0, -5, 0, 0, 0, 7.0]), n_bins=2)
     >>> x.tolist(), y.tolist()
     ([0, 1, 4, 8], [0.0, 1.0, -5.0, 7.0])
@@ -74,7 +74,7 @@ class KeptRows:
     Examples
     --------
     >>> import numpy as np
-    >>> from plstream.plots._thinning import KeptRows
+    >>> from plstream.plots.thinning import KeptRows
     >>> kept = KeptRows(2)
     >>> for block in ([3.0, 1.0], [0.5, 2.0]):
     ...     kept.add(np.array(block), {"value": np.array(block)})

@@ -54,7 +54,7 @@ def numbers(values: ArrayLike) -> list[float | None]:
 
     Examples
     --------
-    >>> from plstream.plots._plotly import numbers
+    >>> from plstream.plots.interactive import numbers
     >>> numbers([1 / 3, 2e10 / 3, float("nan")])
     [0.333333, 6666670000.0, None]
     """
@@ -67,7 +67,7 @@ def plain(text: object) -> str:
 
     Examples
     --------
-    >>> from plstream.plots._plotly import plain
+    >>> from plstream.plots.interactive import plain
     >>> plain("<b>water & oil</b>")
     '&lt;b&gt;water &amp; oil&lt;/b&gt;'
     """
