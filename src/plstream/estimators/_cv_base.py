@@ -106,7 +106,7 @@ class CrossValidated(PLSBase):
         start = monotonic()
         with changed_at_once(self) as (twin,):
             for name in ("_fitted", "_classes_to_come"):
-                vars(twin).pop(name, None)
+                twin.__dict__.pop(name, None)
             fitted = twin._absorbed((X, y, sample_weight), groups, folds, is_fit=True)
             if fitted.solution is None and sum(fold.n_rows > 0 for fold in fitted.stream.streams) < 2:
                 raise ValueError(in_one_fold(fitted.n_rows))
