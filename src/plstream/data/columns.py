@@ -53,8 +53,8 @@ def find_columns(chosen: Any, names: Sequence[str] | None, n_columns: int, where
     places = places_of(names)
     found = [np.empty(0, np.intp), *(find_item(item, places, n_columns, where) for item in as_items(chosen))]
     numbers = np.concatenate(found)
-    if len(np.unique(numbers)) < len(numbers):
-        twice = first_duplicate(sorted(numbers.tolist()))
+    twice = first_duplicate(sorted(numbers.tolist()))
+    if twice is not None:
         raise DataError(f"Column {twice if names is None else shortened(names[twice])} of {where} is chosen twice.")
     return numbers
 

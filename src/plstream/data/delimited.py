@@ -39,17 +39,17 @@ _SPELLINGS = sorted(
 
 def open_csv(file: AnyPath | IO[bytes], where: str, options: OpenOptions) -> Reader:
     """Open CSV, with a comma as delimiter unless given or detected otherwise."""
-    reader = CsvReader(file, where, delimiter=options.delimiter or ",", header=options.header).open()
+    reader = CsvReader(file, where, delimiter=options.delimiter or ",", header=options.header)
     if options.delimiter is None and reader.n_columns == 1 and (other := reader.likely_delimiter()) is not None:
         if not reader.rereadable:
             raise DataError(f"{where} has {other!r} between its fields, not a comma: pass delimiter={other!r}.")
-        return CsvReader(file, where, delimiter=other, header=options.header).open()
+        return CsvReader(file, where, delimiter=other, header=options.header)
     return reader
 
 
 def open_tsv(file: AnyPath | IO[bytes], where: str, options: OpenOptions) -> Reader:
     """Open TSV, with a tab as delimiter unless given otherwise."""
-    return CsvReader(file, where, delimiter=options.delimiter or "\t", header=options.header).open()
+    return CsvReader(file, where, delimiter=options.delimiter or "\t", header=options.header)
 
 
 class CsvReader(TextReader):
@@ -61,7 +61,6 @@ class CsvReader(TextReader):
     def __init__(
         self, file: AnyPath | IO[bytes], where: str, *, delimiter: str = ",", header: bool | None = None
     ) -> None:
-        super().__init__(file, where)
         self.delimiter, self.header = delimiter, header
         # A field that begins with a quotation mark, and its end; elsewhere quotation marks have no meaning.
         begin = b"(?<![^\n" + re.escape(delimiter.encode()) + b'])"'
@@ -69,6 +68,7 @@ class CsvReader(TextReader):
         self._arrow = _arrow_csv()
         # Types of the columns.
         self.kinds: list[str] = []
+        super().__init__(file, where)
 
     def _find_columns(self) -> None:
         first = [self._fields(record) for record in self._sample[:2]]

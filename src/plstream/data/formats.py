@@ -200,7 +200,7 @@ def _open_parts(where: str, paths: list[Any], options: OpenOptions, folder: AnyP
     if any(values) and options.where is not None:
         kept = [i for i, columns in enumerate(values) if options.where.may_hold(columns)]
         # Without any such file, one is opened for its columns.
-        paths, values = ([each[i] for i in kept or [0]] for each in (paths, values))
+        paths, values = [paths[i] for i in kept or [0]], [values[i] for i in kept or [0]]
     readers = [open_file(path, options) for path in paths]
     if len(readers) == 1 and not any(values):
         return readers[0]

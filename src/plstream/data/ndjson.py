@@ -18,7 +18,7 @@ from .text import Record, TextReader
 
 def open_ndjson(file: AnyPath | IO[bytes], where: str, _options: OpenOptions) -> Reader:
     """Open NDJSON."""
-    return NdjsonReader(file, where).open()
+    return NdjsonReader(file, where)
 
 
 class NdjsonReader(TextReader):

@@ -202,7 +202,9 @@ def _open_blocks(blocks: Iterable[Any]) -> Reader:
     # An iterable that returns a new iterator every time can be read again.
     rereadable = iterator is not blocks
     blocks = blocks if rereadable else chain([first], iterator)
-    return (_open_tables if _is_table_block(first) else BlocksReader)(first, blocks, rereadable=rereadable)
+    if _is_table_block(first):
+        return _open_tables(first, blocks, rereadable=rereadable)
+    return BlocksReader(first, blocks, rereadable=rereadable)
 
 
 def _pair_of(item: Any) -> tuple[Any, Any]:

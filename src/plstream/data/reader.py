@@ -199,9 +199,9 @@ class Reader(ABC):
 
     def not_numeric(self, columns: Iterable[int]) -> DataError:
         """Return the error for several columns that do not hold numbers, to be left out together."""
-        columns = sorted(columns)
-        names = [str(name) if (name := self.name_of(column)) is not None else column for column in columns]
-        kinds = ", ".join(f"{self.column_name(column)} ({self.kind_of(column)})" for column in columns[:_MOST_SHOWN])
+        refused = sorted(columns)
+        names = [str(name) if (name := self.name_of(column)) is not None else column for column in refused]
+        kinds = ", ".join(f"{self.column_name(column)} ({self.kind_of(column)})" for column in refused[:_MOST_SHOWN])
         more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
         return DataError(
             f"{len(names)} columns of {self.where} do not hold numbers, {kinds}{more}: leave them out by "

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from hashlib import sha256
 from itertools import chain
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import numpy as np
 
@@ -43,9 +43,9 @@ Record = Any
 
 
 class TextReader(Reader):
-    """Text records. Call ``open`` before anything else.
+    """Text records. A path can be read again unless it is a pipe; open files are read once.
 
-    A path can be read again unless it is a pipe; open files are read once.
+    The first records are read at once to find the columns; those of a pipe are kept.
     """
 
     # Number of records before the first row.
@@ -58,9 +58,6 @@ class TextReader(Reader):
         self.path = file if isinstance(file, AnyPath) and self.rereadable else None
         self._unread: Iterator[list[Record]] | None = None
         self._sample: list[Record] = []
-
-    def open(self) -> Self:
-        """Read the first records and find the columns; the records of a pipe are kept."""
         groups = self._records()
         seen: list[list[Record]] = []
         # A pipe may not have more yet.
@@ -81,7 +78,6 @@ class TextReader(Reader):
         first = [self._as_bytes(record) for record in self._sample[:_FIRST_RECORDS]]
         self.beginning = sha256(b"\n".join(first)).hexdigest()[:16]
         self._find_columns()
-        return self
 
     @abstractmethod
     def _find_columns(self) -> None:
