@@ -1,4 +1,4 @@
-"""The end of a command: errors as one line each with an exit code, and signals."""
+"""Errors as one line with an exit code, and signals."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .._core.urls import redacted
 FAILED = 1
 WRONG = 2
 ALARMED = 3
-# As for a process ended by the signal.
+# Exit code of a process ended by the signal.
 TERMINATED = 128 + signal.SIGTERM
-# Seconds until a command must have ended: a compiled loop, or a product of large matrices, does not
+# Seconds after which the process is ended: a compiled loop, or a product of large matrices, does not
 # notice a signal before it returns.
 GRACE = 5.0
 
@@ -45,7 +45,7 @@ _WRONG_NUMBERS = {None, errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG, errno.ERO
 _PARAMETER = re.compile(r"\b([a-z_]+)=(?:(?=[\s.,:]|$)|(?P<value>(?=['\"])))")
 # A list of columns, such as "leave them out by exclude=['id', 'day']".
 _LIST = re.compile(r"\b([a-z_]+)=(\['[^\]\\]*'\])")
-# Phrases of messages that are for programs.
+# Phrases of messages that apply only to programs.
 _PROGRAMMING = {
     " in the first call of partial_fit": "",
     " in the first call": "",
@@ -81,7 +81,7 @@ def as_options(message: str, options: Mapping[str, str]) -> str:
 
 
 def _entry(name: object) -> str:
-    """Return a column as in a list of an option."""
+    """Return a column as written in an option."""
     text = str(name)
     return '"' + text.replace('"', '""') + '"' if set(text) & set(',"') else text
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..data.opening import Column
 
 
-# Missing values of more data are not counted: that takes a read of all.
+# Missing values of larger data are not counted, because that takes a full read.
 _MOST_BYTES = 2 << 30
 
 
@@ -172,7 +172,7 @@ def _gaps(source: Any) -> dict[str, int] | None:
                 found = np.concatenate([np.isnan(part).sum(axis=0) for part in columns])
                 counts[: len(found)] += found[: len(counts)]
     except DataError:
-        # Text among numbers, or infinity: a fit will tell.
+        # Text among numbers, or infinity: a fit will report it.
         return None
     return {name: int(count) for name, count in zip(names, counts, strict=True) if count}
 
