@@ -92,9 +92,9 @@ def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tu
         raise DataError(f"{source.name} has no rows.")
 
 
-def print_table(rows: list[dict[str, Any]], file: Any = None) -> None:
-    """Print rows with the same keys as CSV, by default to standard output, with six digits."""
-    write_table(standard_output() if file is None else file, list(rows[0]), rows)
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """Print rows with the same keys as CSV, with six digits."""
+    write_table(standard_output(), list(rows[0]), rows)
 
 
 def write_table(file: Any, names: list[str], rows: Iterable[dict[str, Any]]) -> None:
