@@ -8,7 +8,6 @@ import math
 import os
 import re
 import select
-import shlex
 import signal
 import sys
 import time
@@ -19,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from .._core.urls import redacted
+from .options import as_option
 
 FAILED = 1
 WRONG = 2
@@ -67,8 +67,8 @@ def as_options(message: str, options: Mapping[str, str]) -> str:
     """Return a message of the library in one line, with command-line options in place of parameters."""
 
     def columns(match: re.Match[str]) -> str:
-        names = ast.literal_eval(match[2])
-        return f"{options.get(match[1], match[1])} {shlex.quote(','.join(map(_entry, names)))}"
+        names = map(str, ast.literal_eval(match[2]))
+        return f"{options.get(match[1], match[1])} {as_option(names)}"
 
     def option(match: re.Match[str]) -> str:
         name = options.get(match[1])
@@ -78,12 +78,6 @@ def as_options(message: str, options: Mapping[str, str]) -> str:
     for words, others in _PROGRAMMING.items():
         plain = plain.replace(words, others)
     return " ".join("".join(character if character.isprintable() else " " for character in plain).split())
-
-
-def _entry(name: object) -> str:
-    """Return a column as written in an option."""
-    text = str(name)
-    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"') else text
 
 
 def sentence(error: Exception, options: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import AsJson, Reading, Target, as_list, quoted
+from .options import AsJson, Reading, Target, as_list, as_option, quoted
 
 if TYPE_CHECKING:
     from ..data.opening import Column
@@ -195,7 +195,5 @@ def _data_texts(facts: dict[str, Any]) -> dict[str, str]:
             names_by_type.setdefault(column["type"], []).append(column["name"] or "(no name)")
         texts |= {kind: listed(names) for kind, names in names_by_type.items()}
     if facts["to_exclude"]:
-        # Ready to paste.
-        names = ",".join(quoted(name) if set(name) & set(', "') else name for name in facts["to_exclude"])
-        texts["no numbers"] = f"pass --exclude {names}" if " " not in names else f"pass --exclude '{names}'"
+        texts["no numbers"] = f"pass --exclude {as_option(facts['to_exclude'])}"
     return texts
