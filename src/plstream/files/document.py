@@ -169,7 +169,7 @@ def _encode_object(kind: Object, value: Any, where: str, arrays: dict[str, Array
         if "_metadata_request" in fields:
             node["requests"] = fields.pop("_metadata_request")._serialize()
     else:
-        fields = value._asdict() if isinstance(value, tuple) else dict(value.__getstate__())
+        fields = value._asdict() if issubclass(cls, tuple) else dict(value.__getstate__())
     is_unfitted = issubclass(cls, BaseEstimator) and not fields
     node["fields"] = None if is_unfitted else _encode_fields(kinds, fields, where, arrays)
     return node
