@@ -24,13 +24,13 @@ from . import errors
 from .config import defaults_from
 from .options import expanded
 
-# Without it, completion is only for the shell that happens to run, and fails where there is none.
+# Otherwise completion works only for the running shell, and fails without one.
 os.environ.setdefault("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
-# How typer says that someone pressed Ctrl-C.
+# Exit code of typer after Ctrl-C.
 _INTERRUPTED = 130
 
 app = typer.Typer(name="plstream", rich_markup_mode=None, pretty_exceptions_enable=False)
-# Each is the function of that name in the module of that name.
+# Each is a function in the module of the same name.
 _COMMANDS = (
     "fit",
     "update",
@@ -48,7 +48,7 @@ _COMMANDS = (
 )
 for _name in _COMMANDS:
     _command = expanded(getattr(import_module(f".{_name}", __package__), _name))
-    # As a whole: the list of commands cuts off what it takes from docstrings by itself.
+    # Given explicitly, because typer would truncate it.
     _short = (getdoc(_command) or "").split("\n\n")[0].replace("\n", " ")
     app.command(short_help=_short, epilog="--config FILE, --verbose and --debug: see plstream --help.")(_command)
 
@@ -62,7 +62,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback(epilog="Exit codes: 0 success, 1 the work failed, 2 wrong arguments or data, 3 monitor found alarms.")
 def _all(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
-    # These three are taken out before the arguments are parsed, and are here for the help.
+    # These three are removed before the arguments are parsed; here they are only for the help.
     config: str | None = typer.Option(
         None, "--config", metavar="FILE", help="Options in a TOML file. Also after a command."
     ),
@@ -83,11 +83,11 @@ def _all(
 
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code; errors are one line on standard error."""
-    # They may be anywhere, also after a command.
+    # They may appear anywhere, even after a command.
     debug, verbose = "--debug" in arguments, "--verbose" in arguments
     arguments = [argument for argument in arguments if argument not in {"--debug", "--verbose"}]
     if sys.stdout is None and os.name != "nt":
-        # Otherwise the next file opened would take its place. On Windows, programs without a console have none.
+        # Otherwise the next opened file would take its descriptor. On Windows, programs without a console have none.
         errors.tell("plstream: Standard output is closed: leave it open, or send it to a file with > FILE.")
         return errors.WRONG
     try:

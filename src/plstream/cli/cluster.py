@@ -1,4 +1,4 @@
-"""Fits on the workers of a Dask cluster, which may be local processes."""
+"""Fits on a Dask cluster, which may consist of local processes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _without_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # Where it is started first, it takes signals again.
+    # If it were started later, it would unblock signals.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -17,35 +17,23 @@ def defaults_from(path: Path, commands: Mapping[str, Any]) -> Defaults:
     """Return the options in a file, by command and parameter, as defaults for the parser.
 
     Options before the first table apply to every command that has them; those of a table, such as ``[fit]``, apply to
-    that command, and take precedence.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    commands : mapping of str to command
-        All commands by name, as the parser knows them.
+    that command, and take precedence. ``commands`` has the parser's commands by name.
     """
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a TOML file: {error}.") from None
     known = {name: _options_of(command) for name, command in commands.items()}
-    everywhere = {option for options in known.values() for option in options}
-    found: Defaults = {name: {} for name in known}
-    for key, value in given.items():
-        if isinstance(value, dict):
-            _require(key, known, path, "command")
-            continue
-        _require(key, everywhere, path, "option")
-        for command, options in known.items():
-            if key in options:
-                found[command][options[key].name] = _as_default(key, value, options[key], path)
-    for command, table in given.items():
-        for key, value in table.items() if isinstance(table, dict) else ():
-            _require(key, known[command], path, f"option of plstream {command}")
-            option = known[command][key]
-            found[command][option.name] = _as_default(key, value, option, path)
+    tables = {key: value for key, value in given.items() if isinstance(value, dict)}
+    shared = {key: value for key, value in given.items() if key not in tables}
+    _require(shared, {option for options in known.values() for option in options}, path, "option")
+    _require(tables, known, path, "command")
+    found: Defaults = {}
+    for command, options in known.items():
+        own = tables.get(command, {})
+        _require(own, options, path, f"option of plstream {command}")
+        chosen = {key: value for key, value in shared.items() if key in options} | own
+        found[command] = {options[key].name: _as_default(key, chosen[key], options[key], path) for key in chosen}
     return found
 
 
@@ -60,11 +48,13 @@ def _options_of(command: Any) -> dict[str, Any]:
     return {name: parameter for name, parameter in options.items() if name != "help"}
 
 
-def _require(key: str, known: Any, path: Path, what: str) -> None:
-    if key not in known:
-        close = get_close_matches(key, list(known), 1)
-        hint = f"did you mean {close[0]!r}?" if close else "see plstream --help."
-        raise ValueError(f"{path} has {key!r}, which is no {what}: {hint}")
+def _require(keys: Iterable[str], known: Collection[str], path: Path, what: str) -> None:
+    """Raise ValueError for the first key that is not known."""
+    for key in keys:
+        if key not in known:
+            close = get_close_matches(key, list(known), 1)
+            hint = f"did you mean {close[0]!r}?" if close else "see plstream --help."
+            raise ValueError(f"{path} has {key!r}, which is no {what}: {hint}")
 
 
 def _as_default(key: str, value: Any, option: Any, path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""The end of a command: errors as one line each with an exit code, and signals."""
+"""Errors as one line with an exit code, and signals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import math
 import os
 import re
 import select
-import shlex
 import signal
 import sys
 import time
@@ -19,13 +18,14 @@ from types import FrameType
 from typing import Any
 
 from .._core.urls import redacted
+from .options import as_option
 
 FAILED = 1
 WRONG = 2
 ALARMED = 3
-# As for a process ended by the signal.
+# Exit code of a process ended by the signal.
 TERMINATED = 128 + signal.SIGTERM
-# Seconds until a command must have ended: a compiled loop, or a product of large matrices, does not
+# Seconds after which the process is ended: a compiled loop, or a product of large matrices, does not
 # notice a signal before it returns.
 GRACE = 5.0
 
@@ -45,7 +45,7 @@ _WRONG_NUMBERS = {None, errno.EINVAL, errno.ELOOP, errno.ENAMETOOLONG, errno.ERO
 _PARAMETER = re.compile(r"\b([a-z_]+)=(?:(?=[\s.,:]|$)|(?P<value>(?=['\"])))")
 # A list of columns, such as "leave them out by exclude=['id', 'day']".
 _LIST = re.compile(r"\b([a-z_]+)=(\['[^\]\\]*'\])")
-# Phrases of messages that are for programs.
+# Phrases of messages that apply only to programs.
 _PROGRAMMING = {
     " in the first call of partial_fit": "",
     " in the first call": "",
@@ -67,8 +67,8 @@ def as_options(message: str, options: Mapping[str, str]) -> str:
     """Return a message of the library in one line, with command-line options in place of parameters."""
 
     def columns(match: re.Match[str]) -> str:
-        names = ast.literal_eval(match[2])
-        return f"{options.get(match[1], match[1])} {shlex.quote(','.join(map(_entry, names)))}"
+        names = map(str, ast.literal_eval(match[2]))
+        return f"{options.get(match[1], match[1])} {as_option(names)}"
 
     def option(match: re.Match[str]) -> str:
         name = options.get(match[1])
@@ -78,12 +78,6 @@ def as_options(message: str, options: Mapping[str, str]) -> str:
     for words, others in _PROGRAMMING.items():
         plain = plain.replace(words, others)
     return " ".join("".join(character if character.isprintable() else " " for character in plain).split())
-
-
-def _entry(name: object) -> str:
-    """Return a column as in a list of an option."""
-    text = str(name)
-    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"') else text
 
 
 def sentence(error: Exception, options: Mapping[str, str]) -> str:

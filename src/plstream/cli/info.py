@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import AsJson, Reading, Target, as_list, quoted
+from .options import AsJson, Reading, Target, as_list, as_option, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..data.opening import Column
 
 
-# Missing values of more data are not counted: that takes a read of all.
+# Missing values of larger data are not counted, because that takes a full read.
 _MOST_BYTES = 2 << 30
 
 
@@ -70,36 +68,32 @@ def _is_model(name: str) -> bool:
 
 
 def _of_loaded(loaded: Any) -> dict[str, Any]:
-    from ..monitoring import DriftTracker, Monitor
+    """Return the facts of a model, a monitor or a tracker."""
+    from sklearn.utils.validation import check_is_fitted
 
-    if not isinstance(loaded, Monitor | DriftTracker):
-        return _of_model(loaded)
+    from ..monitoring import DriftTracker, Monitor
+    from .progress import facts as of_fitted
+
     facts: dict[str, Any] = {"class": type(loaded).__name__}
     if isinstance(loaded, Monitor):
         facts |= {"level": loaded.level, "n_reference_rows": loaded.n_reference_rows_}
-    else:
+    elif isinstance(loaded, DriftTracker):
         facts |= {"n_batches": loaded.n_batches_, "n_alarms": len(loaded.alarms_), "changed": list(loaded.changed_)}
-    return facts | {"model": _of_model(loaded.model)}
-
-
-def _of_model(model: Any) -> dict[str, Any]:
-    from sklearn.utils.validation import check_is_fitted
-
-    from .progress import facts as of_fitted
-
-    facts: dict[str, Any] = {"class": type(model).__name__, "parameters": model.get_params(deep=False)}
-    if hasattr(model, "get_support"):
-        facts |= {"n_kept": int(model.support_.sum()), "n_features": int(model.n_features_in_)}
-    elif hasattr(model, "n_samples_seen_"):
-        check_is_fitted(model)
-        facts |= of_fitted(model)
-    if hasattr(model, "feature_names_in_"):
-        facts["features"] = model.feature_names_in_.tolist()
+    if isinstance(loaded, Monitor | DriftTracker):
+        return facts | {"model": _of_loaded(loaded.model)}
+    facts["parameters"] = loaded.get_params(deep=False)
+    if hasattr(loaded, "get_support"):
+        facts |= {"n_kept": int(loaded.support_.sum()), "n_features": int(loaded.n_features_in_)}
+    elif hasattr(loaded, "n_samples_seen_"):
+        check_is_fitted(loaded)
+        facts |= of_fitted(loaded)
+    if hasattr(loaded, "feature_names_in_"):
+        facts["features"] = loaded.feature_names_in_.tolist()
     return facts
 
 
 def _model_texts(facts: dict[str, Any]) -> dict[str, str]:
-    """Return the description of a model, a monitor or a tracker."""
+    """Return these facts as strings."""
     from .._core.errors import counted
     from ..data.columns import listed
     from .progress import format_facts
@@ -172,7 +166,7 @@ def _gaps(source: Any) -> dict[str, int] | None:
                 found = np.concatenate([np.isnan(part).sum(axis=0) for part in columns])
                 counts[: len(found)] += found[: len(counts)]
     except DataError:
-        # Text among numbers, or infinity: a fit will tell.
+        # Text among numbers, or infinity: a fit will report it.
         return None
     return {name: int(count) for name, count in zip(names, counts, strict=True) if count}
 
@@ -196,19 +190,10 @@ def _data_texts(facts: dict[str, Any]) -> dict[str, str]:
             f"{sum(gaps.values()):,} values in {len(gaps):,} columns, most in {most[0]}" if gaps else "none"
         )
     if facts["features"] is not None:
-        texts |= _by_type(facts["columns"])
+        names_by_type: dict[str, list[str]] = {}
+        for column in facts["columns"]:
+            names_by_type.setdefault(column["type"], []).append(column["name"] or "(no name)")
+        texts |= {kind: listed(names) for kind, names in names_by_type.items()}
     if facts["to_exclude"]:
-        # Ready to paste.
-        names = ",".join(quoted(name) if set(name) & set(', "') else name for name in facts["to_exclude"])
-        texts["no numbers"] = f"pass --exclude {names}" if " " not in names else f"pass --exclude '{names}'"
+        texts["no numbers"] = f"pass --exclude {as_option(facts['to_exclude'])}"
     return texts
-
-
-def _by_type(columns: Iterable[dict[str, str]]) -> dict[str, str]:
-    """Return the names of columns by type."""
-    from ..data.columns import listed
-
-    names: dict[str, list[str]] = {}
-    for column in columns:
-        names.setdefault(column["type"], []).append(column["name"])
-    return {kind: listed(name or "(no name)" for name in found) for kind, found in names.items()}

@@ -104,15 +104,8 @@ def _monitor_of(path: Any, level: float | None) -> Monitor:
 
 def _rows(results: Results, monitor: Monitor, counts: dict[str, int], *, every_row: bool) -> Iterator[dict[str, Any]]:
     """Yield the rows to write, and count all of them."""
-    checked: list[tuple[Checked, Any]] = []
-
-    def check(X: Any) -> Any:
-        checked[:] = [(monitor.check(X), X)]
-        return checked[0][0].t2
-
-    results.add([], check)
-    for *kept, _ in results.blocks():
-        result, X = checked[0]
+    results.add([], lambda X: (monitor.check(X), X))
+    for *kept, (result, X) in results.blocks():
         counts["t2_alarms"] += int(result.t2_alarm.sum())
         counts["q_alarms"] += int(result.q_alarm.sum())
         counts["alarms"] += int(result.alarm.sum())

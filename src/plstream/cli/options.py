@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import inspect
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
@@ -193,6 +194,11 @@ def as_list(texts: list[str] | None) -> list[str]:
 def quoted(entry: str) -> str:
     """Return an entry of such a list in quotes."""
     return '"' + entry.replace('"', '""') + '"'
+
+
+def as_option(names: Iterable[str]) -> str:
+    """Return columns as the value of an option, ready to paste into a shell."""
+    return shlex.quote(",".join(quoted(name) if set(name) & set(',"') else name for name in names))
 
 
 def as_components(text: str | None) -> int | None:

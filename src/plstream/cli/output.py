@@ -1,4 +1,4 @@
-"""Outputs: files, standard output, tables and JSON."""
+"""Checks of inputs and outputs, and printing of tables and JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STANDARD_OUTPUT = "-"
 
 
 def require_inputs(*names: str | Path | None) -> None:
-    """Raise OSError if a model or data is missing: checked before outputs."""
+    """Raise OSError if a model or data is missing."""
     for name in map(str, filter(None, names)):
         if name == STANDARD_OUTPUT or is_database(name):
             continue
@@ -41,7 +41,7 @@ def require_inputs(*names: str | Path | None) -> None:
 
 
 def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()) -> None:
-    """Raise an error, before any work, if a file cannot be written: it exists, or there is no folder for it."""
+    """Raise an error if a file cannot be written: it exists, or its folder does not."""
     if str(path) == STANDARD_OUTPUT:
         return
     file = path_of(path)
@@ -61,12 +61,12 @@ def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()
 
 
 def standard_output() -> Any:
-    """Return a text stream: on a terminal, without control characters."""
-    return _Shown(sys.stdout) if sys.stdout.isatty() else sys.stdout
+    """Return standard output; on a terminal, control characters are escaped."""
+    return _Terminal(sys.stdout) if sys.stdout.isatty() else sys.stdout
 
 
-class _Shown(io.TextIOBase):
-    """Lines on a terminal: names and labels may contain anything."""
+class _Terminal(io.TextIOBase):
+    """A terminal that shows control characters of names and labels escaped."""
 
     def __init__(self, terminal: Any) -> None:
         self._terminal = terminal
@@ -80,9 +80,9 @@ class _Shown(io.TextIOBase):
 
 
 def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tuple[Any, ...]]:
-    """Yield the result of each block, its y, and its columns that have a role."""
+    """Yield the result of a function for each block, its y, and its columns with roles."""
     with closing(source.records()) as blocks, warnings.catch_warnings():  # type: ignore[type-var]
-        # Names of features are checked once, for the source.
+        # Feature names have been checked for the source.
         warnings.simplefilter("ignore")
         n_rows = 0
         for X, y, *others in track(blocks, "one read", source.n_rows, lambda block: len(block[0])):
@@ -92,13 +92,13 @@ def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tu
         raise DataError(f"{source.name} has no rows.")
 
 
-def print_table(rows: list[dict[str, Any]], file: Any = None) -> None:
-    """Print rows with the same keys as CSV, to standard output by default, with a useful number of digits."""
-    write_table(standard_output() if file is None else file, list(rows[0]), rows)
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """Print rows with the same keys as CSV, with six digits."""
+    write_table(standard_output(), list(rows[0]), rows)
 
 
 def write_table(file: Any, names: list[str], rows: Iterable[dict[str, Any]]) -> None:
-    """Write rows as CSV, to text or to a binary file, with a useful number of digits."""
+    """Write rows as CSV to a text or binary file, with six digits."""
     text = file if isinstance(file, io.TextIOBase) else io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
@@ -113,17 +113,17 @@ def print_facts(facts: dict[str, Any]) -> None:
     """Print names with values, aligned."""
     width = max(map(len, facts)) + 1
     for name, fact in facts.items():
-        # Names of features and labels may hold anything, also what would steer a terminal.
+        # Names of features and labels may contain control sequences of terminals.
         typer.echo(printable(f"{(name + ':').ljust(width)} {fact}"))
 
 
 def print_json(result: Any) -> None:
-    """Print a result as JSON; numbers that JSON does not know are null."""
+    """Print a result as JSON; NaN and infinity become null."""
     typer.echo(json.dumps(_plain(result), indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold, for dicts, lists, arrays and numbers."""
+    """Convert dicts, lists, arrays and numbers to JSON types."""
     if isinstance(value, dict):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if hasattr(value, "tolist"):

@@ -1,4 +1,4 @@
-"""What is shown of a fit: progress on a terminal, the error of a model before it learns, and a summary."""
+"""Progress on a terminal, and facts about a fitted model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_shown() -> bool:
 
 @contextmanager
 def shown(note: Callable[[], str] | None = None) -> Iterator[None]:
-    """Show a bar for the work done inside, and a note beside it, if standard error is a terminal."""
+    """Show a progress bar with a note for the work done inside, if standard error is a terminal."""
     if not is_shown():
         yield
         return
@@ -48,13 +48,13 @@ def shown(note: Callable[[], str] | None = None) -> Iterator[None]:
 
 
 class RunningError:
-    """How well a model predicts each block before it learns it (test, then train)."""
+    """Prequential error: each block is predicted before the model learns it."""
 
     def __init__(self) -> None:
         self._metrics: Metrics | None = None
 
     def __call__(self, model: Any, X: Array, y: Array | None) -> None:
-        """Take in a block that the model is about to learn."""
+        """Add a block that the model is about to learn."""
         if y is None or not hasattr(model, "predict") or not model.__sklearn_is_fitted__():
             return
         if model.missing != "error":
@@ -65,7 +65,7 @@ class RunningError:
         if self._metrics is None:
             self._metrics = metrics_for(model, y)
         with warnings.catch_warnings():
-            # That the rows so far are few, or have no names, is nothing to be told in between.
+            # Warnings about few rows or missing names are not for intermediate models.
             warnings.simplefilter("ignore")
             self._metrics.add(y, model.predict(X))
 

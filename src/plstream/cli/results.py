@@ -46,9 +46,9 @@ class Results:
         ids = [quoted(name) for name in self._kept if name not in features]
         self._source = reading.open(data, None, model, ids=as_columns(ids))
         self._names: list[str] = []
-        self._functions: list[Callable[[Array], Array]] = []
+        self._functions: list[Callable[[Array], Any]] = []
 
-    def add(self, names: list[str], function: Callable[[Array], Array]) -> None:
+    def add(self, names: list[str], function: Callable[[Array], Any]) -> None:
         """Add columns that a function computes from the features."""
         self._names += names
         self._functions.append(function)

@@ -139,19 +139,16 @@ def _as_number(keep: str | None) -> float | None:
 
 
 def _write(rows: list[dict[str, Any]], output: Path | None, *, force: bool) -> None:
-    import io
     import json
 
     from ..files import replacing
-    from .output import print_table
+    from .output import print_table, write_table
 
     if output is None:
         print_table(rows)
         return
-    text = io.StringIO()
-    if output.suffix == ".json":
-        text.write(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
-    else:
-        print_table(rows, text)
     with replacing(output, overwrite=force) as file:
-        file.write(text.getvalue().encode())
+        if output.suffix == ".json":
+            file.write((json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode())
+        else:
+            write_table(file, list(rows[0]), rows)

@@ -159,15 +159,17 @@ def _encode_object(kind: Object, value: Any, where: str, arrays: dict[str, Array
     name = kind.name_of(cls)
     if name is None:
         raise MismatchError(f"{where} is of the class {cls.__qualname__}")
-    kinds, fields = _kinds_of(cls, kind), _state_of(value)
+    kinds_of_parameters, kinds = _kinds_of(cls, kind)
     node: dict[str, Any] = {"class": name}
     if issubclass(cls, BaseEstimator):
-        parameters = {name: fields.pop(name) for name in cls._get_param_names()}
-        node["parameters"] = _encode_fields(_parameter_kinds(cls), parameters, where, arrays)
+        fields = dict(vars(value))
+        parameters = {name: fields.pop(name) for name in kinds_of_parameters}
+        node["parameters"] = _encode_fields(kinds_of_parameters, parameters, where, arrays)
         node["output"] = fields.pop("_sklearn_output_config", {}).get("transform")
         if "_metadata_request" in fields:
             node["requests"] = fields.pop("_metadata_request")._serialize()
-        kinds = {name: kind for name, kind in kinds.items() if name not in parameters}
+    else:
+        fields = value._asdict() if issubclass(cls, tuple) else dict(value.__getstate__())
     is_unfitted = issubclass(cls, BaseEstimator) and not fields
     node["fields"] = None if is_unfitted else _encode_fields(kinds, fields, where, arrays)
     return node
@@ -192,19 +194,12 @@ def _declared(cls: type) -> Schema:
     return schema
 
 
-def _kinds_of(cls: type, kind: Object) -> dict[str, Kind]:
-    return {name: kind.given.get(name, declared) for name, declared in _declared(cls).fields.items()}
-
-
-def _parameter_kinds(cls: Any) -> dict[str, Kind]:
+def _kinds_of(cls: Any, kind: Object) -> tuple[dict[str, Kind], dict[str, Kind]]:
+    """Return the kinds of the parameters of an estimator, and those of all other attributes."""
     declared = _declared(cls).fields
-    return {name: declared.get(name, Value()) for name in cls._get_param_names()}
-
-
-def _state_of(value: Any) -> dict[str, Any]:
-    if isinstance(value, tuple):
-        return value._asdict()  # type: ignore[attr-defined]
-    return dict(vars(value) if isinstance(value, BaseEstimator) else value.__getstate__())
+    names = cls._get_param_names() if issubclass(cls, BaseEstimator) else []
+    parameters = {name: declared.get(name, Value()) for name in names}
+    return parameters, {name: kind.given.get(name, declared[name]) for name in declared if name not in parameters}
 
 
 class Reading:
@@ -282,14 +277,12 @@ class Reading:
             raise MismatchError(f"{where} is not {kind.description}")
         sizes = _Sizes()
         record = Record(cls, where, sizes.known, None)
-        kinds = _kinds_of(cls, kind)
+        parameters, kinds = _kinds_of(cls, kind)
         if issubclass(cls, BaseEstimator):
             record.requests = _check_requests(cls, node.get("requests"), where)
             require_keys(node, {"class", "parameters", "output", "fields", *({"requests"} & {*node})}, where)
-            parameters = _parameter_kinds(cls)
             record.parameters = self._check_fields(parameters, node["parameters"], where, _Sizes())
             record.output = self.check(_OUTPUT, node["output"], f"{where}.output")
-            kinds = {name: kind for name, kind in kinds.items() if name not in parameters}
         else:
             require_keys(node, {"class", "fields"}, where)
         if node["fields"] is not None or not issubclass(cls, BaseEstimator):

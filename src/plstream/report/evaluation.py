@@ -95,20 +95,9 @@ class EvaluationResult:
 
 
 def evaluate(model: Any, X: Any, y: Any = None) -> EvaluationResult:
-    """Return the results of a model on data, which is read once, or twice if limits of T2 and Q come from it.
+    """Return the results of a fitted model on data, a source or arrays.
 
-    Parameters
-    ----------
-    model : object
-        A fitted model with scores.
-    X : array-like or sparse matrix of shape (n_samples, n_features), or source
-        The rows.
-    y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-        The true target, if known. None if X is a source, which has it.
-
-    Returns
-    -------
-    result : EvaluationResult
+    The data is read once, or twice if the limits of T2 and Q are computed from it.
     """
     if isinstance(X, Source):
         require_alone(y)

@@ -14,6 +14,7 @@ from .html import Section
 from .model_summary import N_RESPONSES, ModelSummary, note_of_first
 
 _N_FEATURES, _N_MORE_FEATURES = 15, 200
+_SPECTRA = " Smooth lines with few peaks suggest chemistry or physics, a jagged line noise and too many components."
 
 
 def features_part(section: Section, summary: ModelSummary, responses: list[str]) -> None:
@@ -44,7 +45,7 @@ def features_part(section: Section, summary: ModelSummary, responses: list[str])
             {name: display.plotly() for name, display in coefficients.items()},
             f"Coefficients of {n}, one line for each of {listed(responses)}.",
             "Coefficients: the change of a prediction if a feature changes by one (scaled: by one standard "
-            f"deviation) and the others do not.{_of_spectra(coefficients['Coefficients'])}"
+            f"deviation) and the others do not.{_SPECTRA if coefficients['Coefficients'].axis else ''}"
             f"{_thinned(coefficients['Coefficients'])}{note_of_first(MOST_LINES, responses)}{_hidden(coefficients)}",
         )
     meanings = {
@@ -68,12 +69,6 @@ def features_part(section: Section, summary: ModelSummary, responses: list[str])
             f"{' '.join(meanings[name] for name in directions)}{_thinned(next(iter(directions.values())))}"
             f"{_hidden(directions)}",
         )
-
-
-def _of_spectra(display: FeatureDisplay) -> str:
-    """Return what to look for if features are points of a spectrum."""
-    words = " Smooth lines with few peaks suggest chemistry or physics, a jagged line noise and too many components."
-    return words if display.axis else ""
 
 
 def _hidden(displays: Mapping[str, FeatureDisplay]) -> str:
@@ -104,7 +99,8 @@ def _top(section: Section, summary: ModelSummary, responses: list[str]) -> None:
     scale = getattr(summary.model, "x_scale_", np.ones(1))
     if hasattr(summary.model, "x_mean_"):
         # Centred features have a mean of zero up to rounding.
-        columns["Mean"] = _without_noise(summary.model.x_mean_, 1e-8 * scale)
+        mean = summary.model.x_mean_
+        columns["Mean"] = np.where(np.abs(mean) < 1e-8 * scale, 0.0, mean)
     if hasattr(summary.model, "x_scale_"):
         columns["Scale"] = scale
     if summary.kept is not None:
@@ -121,8 +117,3 @@ def _top(section: Section, summary: ModelSummary, responses: list[str]) -> None:
     if len(rows) > _N_FEATURES:
         rest = f"Features {_N_FEATURES + 1} to {len(rows)} of {len(summary.feature_names):,}"
         section.folded(rest).table(header, rows[_N_FEATURES:], f"Further features, {by}")
-
-
-def _without_noise(values: Array, smallest: Array) -> Array:
-    """Return values, with rounding errors set to zero."""
-    return np.where(np.abs(values) < smallest, 0.0, values)

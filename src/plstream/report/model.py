@@ -23,9 +23,6 @@ from .html import Page, Section
 from .model_summary import N_RESPONSES, ModelSummary
 from .predictions import predictions_part
 
-# Numbers of labels up to which a confusion matrix is drawn, drawn with numbers, and shown as a table.
-_MOST_CONFUSED, _MOST_WITH_NUMBERS, _MOST_IN_TABLE = 40, 20, 12
-
 
 def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None = None) -> Page:
     """Return a report about a model, and about its results on data: one HTML file with interactive plots.
