@@ -89,7 +89,7 @@ def reproduce(
     epochs: Annotated[
         int | None,
         typer.Option(
-            "--epochs", min=1, help="At most so many epochs of a perceptron, or of an SVM in blocks. Default: 100."
+            "--epochs", min=1, help="Most epochs of a perceptron, or of an SVM trained in blocks. Default: 100."
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of all that is random.")] = 0,
