@@ -68,9 +68,9 @@ def reproduce(
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(min=1, help="At most so many epochs of a perceptron, or of an SVM in blocks. Default: 100."),
+        typer.Option(min=1, help="Most epochs of a perceptron, or of an SVM trained in blocks. Default: 100."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of all that is random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the random numbers.")] = 0,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Cells at a time. Default: as many as there are cores.")
     ] = None,

@@ -103,7 +103,7 @@ def inferior(difference: Difference) -> Verdict:
 def assess(
     looks: Sequence[Assessment], before: str = "", after: str = "", missing: Sequence[str] = ()
 ) -> Assessment | None:
-    """Combine the assessments of the variants of CIPLS, one of which is meant.
+    """Combine the assessments of the variants of CIPLS, only one of which is in the paper.
 
     No claim holds for methods that were not run; None if no variant was run.
     """
@@ -134,8 +134,8 @@ def compare_with_rivals(
     """Assess a claim about the differences of CIPLS from its rivals; None if no variant or no rival was run.
 
     Values are by method and split (or run). ``judge`` returns the meaning of the difference from a named rival for
-    the claim. ``words`` describe higher and lower values; ``verb`` and ``form`` format means, or whatever ``center``
-    computes. The values of ``own`` are reported, but do not count.
+    the claim. ``words`` describe higher and lower values; ``verb`` and ``form`` format means, or the results of
+    ``center``. The values of ``own`` are reported, but do not count.
     """
     run = {method: values[method] for method in rivals if method in values}
     # One sentence for all variants with the same result.

@@ -156,13 +156,13 @@ def make_plan(
     """Return the parts with their estimates, without methods for which there is not enough memory."""
     available = available_bytes()
     room = None if available is None else available // jobs
-    which = [(experiment, task) for experiment in experiments for task in tasks]
+    pairs = [(experiment, task) for experiment in experiments for task in tasks]
     with single_threaded_blas(), warnings.catch_warnings():
         # Warnings that a few rows have fewer components.
         warnings.simplefilter("ignore")
         costs = {task.name: CostModel(task, settings, seed) for task in tasks}
-        parts = (_part(*both, methods, folds, costs[both[1].name], room) for both in which)
-        return list(track(parts, "estimating", len(which), lambda _: 1, "parts"))
+        parts = (_part(one, task, methods, folds, costs[task.name], room) for one, task in pairs)
+        return list(track(parts, "estimating", len(pairs), lambda _: 1, "parts"))
 
 
 def _part(

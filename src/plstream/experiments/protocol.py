@@ -121,7 +121,7 @@ class Trial:
         return self.score_rows(name, rows, lambda part: projection.scores(self.task.X[rows[part]]))
 
     def score_rows(self, name: str, rows: Rows, function: Callable[[slice], Array]) -> Array:
-        """Return what a function computes for some rows, block by block; in a file if that is too large for memory.
+        """Apply a function to blocks of rows; the result is in a file if it is too large for memory.
 
         The function gets the positions of a block among the rows. The name distinguishes the files of a cell.
         """

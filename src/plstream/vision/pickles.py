@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -43,10 +43,23 @@ def read_pickle(path: Path) -> dict[str, Any]:
     raise DataError(f"{path} holds a {type(batch).__name__}, not a dictionary with data and labels.")
 
 
+def _with_checked_keys(opcode: bytes, keys: slice) -> Callable[[Any], None]:
+    """Return an operation that first checks the keys of a dictionary, at their places on the stack.
+
+    They must be strings or numbers: nested tuples take little space, and are slow to hash.
+    """
+
+    def load(unpickler: Any) -> None:
+        for key in unpickler.stack[keys]:
+            if not isinstance(key, str | bytes | int | float):
+                raise DataError(f"it has a {type(key).__name__} as a name, and is not read.")
+        _OPERATIONS[opcode[0]](unpickler)
+
+    return load
+
+
 class _Unpickler(pickle._Unpickler):
     """Python's implementation, not the one in C: its memo is a dictionary, so a large index takes no memory."""
-
-    stack: list[Any]
 
     def __init__(self, file: IO[bytes]) -> None:
         # Python 2 strings are bytes: those of arrays must be, and names are decoded later.
@@ -66,36 +79,17 @@ class _Unpickler(pickle._Unpickler):
     def persistent_load(self, pid: Any) -> Any:
         raise DataError("it refers to objects outside of itself, and is not read.")
 
-    def load_dict(self) -> None:
-        _require_names(self.stack[::2])
-        _OPERATIONS[pickle.DICT[0]](self)
-
-    def load_setitem(self) -> None:
-        _require_names(self.stack[-2:-1])
-        _OPERATIONS[pickle.SETITEM[0]](self)
-
-    def load_setitems(self) -> None:
-        _require_names(self.stack[::2])
-        _OPERATIONS[pickle.SETITEMS[0]](self)
-
     def refuse_set(self) -> None:
         raise DataError("it has a set, which is no part of an array, and is not read.")
 
     dispatch: ClassVar[dict[int, Any]] = {
         **_OPERATIONS,
-        pickle.DICT[0]: load_dict,
-        pickle.SETITEM[0]: load_setitem,
-        pickle.SETITEMS[0]: load_setitems,
+        pickle.DICT[0]: _with_checked_keys(pickle.DICT, slice(None, None, 2)),
+        pickle.SETITEM[0]: _with_checked_keys(pickle.SETITEM, slice(-2, -1)),
+        pickle.SETITEMS[0]: _with_checked_keys(pickle.SETITEMS, slice(None, None, 2)),
         pickle.EMPTY_SET[0]: refuse_set,
         pickle.FROZENSET[0]: refuse_set,
     }
-
-
-def _require_names(keys: Sequence[Any]) -> None:
-    """Raise DataError unless all are strings or numbers: nested tuples take little space, and are slow to hash."""
-    for key in keys:
-        if not isinstance(key, str | bytes | int | float):
-            raise DataError(f"it has a {type(key).__name__} as a name, and is not read.")
 
 
 class _Type:

@@ -33,16 +33,16 @@ class FeatureFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = path.stem
-        self._beside = _arrays_of(path)
+        self._arrays = _arrays_of(path)
         self.features = self._features()
         self.files = self._files()
 
     def __contains__(self, key: str) -> bool:
-        return key in self._beside
+        return key in self._arrays
 
     def __getitem__(self, key: str) -> Array:
         """Return an array by name, with one entry (or row) per row of features, or of pairs."""
-        return read_array(*self._beside[key])
+        return read_array(*self._arrays[key])
 
     def per_row(self, key: str, n_rows: int, of: str = "rows") -> Array:
         """Return an array by name; raise DataError unless it has one entry per row."""
@@ -55,24 +55,24 @@ class FeatureFile:
         """Return the error for rows without names."""
         return DataError(
             f"{self.path} does not say which {what} a row is of: put their paths, one per line, into "
-            f"{self.path.with_suffix('.txt').name} beside it."
+            f"{self.path.with_suffix('.txt').name} next to it."
         )
 
     def _features(self) -> Array:
         name = next((name for name in ("X", "F") if name in self), None)
         if name is None:
-            raise DataError(f"{self.path} has no array X or F of features: it has {listed(self._beside)}.")
+            raise DataError(f"{self.path} has no array X or F of features: it has {listed(self._arrays)}.")
         features = self[name]
         if features.ndim != 2:
             raise DataError(f"{self.path} must contain rows of features, but has an array of shape {features.shape}.")
         return features
 
     def _files(self) -> list[str] | None:
-        beside = self.path.with_suffix(".txt")
+        listing = self.path.with_suffix(".txt")
         if "files" in self:
             files = [str(name) for name in self["files"]]
-        elif self.path.suffix == ".npy" and beside.exists():
-            files = read_lines(beside)
+        elif self.path.suffix == ".npy" and listing.exists():
+            files = read_lines(listing)
         else:
             return None
         if len(files) != len(self.features):
@@ -89,17 +89,17 @@ def _arrays_of(path: Path) -> dict[str, tuple[Path, str | None]]:
         return {name: (path, name) for name in members(path)}
     found: dict[str, tuple[Path, str | None]] = {"X": (path, None)}
     for key in _BESIDE:
-        beside = path.with_name(f"{key}.npy" if path.stem == "X" else f"{path.stem}.{key}.npy")
-        if beside.exists():
-            found[key] = beside, None
+        other = path.with_name(f"{key}.npy" if path.stem == "X" else f"{path.stem}.{key}.npy")
+        if other.exists():
+            found[key] = other, None
     return found
 
 
 def feature_files(folder: Path) -> list[Path]:
     """Return the feature files of a folder, in order, without those that belong to another."""
     found = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
-    beside = {path for file in found if file.suffix == ".npy" for path, _ in _arrays_of(file).values() if path != file}
-    found = [path for path in found if path not in beside]
+    others = {path for file in found if file.suffix == ".npy" for path, _ in _arrays_of(file).values() if path != file}
+    found = [path for path in found if path not in others]
     for first, second in pairwise(found):
         if first.stem == second.stem:
             raise DataError(f"{first} and {second.name} have the same name: give one of them another.")

@@ -142,7 +142,7 @@ def _splits(file: FeatureFile, y: Array, seed: int) -> tuple[tuple[Split, ...], 
         return single_split(file.per_row("test", len(y)), seed), "its own test rows"
     if file.files is not None:
         # The parent of the class folder tells which images are for testing.
-        test = np.array([_folders(image)[-2:-1] in {(part,) for part in _TEST} for image in file.files])
+        test = np.array([any(part in _TEST for part in _folders(image)[-2:-1]) for image in file.files])
         if test.any() and not test.all():
             return single_split(test, seed), "tested on the images in folders val or test"
     return split_by_fold(stratified_folds(y, seed), seed), f"{FOLDS} stratified folds by seed {seed}"

@@ -242,15 +242,15 @@ def _is_like_pls(found: TaskResults) -> claims.Assessment | None:
     values = found.values(scale=100)
     if "pls" not in values:
         return None
-    beside = {method: found.difference(by_split, values["pls"]) for method, by_split in values.items()}
+    versus = {method: found.difference(by_split, values["pls"]) for method, by_split in values.items()}
     sentences = {
-        method: f"{claims.with_mean(method, values)}: {claims.format_difference(beside[method])}." for method in values
+        method: f"{claims.with_mean(method, values)}: {claims.format_difference(versus[method])}." for method in values
     }
     asked = claims.rivals_among(values, ("sgdpls", "ipls"))
     rivals = [method for method in asked if method in values]
-    behind = [claims.inferior(beside[method]) for method in rivals]
+    behind = [claims.inferior(versus[method]) for method in rivals]
     looks = [
-        claims.Assessment(claims.all_of([claims.alike(beside[name]), *behind]), sentences[name])
+        claims.Assessment(claims.all_of([claims.alike(versus[name]), *behind]), sentences[name])
         for name in PAPER_VARIANTS
         if name in values
     ]

@@ -63,7 +63,7 @@ def tables(found: TaskResults) -> list[Table]:
         return [*components_and_scores(found, method, cells), *(format_number(means[block]) for block in shown), mean]
 
     header = [*components_header(found), *(f"{block + 1} of {blocks}" for block in shown), "Mean"]
-    notes = ["Accuracies in % after so many blocks, and the mean over all blocks.", REPORTED]
+    notes = ["Accuracies in % after some of the blocks, and the mean over all blocks.", REPORTED]
     return [table_of(found, header, row, notes)]
 
 
