@@ -2,22 +2,24 @@
 Fit on Dask
 ===========
 
-``fit`` takes Dask arrays and dataframes, and condenses each chunk where it is: no chunk comes to this process. Here the
-workers are threads of this machine; with a ``distributed.Client`` they are those of its cluster, and nothing else
-changes. It requires ``pip install 'plstream[distributed]'``.
+``fit`` takes Dask arrays and dataframes, and reduces each chunk on the worker that holds it: no chunk is sent to this
+process. Here the workers are threads of this machine; with a ``distributed.Client``, the same code runs on its cluster.
+It requires ``pip install 'plstream[distributed,plot]'``.
 """
 
 import tempfile
 from pathlib import Path
 
 import dask.array as da
+import matplotlib.pyplot as plt
 import numpy as np
 
 from plstream import IncrementalPLS, open_source
 from plstream.distributed import OnWorkers
+from plstream.plots import CoefficientsDisplay
 
 # %%
-# An array that is generated chunk by chunk, and is never in memory as a whole:
+# An array that is generated chunk by chunk, and never in memory as a whole:
 rng = da.random.default_rng(0)
 X = rng.normal(size=(200_000, 40), chunks=(10_000, 40))
 y = X[:, 0] - 2 * X[:, 1] + rng.normal(size=200_000, chunks=10_000)
@@ -29,7 +31,12 @@ predictions = model.predict(X)
 print(f"Predictions are a Dask array; their error is {float((predictions - y).std().compute()):.3f}")
 
 # %%
-# Workers can also read files for themselves:
+# The coefficients of the first two of 40 features stand out:
+CoefficientsDisplay.from_estimator(model)
+plt.show()
+
+# %%
+# Workers can also read files themselves:
 with tempfile.TemporaryDirectory() as folder:
     rows, values = np.asarray(X[:20_000]), np.asarray(y[:20_000])
     np.save(Path(folder, "X.npy"), rows)

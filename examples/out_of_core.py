@@ -9,6 +9,8 @@ tried under the same limit, and the two are compared on a part of the rows that 
 Run as ``python examples/out_of_core.py [--mebibytes 1024]``, or ``make example``.
 """
 
+# sphinx_gallery_thumbnail_path = "plots/growth.png"  # noqa: ERA001
+
 from __future__ import annotations
 
 import argparse
@@ -35,7 +37,7 @@ MIB = 1 << 20
 
 
 def main() -> None:
-    """Generate, fit, compare and tell."""
+    """Generate the file, fit it, compare and print the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--mebibytes", type=int, default=1024, help="size of the file (default: %(default)s)")
     n_rows = max(2000, parser.parse_args().mebibytes * MIB // (8 * N_COLUMNS))
@@ -113,7 +115,7 @@ def compare(folder: Path, n_rows: int) -> tuple[float, float]:
 
 
 def limit_memory(extra: int) -> None:
-    """Let the process take no more than ``extra`` bytes beyond what it has; only Linux enforces this."""
+    """Limit the process to ``extra`` bytes beyond its current memory; only Linux enforces this."""
     if sys.platform == "linux":
         import resource
 
@@ -123,7 +125,7 @@ def limit_memory(extra: int) -> None:
 
 @contextmanager
 def peak_memory() -> Iterator[Callable[[], int | None]]:
-    """Watch the memory in use, without that of mapped files; the value says by how much it grew at most."""
+    """Watch the memory in use, without mapped files; the value is a function that returns the peak growth."""
     before, highest, done = status("RssAnon"), 0, threading.Event()
 
     def watch() -> None:
@@ -150,7 +152,7 @@ def status(field: str) -> int:
 
 
 def print_result(ours: dict[str, Any], theirs: dict[str, Any], difference: float, speed: float) -> None:
-    """Print a small table of what came out."""
+    """Print the results as a small table."""
     say("")
     if "failed" in ours:
         sys.exit(f"IncrementalPLS failed: {ours['failed']}")

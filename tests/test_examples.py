@@ -9,7 +9,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SMALL = {"out_of_core.py": ["--mebibytes", "160"]}
 # All others draw plots.
-NEEDED = {"on_dask.py": ["dask"], "out_of_core.py": [], "plots.py": ["matplotlib", "pandas"]}
+NEEDED = {"on_dask.py": ["dask", "matplotlib"], "out_of_core.py": [], "plots.py": ["matplotlib", "pandas"]}
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
