@@ -323,10 +323,11 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _learn(self, X: Any, y: Any, classes: Any) -> None:
         """Check all there is to check before the first row is learnt, and take in the rows."""
-        X, y = opened_data(X, y)
-        if isinstance(X, Source):
-            self._learn_source(X, y, classes)
-            return
+        if not isinstance(X, np.ndarray):
+            X, y = opened_data(X, y)
+            if isinstance(X, Source):
+                self._learn_source(X, y, classes)
+                return
         rows = validate_rows(self, X, reset=not hasattr(self, "_state"))
         n_rows, n_features = rows.shape
         numbers, n_columns = np.empty((n_rows, 0)), 1

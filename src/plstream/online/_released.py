@@ -53,7 +53,8 @@ class UnprojectedGradient(Recursion):
     def learn(self, tile: Tile) -> int:
         """Take in rows."""
         tile.U[:] = tile.X
-        failed = int(unprojected_gradient(tile.U, tile.Y, self.U, self.V, self.eta0, self.n_steps))
+        # A copy of y always has the same type: for others, Numba would compile the loop once more.
+        failed = int(unprojected_gradient(tile.U, tile.Y.copy(), self.U, self.V, self.eta0, self.n_steps))
         if failed < 0:
             # The last step may have been one too far.
             bad = ~(np.isfinite(self.U).all(axis=1) & np.isfinite(self.V).all(axis=1))
