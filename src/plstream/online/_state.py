@@ -1,4 +1,4 @@
-"""What an online method keeps: a recursion that learns rows one by one, and the running means they are centred by."""
+"""The state of an online method: a recursion over rows, and the running means that center them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .._core.schema import Count, Number, Numbers, Object, stored
 from .._core.threads import ordered_map
 from .._core.types import Float64Array, FloatArray, Rows
 
-# Rows that are worked on at a time: they stay in a core's cache, and calls of compiled code are few.
+# Size of a tile of rows: small enough for a core's cache, large enough that calls of compiled code are few.
 _TILE_BYTES = 1 << 20
 _LEAST_TILE_ROWS = 8
-# Entries of the state that are read in a few milliseconds, which is what it takes to start threads several times over.
+# Number of state entries that take a few milliseconds to process, several times the time to start threads.
 _WORK_WORTH_THREADS = 10_000_000
 
 
 class NotFiniteError(ValueError):
-    """A component, the first being 1, has numbers that are no longer finite: fewer components may do."""
+    """The numbers of a component, counted from 1, have overflowed; fewer components may avoid this."""
 
     def __init__(self, message: str, component: int = 0) -> None:
         super().__init__(message)
@@ -31,11 +31,12 @@ class NotFiniteError(ValueError):
 
 
 class Tile(NamedTuple):
-    """Some consecutive rows, ready for a recursion, which may use them as its scratch space.
+    """Some consecutive rows for a recursion.
 
-    ``U`` and ``V`` are X and y minus the running means that include the row itself, in the units of those; ``X`` and
-    ``Y`` are X and y as they came, and not to be written to. ``n_before`` is the number of rows before them, and
-    ``x_total`` the sum of squares of X, centred, of all rows up to the last of them.
+    ``U`` and ``V`` are X and y minus the running means up to and including each row, in the units of the means; the
+    recursion may overwrite them. ``X`` and ``Y`` are the rows as given, of any type and order, and must not be changed.
+    ``n_before`` is the number of rows before the tile, and ``x_total`` the sum of squares of the centred X up to its
+    last row.
     """
 
     U: Float64Array
@@ -47,7 +48,7 @@ class Tile(NamedTuple):
 
 
 class Recursion:
-    """The state of a method, a dataclass of arrays and numbers, and how it learns."""
+    """The state of a method, a dataclass of arrays and numbers, and its update."""
 
     @property
     def advice(self) -> str:
@@ -55,15 +56,15 @@ class Recursion:
         return "scale the features to unit variance, or use fewer components"
 
     def learn(self, tile: Tile) -> int:
-        """Take in the rows; return the number of the component whose numbers are no longer finite, or -1."""
+        """Learn from the rows; return the index of a component that is no longer finite, or -1."""
         raise NotImplementedError
 
 
 def for_each_column(run: Callable[[Float64Array, int], int], tile: Tile, n_columns: int, n_components: int) -> int:
     """Run the recursion of every column of y, on all cores if there is enough work.
 
-    ``run`` takes the rows, which it may overwrite, and the number of the column. Returns the least number that any of
-    them returned that is not negative, else -1.
+    ``run`` takes the rows, which it may overwrite, and the index of the column. Returns the least index of a component
+    that failed in any of them, else -1.
     """
     if n_columns == 1:
         return int(run(tile.U, 0))
@@ -149,7 +150,7 @@ def unit_of(differences: FloatArray) -> float:
     {
         "x": Object(RunningMean, n="m"),
         "y": Object(RunningMean, n="q?"),
-        # Each method says which.
+        # Each method declares which.
         "recursion": Object(),
     }
 )
@@ -168,7 +169,7 @@ class OnlineState:
         return cls(x, y, recursion)
 
     def learn(self, X: Rows, numbers: Float64Array, encoding: TargetEncoding | None) -> None:
-        """Take in rows one by one; raise ValueError if numbers are no longer finite."""
+        """Learn from rows one by one; raise ValueError if numbers are no longer finite."""
         n_rows, n_features = X.shape
         if n_rows == 1:
             rows = X if type(X) is np.ndarray else X.toarray()
@@ -189,7 +190,7 @@ class OnlineState:
     def _learn_tile(
         self, rows: FloatArray, numbers: Float64Array, encoding: TargetEncoding | None, U: Float64Array
     ) -> None:
-        """Take in some rows; U is a copy of them in float64."""
+        """Learn from a tile of rows; U is a copy of them in float64."""
         x, y, n_before = self.x, self.y, self.x.n_rows
         Y = numbers if encoding is None else encoding.columns(numbers)
         V = Y.copy()
@@ -218,7 +219,7 @@ class OnlineState:
 
 
 def tile_rows(n_columns: int) -> int:
-    """Return the number of rows in a tile of so many columns."""
+    """Return the number of rows in a tile."""
     return max(_LEAST_TILE_ROWS, _TILE_BYTES // (8 * max(1, n_columns)))
 
 

@@ -94,7 +94,7 @@ class NormalizedRecursion(Recursion):
         self.__dict__.update(attributes, sums=sums)
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
+        """Learn from the rows."""
         self.x_total = tile.x_total
         C, P, sums = self.cross, self.actions, self.sums
         if len(C) == 1:

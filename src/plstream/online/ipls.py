@@ -74,7 +74,7 @@ class Covariances(Recursion):
     principal: PrincipalDirections | ReleasedDirections
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
+        """Learn from the rows."""
         # With differences from the mean of the rows before, sums of u v are exactly X'y, centred.
         n = tile.n_before + np.arange(1, len(tile.V) + 1)[:, None] if len(tile.V) > 1 else tile.n_before + 1
         with np.errstate(over="ignore"):
@@ -148,23 +148,11 @@ def add_squares(A: Float64Array, B: Float64Array, sums: Float64Array) -> None:
 def pls_weights(
     starts: Float64Array, directions: Float64Array, variances: Float64Array, n_components: int
 ) -> Float64Array:
-    """Return the weights of PLS1 for each of some responses, with principal components that stand for Xc'Xc.
+    """Return the weights of PLS1 for each of some responses, with principal components in place of Xc'Xc.
 
-    Parameters
-    ----------
-    starts : ndarray of shape (q, m)
-        Yc'Xc: one row for each response, which may be zero.
-    directions : ndarray of shape (L, m)
-        Unit vectors a.
-    variances : ndarray of shape (L,)
-        Their variances lambda, in any unit.
-    n_components : int
-        Components to look for.
-
-    Returns
-    -------
-    weights : ndarray of shape (q, c, m)
-        Orthonormal for each response; zero for components that there are none of.
+    ``starts`` is Yc'Xc of shape (q, m), whose rows may be zero; ``directions`` are the principal components, of shape
+    (L, m), and ``variances`` theirs, in any unit. The weights have shape (q, c, m), and are orthonormal for each
+    response; those of components that do not exist are zero.
     """
     W = np.zeros((n_components, *starts.shape))
     shares = variances / (variances.max(initial=0.0) or 1.0)
