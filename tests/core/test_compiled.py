@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from plstream import CIPLS
 from plstream.online import _state, cipls
-cipls.cipls_normalized.dispatcher, _state.subtract_running_mean.dispatcher
+cipls.cipls_normalized.dispatcher, _state.subtract_running_means.dispatcher
 folder = Path(sys.argv[1])
 shutil.rmtree(folder)
 folder.write_text("in the way")
@@ -64,3 +64,21 @@ def test_a_damaged_cache_is_replaced(tmp_path, suffix, left):
     assert after.keys() == before.keys()
     assert min(after.values()) > left
     assert run() == after
+
+
+NESTED = """
+import numpy as np
+from plstream import CCIPCA
+X = np.random.default_rng(0).normal(size=(50, 29))
+print(CCIPCA(3).fit(X).components_.tobytes().hex())
+"""
+
+
+def test_loading_from_the_cache_changes_no_bit(tmp_path):
+    """The process that compiles a loop, which calls others, and one that loads it have the same results."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    results = {
+        subprocess.run([sys.executable, "-c", NESTED], check=True, capture_output=True, env=environment).stdout  # noqa: S603
+        for _ in range(2)
+    }
+    assert len(results) == 1

@@ -96,5 +96,5 @@ def test_methods(method, dtype, monkeypatch):
         method.fit(X[:4], y[:4])
         for i in range(4, 7):
             method.partial_fit(X[i : i + 1], y[i : i + 1])
-    assert "subtract_running_mean" in called
+    assert "subtract_running_means" in called
     assert len(called) > 1

@@ -446,13 +446,13 @@ def test_long_work_tells_its_progress():
 
 def test_kernels_are_compiled_once():
     from plstream.online._released import cipls_paper, cipls_released
-    from plstream.online.cipls import cipls_normalized_column
+    from plstream.online.cipls import cipls_normalized
 
     X, y = regression_data(50, 4)
     labels = np.digitize(y, np.quantile(y, [0.3, 0.6]))
     read_only = y.copy()
     read_only.flags.writeable = False
-    kernels = {"normalized": cipls_normalized_column, "paper": cipls_paper, "released": cipls_released}
+    kernels = {"normalized": cipls_normalized, "paper": cipls_paper, "released": cipls_released}
     for variant, kernel in kernels.items():
         for target in (y, read_only, labels, np.column_stack([y, y])):
             CIPLS(2, variant=variant).fit(X, target)

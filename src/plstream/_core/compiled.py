@@ -5,7 +5,7 @@ Importing Numba takes half a second, so it is imported when a loop first runs.
 A recursion over rows makes a few passes over the features per row. Each pass computes as much as possible while the
 entries are in registers: it updates a vector of the state, deflates the row, and computes the products needed by the
 next pass. Each pass is a separate function, because LLVM vectorizes short loops, but not the loop
-over rows with everything inlined.
+over rows with everything in it. Functions are inlined after they have been vectorized.
 
 Results must not depend on the addresses of arrays. For arrays that may overlap, LLVM generates a second loop, without
 vectors, where sums have another order. If a loop changes an array in place, LLVM compares whole ranges, and arrays that
@@ -90,7 +90,15 @@ class CompiledFunction:
     def _compile_on_use(self) -> Any:
         import numba
 
-        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": self._fastmath}
+        # A function that is not inlined exists twice: compiled on its own, and optimized once more in the module of its
+        # caller, where sums may have another order. Which of the two runs would depend on whether the process compiled
+        # them or loaded the caller from the cache.
+        options: dict[str, Any] = {
+            "nogil": True,
+            "error_model": "numpy",
+            "fastmath": self._fastmath,
+            "forceinline": True,
+        }
         try:
             dispatcher: Any = numba.njit(cache=True, **options)(self.py_func)
             dispatcher._cache = _ForgivingCache(dispatcher._cache)
@@ -169,25 +177,26 @@ def copied(state: State) -> State:
 
     It shares only arrays that the class declares as ``never_written``.
     """
-    # Field by field, because this is half of the time to learn one row.
+    # This is a good part of the time to learn one row.
     kind: Any = type(state)
+    arrays, others = _fields_to_copy(kind)
     made: State = object.__new__(kind)
-    attributes = made.__dict__
-    attributes.update(state.__dict__)
-    for name in _copied_fields(kind):
-        value = attributes[name]
-        if type(value) is np.ndarray:
-            attributes[name] = value.copy() if value.nbytes < _LEAST_ALIGNED_BYTES else _aligned_copy(value)
-        elif hasattr(value, "__dataclass_fields__"):
-            attributes[name] = copied(value)
+    made.__dict__ = attributes = state.__dict__.copy()
+    for name in arrays:
+        array = attributes[name]
+        attributes[name] = array.copy() if array.nbytes < _LEAST_ALIGNED_BYTES else _aligned_copy(array)
+    for name in others:
+        attributes[name] = copied(attributes[name])
     return made
 
 
 @cache
-def _copied_fields(state: Any) -> tuple[str, ...]:
-    """Return the names of the fields of a class that may hold arrays which are written to."""
+def _fields_to_copy(state: Any) -> tuple[list[str], list[str]]:
+    """Return the names of a class's fields that hold arrays which are written to, and those that hold dataclasses."""
     shared: frozenset[str] = getattr(state, "never_written", frozenset())
-    return tuple(f.name for f in fields(state) if f.type not in {"float", "int", "bool"} and f.name not in shared)
+    kinds = {f.name: f.type for f in fields(state) if f.type not in {"float", "int", "bool"} and f.name not in shared}
+    arrays = [name for name, kind in kinds.items() if kind in {"Array", "Float64Array"}]
+    return arrays, [name for name in kinds if name not in arrays]
 
 
 def _aligned_copy(array: Array) -> Array:

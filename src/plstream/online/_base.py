@@ -31,7 +31,7 @@ from ..solvers.completion import FactorModel
 from ._means import NoValueError, ObservedMeans
 from ._state import OnlineState, tile_rows
 
-# Entries of the state that are read in a fraction of a second.
+# Number of state entries that are processed in a fraction of a second.
 _WORK_BETWEEN_STEPS = 200_000_000
 # The y of a method that uses none.
 _NO_TARGET = np.empty((1, 0))
@@ -41,13 +41,13 @@ ENCODING = Object(TargetEncoding, q="q", k="k")
 
 
 def state_of(*recursions: type, instead: tuple[type, ...] = ()) -> Object:
-    """Return the kind of a state with one of some recursions, or of a class that is in place of such a state."""
+    """Declare a state: an ``OnlineState`` with one of the recursions, or one of the classes ``instead``."""
     given = {"recursion": Object(*recursions, m="m", q="q", c="c", L="L?")}
     return Object(OnlineState, *instead, given=given, m="m", q="q?", c="c", L="L?", k="k")
 
 
 class CheckedRow(NamedTuple):
-    """One row that has been validated, as rows of which it is the only one."""
+    """A validated row, as an array of shape (1, n_features)."""
 
     row: Rows
 
@@ -81,7 +81,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     _missing_by: ClassVar[dict[str, str]] = {"X": "mean"}
     # Means of the values so far, if missing ones are to be replaced by them.
     _observed: ObservedMeans | None = None
-    # Parameters that may change in mid-stream, because the state does not depend on them.
+    # Parameters that may change during a stream, because the state does not depend on them.
     _free_parameters: ClassVar[frozenset[str]] = frozenset()
     _uses_y: ClassVar[bool] = True
 
@@ -172,7 +172,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self
 
     def _filled(self, rows: Rows) -> tuple[Rows, ObservedMeans]:
-        """Return rows without missing values, and the means of the values up to them."""
+        """Return rows with missing values replaced, and the updated means."""
         try:
             return (self._observed or ObservedMeans.of(self.n_features_in_)).filled(rows)
         except NoValueError as error:
@@ -188,7 +188,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise error.of_model(self) from None
 
     def _filling(self, function: Callable[[Rows], Any]) -> Callable[[Rows], Any]:
-        """Return a function of rows, in which missing values are replaced before by the means of the model, if set."""
+        """Return the function, with missing values replaced first by the means of the model if ``missing="mean"``."""
         if self.missing == "error":
             return function
         return CompletedBefore(function, FactorModel.of_means(self._solution().x_mean, 0))
@@ -275,7 +275,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         raise NotImplementedError
 
     def _solution(self) -> Any:
-        """Return the solution for the rows so far, solving for it if that has not been done."""
+        """Return the solution for the rows so far, computed when first needed."""
         if not hasattr(self, "_state"):
             check_is_fitted(self)
         # Replaced as a whole when more rows are learnt, perhaps in another thread: a solution stays with its state.
@@ -293,7 +293,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return solution
 
     def _map_product(self, X: Any, matrix: Float64Array, function: Callable[[Any], Array]) -> Any:
-        """Return a function of (X - mean) matrix, formed of one block of a source after the other."""
+        """Return the function of (X - mean) matrix, block by block if X is a source."""
         mean = self._solution().x_mean
         if isinstance(X, CheckedRow):
             return self._filling(lambda row: function(centred_product(row, mean, matrix)))(X.row)
@@ -305,7 +305,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 raise ValueError(f"{name} cannot change during a stream: set it back to {value!r}, or use fit.")
 
     def _validate_row(self, x: Any) -> Rows:
-        """Return one row as rows of which it is the only one, with as many features as the model has."""
+        """Return one row as an array of shape (1, n_features)."""
         row = x[None] if type(x) is np.ndarray and x.ndim == 1 else as_one_row(x)
         if type(row) is not np.ndarray or row.dtype.kind not in "fiub":
             return validate_rows(self, row, reset=False)
@@ -315,18 +315,13 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             )
         return row
 
-    @classmethod
-    def _fixed_parameters(cls) -> dict[str, list[Any]]:
-        """Return the constraints of the parameters that cannot change during a stream."""
-        free = cls._free_parameters | {"missing"}
-        return {name: legal for name, legal in cls._parameter_constraints.items() if name not in free}
-
     def _learn(self, X: Any, y: Any, classes: Any) -> None:
-        """Check all there is to check before the first row is learnt, and take in the rows."""
-        X, y = opened_data(X, y)
-        if isinstance(X, Source):
-            self._learn_source(X, y, classes)
-            return
+        """Validate the input as a whole, then learn from the rows."""
+        if not isinstance(X, np.ndarray):
+            X, y = opened_data(X, y)
+            if isinstance(X, Source):
+                self._learn_source(X, y, classes)
+                return
         rows = validate_rows(self, X, reset=not hasattr(self, "_state"))
         n_rows, n_features = rows.shape
         numbers, n_columns = np.empty((n_rows, 0)), 1
@@ -336,7 +331,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 check_consistent_length(rows, target)
             encoding = self._encode(target, classes)
             numbers, n_columns = encoding.numbers(target), encoding.n_columns
-        # What takes a fraction of a second: progress is told after each block of these.
+        # Blocks that take a fraction of a second each: progress is reported after each of them.
         step = max(
             tile_rows(n_features), _WORK_BETWEEN_STEPS // (n_features * n_columns * (self.n_components or n_columns))
         )
@@ -367,14 +362,14 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self._learn_blocks(rows.tracked_blocks("one read"), rows.n_columns)
 
     def _as_target(self, y: Any, classes: Any) -> Array:
-        """Return y as an array; if it holds labels by definition, as that of a classifier."""
+        """Return y as an array; with ``target="labels"``, as labels."""
         name = type(self).__name__
         if self.target != "labels":
             return as_target(y, name)
         return as_labels(y, name, first=classes is None and not hasattr(self, "_state"))
 
     def _encode(self, target: Array, classes: Any) -> TargetEncoding:
-        """Return what y is: decided at the first call, from all of it or from the labels that there are."""
+        """Return the encoding of y, which the first call decides."""
         if self._encoding is None or not hasattr(self, "_state"):
             self._encoding = TargetEncoding.of(target, classes, self.target)
         elif classes is not None:
@@ -382,16 +377,17 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self._encoding
 
     def _learn_blocks(self, blocks: Iterable[Block], n_features: int) -> None:
-        """Take in blocks, whose y is the numbers of the encoding.
+        """Learn from blocks of rows, whose y is encoded.
 
-        A recursion may fail in the middle, at finite numbers whose products are not, and a source may break off. So a
-        copy of the state learns, and takes its place when all rows have been taken in: this is called for a twin.
+        A recursion may fail halfway, because products of finite numbers overflow, and reading a source may fail. So a
+        copy of the state learns, and replaces the state after the last row.
         """
         if hasattr(self, "_state"):
             state = copied(self._state)
         else:
             require_components(self.n_components or 1, n_features)
-            self._begun_with = {name: getattr(self, name) for name in self._fixed_parameters()}
+            free = {*self._free_parameters, "missing"}
+            self._begun_with = {name: getattr(self, name) for name in self._parameter_constraints if name not in free}
             state = copied(self._begin(n_features, 0 if self._encoding is None else self._encoding.n_columns))
             self.__dict__.pop("_observed", None)
         for block in blocks:

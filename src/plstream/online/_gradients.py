@@ -120,7 +120,7 @@ class StochasticGradient(Recursion):
         )
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
+        """Learn from the rows."""
         bases = (self.U, self.U_factor, self.V, self.V_factor, self.begun, self.covariance)
         past = (self.previous_x, self.previous_y, self.totals)
         work = self.n_steps * 4 * len(self.U) ** 3

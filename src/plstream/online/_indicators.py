@@ -63,7 +63,7 @@ class IndicatorRegression(Recursion):
         return cls(B, A, C, np.zeros(n_features), np.zeros(1), eta)
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
+        """Learn from the rows."""
         arrays = self.B, self.A, self.C, self.squares, self.length
         failed = int(averaged_regression(tile.U, tile.V, *arrays, tile.n_before, self.eta))
         # Divided by an infinite deviation, a feature is zero.

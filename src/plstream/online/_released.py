@@ -51,9 +51,10 @@ class UnprojectedGradient(Recursion):
         return "center and scale the features, use a smaller eta0 or fewer epochs, or variant='corrected'"
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
+        """Learn from the rows."""
         tile.U[:] = tile.X
-        failed = int(unprojected_gradient(tile.U, tile.Y, self.U, self.V, self.eta0, self.n_steps))
+        # A copy of y always has the same type: for others, Numba would compile the loop once more.
+        failed = int(unprojected_gradient(tile.U, tile.Y.copy(), self.U, self.V, self.eta0, self.n_steps))
         if failed < 0:
             # The last step may have been one too far.
             bad = ~(np.isfinite(self.U).all(axis=1) & np.isfinite(self.V).all(axis=1))
@@ -179,7 +180,7 @@ class PaperRecursion(Recursion):
         return cls(W, P, np.zeros(shape), np.zeros(shape), released)
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
+        """Learn from the rows."""
         y, v = np.array(tile.Y, order="F"), np.asfortranarray(tile.V)
 
         def run(U: Float64Array, k: int) -> int:
@@ -327,7 +328,7 @@ class ReleasedDirections(Recursion):
     amnesic: float
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
+        """Learn from the rows."""
         if tile.n_before == 0:
             # The first row of all is not centred.
             tile.U[0] = tile.X[0]

@@ -47,7 +47,7 @@ class IncrementalSVD(Recursion):
         return cls(np.zeros((rank, n_features)), np.zeros(rank), np.zeros((rank, n_columns)))
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
+        """Learn from the rows."""
         return int(incremental_svd(tile.U, tile.V, tile.n_before, self.U, self.s, self.V))
 
     def factors(self, n_rows: int) -> SingularTriplets:
@@ -119,7 +119,7 @@ class MatrixGradient(Recursion):
         )
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
+        """Learn from the rows."""
         state = (self.U, self.s, self.V, self.covariance, self.previous_x, self.previous_y, self.totals)
         options = (self.eta0, self.n_steps, self.n_components)
         # A step takes a singular value decomposition.

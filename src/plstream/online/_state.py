@@ -1,4 +1,4 @@
-"""What an online method keeps: a recursion that learns rows one by one, and the running means they are centred by."""
+"""The state of an online method: a recursion over rows, and the running means that center them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._core.compiled import aligned_empty, compiled, read_only, readable
+from .._core.compiled import aligned_empty, compiled
 from .._core.labels import TargetEncoding
 from .._core.schema import Count, Number, Numbers, Object, stored
 from .._core.threads import ordered_map
 from .._core.types import Float64Array, FloatArray, Rows
 
-# Rows that are worked on at a time: they stay in a core's cache, and calls of compiled code are few.
+# Size of a tile of rows: small enough for a core's cache, large enough that calls of compiled code are few.
 _TILE_BYTES = 1 << 20
 _LEAST_TILE_ROWS = 8
-_DOUBLE = np.dtype(np.float64)
-# Entries of the state that are read in a few milliseconds, which is what it takes to start threads several times over.
+# Number of state entries that take a few milliseconds to process, several times the time to start threads.
 _WORK_WORTH_THREADS = 10_000_000
 
 
 class NotFiniteError(ValueError):
-    """A component, the first being 1, has numbers that are no longer finite: fewer components may do."""
+    """The numbers of a component, counted from 1, have overflowed; fewer components may avoid this."""
 
     def __init__(self, message: str, component: int = 0) -> None:
         super().__init__(message)
@@ -32,11 +31,12 @@ class NotFiniteError(ValueError):
 
 
 class Tile(NamedTuple):
-    """Some consecutive rows, ready for a recursion, which may use them as its scratch space.
+    """Some consecutive rows for a recursion.
 
-    ``U`` and ``V`` are X and y minus the running means that include the row itself, in the units of those; ``X`` and
-    ``Y`` are X and y as they came, and not to be written to. ``n_before`` is the number of rows before them, and
-    ``x_total`` the sum of squares of X, centred, of all rows up to the last of them.
+    ``U`` and ``V`` are X and y minus the running means up to and including each row, in the units of the means; the
+    recursion may overwrite them. ``X`` and ``Y`` are the rows as given, of any type and order, and must not be changed.
+    ``n_before`` is the number of rows before the tile, and ``x_total`` the sum of squares of the centred X up to its
+    last row.
     """
 
     U: Float64Array
@@ -48,7 +48,7 @@ class Tile(NamedTuple):
 
 
 class Recursion:
-    """The state of a method, a dataclass of arrays and numbers, and how it learns."""
+    """The state of a method, a dataclass of arrays and numbers, and its update."""
 
     @property
     def advice(self) -> str:
@@ -56,15 +56,15 @@ class Recursion:
         return "scale the features to unit variance, or use fewer components"
 
     def learn(self, tile: Tile) -> int:
-        """Take in the rows; return the number of the component whose numbers are no longer finite, or -1."""
+        """Learn from the rows; return the index of a component that is no longer finite, or -1."""
         raise NotImplementedError
 
 
 def for_each_column(run: Callable[[Float64Array, int], int], tile: Tile, n_columns: int, n_components: int) -> int:
     """Run the recursion of every column of y, on all cores if there is enough work.
 
-    ``run`` takes the rows, which it may overwrite, and the number of the column. Returns the least number that any of
-    them returned that is not negative, else -1.
+    ``run`` takes the rows, which it may overwrite, and the index of the column. Returns the least index of a component
+    that failed in any of them, else -1.
     """
     if n_columns == 1:
         return int(run(tile.U, 0))
@@ -124,21 +124,16 @@ class RunningMean:
         """The mean in the units of the data."""
         return self.origin + self.offset / (self.unit or 1.0)
 
-    def subtract_from(self, tile: FloatArray, out: Float64Array) -> Float64Array:
-        """Add the rows to the mean one by one, and set ``out`` to each minus the mean that includes it, in units."""
+    def begin(self, rows: FloatArray) -> None:
+        """Set the origin and the unit from the first rows."""
         if self.n_rows == 0:
-            self.origin[:] = tile[0]
+            self.origin[:] = rows[0]
         if not self.unit:
             with np.errstate(over="ignore", invalid="ignore"):
-                self.unit = unit_of(tile - self.origin)
-        before = self.n_rows, self.total
-        self.total = subtract_running_mean(tile, self.origin, self.offset, self.unit, *before, out)
-        self.n_rows += len(tile)
-        return out
+                self.unit = unit_of(rows - self.origin)
 
-    @property
     def is_finite(self) -> bool:
-        """Whether the mean is finite: so it is if the sum of squares is, which is sooner known."""
+        """Return whether the mean is finite. It is if the sum of squares is, which takes less time to check."""
         return math.isfinite(self.total) or bool(np.isfinite(self.offset).all())
 
 
@@ -155,7 +150,7 @@ def unit_of(differences: FloatArray) -> float:
     {
         "x": Object(RunningMean, n="m"),
         "y": Object(RunningMean, n="q?"),
-        # Each method says which.
+        # Each method declares which.
         "recursion": Object(),
     }
 )
@@ -174,34 +169,42 @@ class OnlineState:
         return cls(x, y, recursion)
 
     def learn(self, X: Rows, numbers: Float64Array, encoding: TargetEncoding | None) -> None:
-        """Take in rows one by one; raise ValueError if numbers are no longer finite."""
-        if len(numbers) == 1 and type(X) is np.ndarray and X.dtype == _DOUBLE and X.flags.c_contiguous:
-            # All that the loops below do with one row, in less time.
-            self._learn_tile(read_only(X), numbers, encoding, np.empty(X.shape))
+        """Learn from rows one by one; raise ValueError if numbers are no longer finite."""
+        n_rows, n_features = X.shape
+        if n_rows == 1:
+            rows = X if type(X) is np.ndarray else X.toarray()
+            self._learn_tile(rows, numbers, encoding, np.array(rows, np.float64, order="C"))
         else:
-            # Of X and of y, whichever is wider.
-            step = min(X.shape[0], tile_rows(max(X.shape[1], len(self.y.origin))))
-            buffer = aligned_empty((step, X.shape[1]))
-            for rows, part in readable(X):
-                for start in range(0, len(part), step):
-                    tile = part[start : start + step]
-                    some = numbers[rows.start + start :][: len(tile)]
-                    self._learn_tile(tile, some, encoding, buffer[: len(tile)])
-        if not (self.x.is_finite and self.y.is_finite):
+            step = min(n_rows, tile_rows(max(n_features, len(self.y.origin))))
+            buffer = aligned_empty((step, n_features))
+            for start in range(0, n_rows, step):
+                rows = X[start : start + step]
+                rows = rows if type(rows) is np.ndarray else rows.toarray()
+                U = buffer[: len(rows)]
+                U[:] = rows
+                self._learn_tile(rows, numbers[start : start + step], encoding, U)
+        x, y = self.x, self.y
+        if not (math.isfinite(x.total + y.total) or (x.is_finite() and y.is_finite())):
             raise ValueError("The mean is no longer finite: scale the features to unit variance.")
 
     def _learn_tile(
-        self, tile: FloatArray, numbers: Float64Array, encoding: TargetEncoding | None, out: Float64Array
+        self, rows: FloatArray, numbers: Float64Array, encoding: TargetEncoding | None, U: Float64Array
     ) -> None:
-        """Take in some rows, in the form that ``readable`` yields; ``out`` is scratch space."""
-        n_before = self.x.n_rows
-        U = self.x.subtract_from(tile, out)
-        Y = V = numbers
+        """Learn from a tile of rows; U is a copy of them in float64."""
+        x, y, n_before = self.x, self.y, self.x.n_rows
+        Y = numbers if encoding is None else encoding.columns(numbers)
+        V = Y.copy()
+        if n_before == 0 or not x.unit:
+            x.begin(rows)
+        if encoding is not None and (n_before == 0 or not y.unit):
+            y.begin(Y)
+        x.total, y.total = subtract_running_means(
+            U, V, x.origin, x.offset, x.unit, x.total, y.origin, y.offset, y.unit, y.total, n_before
+        )
+        x.n_rows = n_before + len(U)
         if encoding is not None:
-            # As X is: not to be written to, or else Numba compiles once more.
-            Y = read_only(np.ascontiguousarray(encoding.columns(numbers)))
-            V = self.y.subtract_from(Y, np.empty(Y.shape))
-        component = self.recursion.learn(Tile(U, V, tile, Y, n_before, self.x.total)) + 1
+            y.n_rows = x.n_rows
+        component = self.recursion.learn(Tile(U, V, rows, Y, n_before, x.total)) + 1
         if component:
             raise NotFiniteError(
                 f"Component {component} is no longer finite: {self.recursion.advice}. The model is as it was before "
@@ -216,42 +219,44 @@ class OnlineState:
 
 
 def tile_rows(n_columns: int) -> int:
-    """Return the number of rows in a tile of so many columns."""
+    """Return the number of rows in a tile."""
     return max(_LEAST_TILE_ROWS, _TILE_BYTES // (8 * max(1, n_columns)))
 
 
 @compiled
-def subtract_running_mean(
-    X: FloatArray,
-    origin: Float64Array,
-    offset: Float64Array,
-    unit: float,
-    n_rows: int,
-    total: float,
-    out: Float64Array,
-) -> float:
-    """Set ``out`` to the rows minus the mean up to and with each, in units, and ``offset`` to the last mean.
+def subtract_running_means(
+    X: Float64Array,
+    Y: Float64Array,
+    x_origin: Float64Array,
+    x_offset: Float64Array,
+    x_unit: float,
+    x_total: float,
+    y_origin: Float64Array,
+    y_offset: Float64Array,
+    y_unit: float,
+    y_total: float,
+    n_before: int,
+) -> tuple[float, float]:
+    """Subtract from each row of X and Y the mean up to and including it, in units, and update the offsets.
 
-    Returns the sum of squares about the mean, given that of the rows before, which is ``total``.
+    Returns the sums of squares about the means, given those of the rows before.
     """
     for i in range(len(X)):
-        n = n_rows + i + 1
-        square = _subtract_mean(X[i], origin, offset, unit, 1.0 / n, out[i])
-        # One factor of the product is from the mean before, which is that much further off.
-        total += square * n / max(1, n - 1)
-    return total
+        n = n_before + i + 1
+        # One factor of each product is a difference from the mean before, which is larger by n/(n - 1).
+        x_total += _subtract_mean(X[i], x_origin, x_offset, x_unit, 1.0 / n) * n / max(1, n - 1)
+        y_total += _subtract_mean(Y[i], y_origin, y_offset, y_unit, 1.0 / n) * n / max(1, n - 1)
+    return x_total, y_total
 
 
 @compiled
-def _subtract_mean(
-    x: FloatArray, origin: Float64Array, offset: Float64Array, unit: float, share: float, out: Float64Array
-) -> float:
+def _subtract_mean(x: Float64Array, origin: Float64Array, offset: Float64Array, unit: float, share: float) -> float:
     square = 0.0
     for j in range(len(x)):
         difference = (x[j] - origin[j]) * unit - offset[j]
         step = share * difference
         offset[j] += step
         left = difference - step
-        out[j] = left
+        x[j] = left
         square += left * left
     return square

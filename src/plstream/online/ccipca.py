@@ -62,7 +62,7 @@ class PrincipalDirections(Recursion):
         return cls(V, squares, ages, np.zeros(2), _as_schedule(amnesic))
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
+        """Learn from the rows."""
         return int(ccipca(tile.U, self.V, self.squares, self.ages, self.row_squares, self.amnesic))
 
     def sorted(self) -> tuple[Float64Array, Float64Array]:

@@ -51,53 +51,59 @@ class NormalizedRecursion(Recursion):
         X'y, centred.
     actions : ndarray of shape (q, c, m)
         X'X r.
-    squares : ndarray of shape (q, c)
-        r'X'X r.
-    residuals : ndarray of shape (q, c + 1)
-        Sums of squares of the rows, and what is left of them after each component.
-    y_products, t_squares : ndarray of shape (q, c)
-        Products of the scores with what is left of y, and with themselves: a regression of y that does not depend on
-        how exact the rotations are.
+    sums : ndarray of shape (q, 5, c + 1)
+        For each column of y, in one array because one is copied in less time than five:
+
+        - squares: r'X'X r of each component.
+        - residuals: sums of squares of the rows, and what is left of them after each component.
+        - y_products, t_squares: products of the scores with what is left of y, and with themselves: a regression of y
+          that does not depend on how exact the rotations are.
+        - y_total: the sum of squares of y.
     amnesic : float
         How much more new rows weigh in ``actions`` than in a plain sum.
-    x_total, y_total : float, ndarray of shape (q,)
-        Sums of squares.
+    x_total : float
+        Sum of squares of the rows.
     """
 
     cross: Float64Array
     actions: Float64Array
-    squares: Float64Array
-    residuals: Float64Array
-    y_products: Float64Array
-    t_squares: Float64Array
+    sums: Float64Array
     amnesic: float
-    x_total: float
-    y_total: Float64Array
+    x_total: float = 0.0
 
     @classmethod
     def of(cls, n_components: int, n_features: int, n_columns: int, amnesic: float) -> NormalizedRecursion:
         """Return the state before the first row."""
-        return cls(
-            cross=np.zeros((n_columns, n_features)),
-            actions=np.zeros((n_columns, n_components, n_features)),
-            squares=np.zeros((n_columns, n_components)),
-            residuals=np.zeros((n_columns, n_components + 1)),
-            y_products=np.zeros((n_columns, n_components)),
-            t_squares=np.zeros((n_columns, n_components)),
-            amnesic=amnesic,
-            x_total=0.0,
-            y_total=np.zeros(n_columns),
-        )
+        cross, actions = np.zeros((n_columns, n_features)), np.zeros((n_columns, n_components, n_features))
+        return cls(cross, actions, np.zeros((n_columns, 5, n_components + 1)), amnesic)
+
+    def __getstate__(self) -> dict[str, Any]:
+        c = self.actions.shape[1]
+        return {
+            **{name: getattr(self, name) for name in ("cross", "actions", "amnesic", "x_total")},
+            **{name: self.sums[:, i, :n].copy() for i, (name, n) in enumerate(_widths(c).items())},
+            "y_total": self.sums[:, 4, 0].copy(),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        c, attributes = state["actions"].shape[1], dict(state)
+        sums = np.zeros((len(state["actions"]), 5, c + 1))
+        for i, (name, n) in enumerate(_widths(c).items()):
+            sums[:, i, :n] = attributes.pop(name)
+        sums[:, 4, 0] = attributes.pop("y_total")
+        self.__dict__.update(attributes, sums=sums)
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
+        """Learn from the rows."""
         self.x_total = tile.x_total
-        state = self.cross, self.actions, self.squares, self.residuals, self.y_products, self.t_squares, self.y_total
+        C, P, sums = self.cross, self.actions, self.sums
+        if len(C) == 1:
+            return int(cipls_normalized(tile.U, tile.V, 0, C, P, sums, tile.n_before, self.amnesic))
 
         def run(U: Float64Array, k: int) -> int:
-            return cipls_normalized_column(U, tile.V, k, *state, tile.n_before, self.amnesic)
+            return cipls_normalized(U, tile.V, k, C, P, sums, tile.n_before, self.amnesic)
 
-        return for_each_column(run, tile, *self.squares.shape)
+        return for_each_column(run, tile, *P.shape[:2])
 
     def factors(self, k: int) -> Factors:
         """Return the PLS factors of one column of y: follow the directions from X'y on as the recursion does.
@@ -106,18 +112,19 @@ class NormalizedRecursion(Recursion):
         these were exact; as it is, that would magnify what later components have of errors.
         """
         directions, loadings = np.zeros_like(self.actions[k]), np.zeros_like(self.actions[k])
+        squares, _, y_products, t_squares, (y_total, *_) = self.sums[k]
         w, found = self.cross[k], 0
         # What is smaller is a rounding error, of a deflation or of X'y itself.
-        least = max(1e-12 * np.linalg.norm(w), 1e-14 * np.sqrt(self.x_total) * np.sqrt(self.y_total[k]))
-        for i, (action, square) in enumerate(zip(self.actions[k], self.squares[k], strict=True)):
+        least = max(1e-12 * np.linalg.norm(w), 1e-14 * np.sqrt(self.x_total) * np.sqrt(y_total))
+        for i, (action, square) in enumerate(zip(self.actions[k], squares[:-1], strict=True)):
             length = np.linalg.norm(w)
             if length <= least or square <= 0:
                 break
             directions[i], loadings[i], found = w / length, action / square, i + 1
             w = w - length * loadings[i]
         signs = peak_signs(directions.T)
-        t_squares = np.where(np.arange(len(signs)) < found, self.t_squares[k], 0.0)
-        slopes = self.y_products[k] / np.where(t_squares > 0, t_squares, 1.0)
+        t_squares = np.where(np.arange(len(signs)) < found, t_squares[:-1], 0.0)
+        slopes = y_products[:-1] / np.where(t_squares > 0, t_squares, 1.0)
         return Factors(
             x_weights=_orthonormal(directions[:found] * signs[:found, None], len(signs)),
             x_loadings=(loadings * signs[:, None]).T,
@@ -136,48 +143,35 @@ def _orthonormal(directions: Float64Array, n_columns: int) -> Float64Array:
     return columns
 
 
-@compiled
-def cipls_normalized_column(
-    U: Float64Array,
-    V: Float64Array,
-    k: int,
-    C: Float64Array,
-    P: Float64Array,
-    squares: Float64Array,
-    residuals: Float64Array,
-    y_products: Float64Array,
-    t_squares: Float64Array,
-    y_total: Float64Array,
-    n_before: int,
-    amnesic: float,
-) -> int:
-    """Run :func:`cipls_normalized` for one column of V: to take arrays apart is slower outside of compiled code."""
-    vectors = C[k], P[k]
-    numbers = squares[k], residuals[k], y_products[k], t_squares[k], y_total[k : k + 1]
-    return cipls_normalized(U, V[:, k], *vectors, *numbers, n_before, amnesic)
+def _widths(n_components: int) -> dict[str, int]:
+    """Return the names of the first sums in model files, with their lengths."""
+    c = n_components
+    return {"squares": c, "residuals": c + 1, "y_products": c, "t_squares": c}
 
 
 @compiled
 def cipls_normalized(
     U: Float64Array,
-    v: Float64Array,
-    C: Float64Array,
-    P: Float64Array,
-    squares: Float64Array,
-    residuals: Float64Array,
-    y_products: Float64Array,
-    t_squares: Float64Array,
-    y_total: Float64Array,
+    V: Float64Array,
+    column: int,
+    cross: Float64Array,
+    actions: Float64Array,
+    sums: Float64Array,
     n_before: int,
     amnesic: float,
 ) -> int:
-    """Follow X'y and the products of X'X with the PLS directions; U is deflated in place.
+    """Follow X'y and the products of X'X with the PLS directions, for one column of V; U is deflated in place.
 
-    C is X'y, row i of P is X'X r_i, squares[i] is r_i'X'X r_i, and residuals[i] is the sum of squares that the
-    components before it leave of the rows; so the first is all, and there is one more of them than components.
-    y_products[i] and t_squares[i] are sums of products of scores with what is left of y, and with themselves. y_total
-    is the sum of squares of y.
+    C is X'y, row i of P is X'X r_i, and the sums are those of :class:`NormalizedRecursion`.
     """
+    C, P, v = cross[column], actions[column], V[:, column]
+    squares, residuals, y_products, t_squares, y_total = (
+        sums[column, 0],
+        sums[column, 1],
+        sums[column, 2],
+        sums[column, 3],
+        sums[column, 4],
+    )
     m = P.shape[1]
     # There are no more components than features: what is left then is rounding errors.
     c = min(P.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
@@ -28,7 +29,7 @@ from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..estimators._solution import Solved
 from ._base import ENCODING, TARGET, OnlineMethod, state_of
-from ._loops import add_multiple
+from ._loops import add_multiple, is_finite, outer_weight
 from ._released import VANISHED, ReleasedDirections, or_one, released_weights
 from ._state import OnlineState, Recursion, Tile
 from .ccipca import CCIPCA, Amnesic, PrincipalDirections, in_units_of_data
@@ -74,16 +75,11 @@ class Covariances(Recursion):
     principal: PrincipalDirections | ReleasedDirections
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
-        # With differences from the mean of the rows before, sums of u v are exactly X'y, centred.
-        n = tile.n_before + np.arange(1, len(tile.V) + 1)[:, None] if len(tile.V) > 1 else tile.n_before + 1
-        with np.errstate(over="ignore"):
-            V = tile.V * (n / np.maximum(n - 1, 1))
-        add_products(tile.U, V, self.cross)
-        add_squares(tile.V, V, self.y_squares)
+        """Learn from the rows."""
         self.x_square = tile.x_total
+        are_finite = add_products(tile.U, tile.V, tile.n_before, self.cross, self.y_squares)
         # No product is larger than the geometric mean of the squares.
-        if not (np.isfinite(self.x_square) and np.isfinite(self.y_squares).all()):
+        if not (are_finite and math.isfinite(self.x_square)):
             return 0
         # Last, because it deflates the rows in place. Its components give all those of PLS but the first.
         failed = self.principal.learn(tile) if len(self.principal.V) else -1
@@ -97,12 +93,29 @@ class Covariances(Recursion):
 
 
 @compiled_in_order
-def add_products(U: Float64Array, V: Float64Array, sums: Float64Array) -> None:
-    """Add V'U to the sums, one row after the other: they do not depend on how the rows are divided among calls.
+def add_products(U: Float64Array, Y: Float64Array, n_before: int, sums: Float64Array, squares: Float64Array) -> bool:
+    """Add Y'U to the sums, and squares of Y to the squares, as centred; return whether all squares are finite.
 
-    BLAS would add up the rows of a call first. It takes a third to a half of its time with one column of V, as long
-    with ten, and up to twice as long with hundreds.
+    One row is added after the other, so results do not depend on how the rows are divided among calls. BLAS would add
+    up the rows of a call first. It takes a third to a half of its time with one column of Y, as long with ten, and up
+    to twice as long with hundreds.
     """
+    # Differences from the mean of the rows before.
+    V = np.empty(Y.shape)
+    are_finite = True
+    for i in range(len(Y)):
+        weight = outer_weight(n_before + i + 1)
+        for k in range(len(squares)):
+            V[i, k] = weight * Y[i, k]
+            squares[k] += Y[i, k] * V[i, k]
+            if not is_finite(squares[k]):
+                are_finite = False
+    _add_rows(U, V, sums)
+    return are_finite
+
+
+@compiled_in_order
+def _add_rows(U: Float64Array, V: Float64Array, sums: Float64Array) -> None:
     n, m = U.shape
     whole, even = n - n % 3, len(sums) - len(sums) % 2
     for start in range(0, m, _STRIP):
@@ -137,34 +150,14 @@ def _add_three(
         d[j] = d[j] + d0 * a + d1 * b + d2 * e
 
 
-@compiled_in_order
-def add_squares(A: Float64Array, B: Float64Array, sums: Float64Array) -> None:
-    """Add to each sum the products of a column of A with that of B, one row after the other."""
-    for i in range(len(A)):
-        for k in range(len(sums)):
-            sums[k] += A[i, k] * B[i, k]
-
-
 def pls_weights(
     starts: Float64Array, directions: Float64Array, variances: Float64Array, n_components: int
 ) -> Float64Array:
-    """Return the weights of PLS1 for each of some responses, with principal components that stand for Xc'Xc.
+    """Return the weights of PLS1 for each of some responses, with principal components in place of Xc'Xc.
 
-    Parameters
-    ----------
-    starts : ndarray of shape (q, m)
-        Yc'Xc: one row for each response, which may be zero.
-    directions : ndarray of shape (L, m)
-        Unit vectors a.
-    variances : ndarray of shape (L,)
-        Their variances lambda, in any unit.
-    n_components : int
-        Components to look for.
-
-    Returns
-    -------
-    weights : ndarray of shape (q, c, m)
-        Orthonormal for each response; zero for components that there are none of.
+    ``starts`` is Yc'Xc of shape (q, m), whose rows may be zero; ``directions`` are the principal components, of shape
+    (L, m), and ``variances`` theirs, in any unit. The weights have shape (q, c, m), and are orthonormal for each
+    response; those of components that do not exist are zero.
     """
     W = np.zeros((n_components, *starts.shape))
     shares = variances / (variances.max(initial=0.0) or 1.0)

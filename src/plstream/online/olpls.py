@@ -75,7 +75,7 @@ class OLPLSState(Recursion):
         return super().advice + (", or a smaller eta, or variant='corrected'" if self.released else "")
 
     def learn(self, tile: Tile) -> int:
-        """Take in rows."""
+        """Learn from the rows."""
         loop, v = olpls, np.asfortranarray(tile.V)
         if self.released:
             tile.U[:] = tile.X
