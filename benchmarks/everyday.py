@@ -211,14 +211,15 @@ def memory(plan: Plan) -> str:
         "IncrementalPLSCV": cross_validate_ours,
     }
 
-    def measure(size: Size) -> Row:
-        peaks = [in_child(peak_of_fit, size, fit) for fit in methods.values()]
-        return str(size), f"{8 * size.n * size.m / MIB:.1f}", *(f"{peak / MIB:.1f}" for peak in peaks)
+    def measure(size: Size, dtype: np.dtype[Any]) -> Row:
+        peaks = [in_child(peak_of_fit, size, dtype, fit) for fit in methods.values()]
+        of_data = dtype.itemsize * size.n * size.m
+        return str(size), dtype.name, *(f"{number / MIB:.1f}" for number in (of_data, *peaks))
 
     title = "Peak memory"
-    cells = ((str(size), partial(measure, size)) for size in plan.sizes_of(SIZES))
+    cells = ((f"{size}, {dtype}", partial(measure, size, dtype)) for size in plan.sizes_of(SIZES) for dtype in DTYPES)
     rows = plan.rows(title, cells)
-    return f"## {title}\n\nMiB, float64, q = 1, c = 5.\n\n{markdown(('X', 'MiB of X', *methods), rows)}\n"
+    return f"## {title}\n\nMiB, q = 1, c = 5.\n\n{markdown(('X', 'dtype', 'MiB of X', *methods), rows)}\n"
 
 
 def cross_validate_ours(X: Array, Y: Array, c: int) -> object:
@@ -226,9 +227,9 @@ def cross_validate_ours(X: Array, Y: Array, c: int) -> object:
     return IncrementalPLSCV(c).fit(X, Y)
 
 
-def peak_of_fit(size: Size, fit: Fit) -> int:
+def peak_of_fit(size: Size, dtype: np.dtype[Any], fit: Fit) -> int:
     """Return the bytes that a fit takes at most, beyond the data."""
-    X, Y = make_data(size, 1, np.float64)
+    X, Y = make_data(size, 1, dtype)
     # What is loaded and compiled once is not part of it.
     fit(X, Y, 5)
     return peak_growth(partial(fit, X, Y, 5))

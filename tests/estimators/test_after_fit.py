@@ -104,6 +104,35 @@ def test_nothing_is_kept_that_grows_with_the_rows():
     assert sys.getsizeof(models[0]) == sys.getsizeof(models[1]) > 8 * 30 * 4
 
 
+def spectra(seed, n=210, m=60):
+    """Return sums of a few overlapping peaks of unequal heights, and the noisy height of one of the smaller peaks."""
+    rng = np.random.default_rng(seed)
+    peaks = np.exp(-(((np.linspace(0, 1, m) - rng.uniform(size=(8, 1))) / 0.15) ** 2))
+    heights = rng.lognormal(sigma=0.8, size=(n, 8)) * 2.0 ** -np.arange(8)
+    return heights @ peaks + 1e-3 * rng.normal(size=(n, m)), heights[:, 3] * (1 + 0.3 * rng.normal(size=n))
+
+
+@pytest.mark.parametrize("n_components", [3, 4])
+@pytest.mark.parametrize("scale", [True, False])
+def test_the_stated_error_holds_where_the_residual_has_few_directions(scale, n_components, monkeypatch):
+    monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
+    largest, last = [], []
+    for seed in range(8):
+        X, y = spectra(seed)
+        model = IncrementalPLS(n_components, scale=scale, solver="multipass").fit(X[:105], y[:105])
+        ratios = []
+        for end in range(120, 211, 15):
+            model.partial_fit(X[end - 15 : end], y[end - 15 : end])
+            W = dense_pls(X[:end], y[:end], n_components, scale=scale)[1]
+            ratios.append(max(sines(model.x_weights_, W)) / model.subspace_error_.max())
+        largest.append(max(ratios))
+        last.append(ratios[-1])
+    assert np.median(largest) < 1.2
+    assert scale or max(largest) < 2
+    # Nor is it much too large.
+    assert np.median(last) > 0.1
+
+
 @pytest.mark.parametrize("forgetting", [1.0, 0.98])
 @pytest.mark.parametrize("scale", [True, False])
 def test_little_data_goes_on_exactly(forgetting, scale):

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from copy import copy
 from itertools import chain
+from math import sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -446,6 +447,41 @@ class Sketch(Moments):
         elif not self.known_rows and self.n_held >= self.size:
             # The first compression needs a solution to compare with.
             self._remember(_rotations(self._solve(self._cross_in_units())))
+        elif self._is_seed:
+            cross = self._cross_in_units()
+            solution = self._solve(cross)
+            self._estimate_error(cross, solution, self._unresolved_errors(_rotations(solution)))
+
+    @property
+    def _is_seed(self) -> bool:
+        """Whether the first rows are those of a solution, and there has been no compression since."""
+        return self.unresolved > 0 and len(self.pieces[0]) <= self.n_components
+
+    def _unresolved_errors(self, R: Float64Array) -> Float64Array:
+        r"""Estimate the error of the action on rotations R from how far they are off those of the seed.
+
+        The residual E of the rows of the seed vanishes on its rotations. If D is the part of R orthogonal to these, the
+        error is :math:`(E^T E - \operatorname{diag}(\rho)) D`. With the eigenvalues :math:`\lambda_j` of
+        :math:`E^T E`, and D due to sampling errors, its expected length is about :math:`\|D\|` times the root of
+        :math:`\sum_j (\lambda_j - \rho)^3 / \sum_j \lambda_j`. The eigenvalues are those of the residuals of the k rows
+        since, scaled to the weight of the rows of the seed. Those of m columns of equal variance :math:`\rho` are up to
+        :math:`\rho (1 + (m / k)^{1/2})^2` (Marchenko and Pastur), so only what is above that counts. If a single
+        eigenvalue dominates, its standard error is :math:`\lambda (2 / k)^{1/2}`, and two of these are added.
+        """
+        weight = self.weight - self.known_weight
+        if not self._is_seed or weight <= 0:
+            return np.zeros(R.shape[1])
+        seed, *later = self.pieces
+        known = self.rotations.T
+        residuals = tuple(piece - (piece @ known.astype(piece.dtype)) @ seed for piece in later)
+        squares = np.maximum(np.linalg.eigvalsh(inner_products(residuals)), 0.0) * self.known_weight / weight
+        k, n_columns = len(squares), max(1, int(np.count_nonzero(self.x_squares)) - known.shape[1])
+        above = np.maximum(squares - squares.sum() / n_columns * (1 + sqrt(n_columns / k)) ** 2, 0.0)
+        length = sqrt((above**3).sum() / (squares.sum() or 1.0)) * (1 + 2 * sqrt(2 / k))
+        lost = self._total(self.lost)
+        length = min(max(self.unresolved - lost / n_columns, length), lost)
+        basis = linalg.qr(known, mode="economic", check_finite=False)[0]
+        return length * np.linalg.norm(R - basis @ (basis.T @ R), axis=0)
 
     def _settle_unit(self, *, widest: float) -> None:
         """Adapt the unit to the data if it is far off, or if the columns differ in how far."""
@@ -456,7 +492,7 @@ class Sketch(Moments):
         low, high = ratio[varies].min(initial=_FAR_OFF), ratio[varies].max(initial=1 / _FAR_OFF)
         far_off = high > widest * low or low < 1 / _FAR_OFF or high > _FAR_OFF
         if far_off or self.unit[~varies].min(initial=1.0) < _SMALLEST_UNIT or not self.pieces:
-            self.pieces = tuple((piece * ratio).astype(self.dtype, copy=False) for piece in self.pieces)
+            self.pieces = tuple(_scaled(piece, ratio, self.dtype) for piece in self.pieces)
             inverse = np.divide(1.0, ratio, out=np.zeros_like(ratio), where=ratio > 0)
             self.residuals = self._residuals_in_units(ratio)
             self.rotations = self.rotations * inverse
@@ -472,6 +508,7 @@ class Sketch(Moments):
         cross = self._cross_in_units()
         solution = self._solve(cross)
         before = self._act_as_held(self.rotations.T)[0]
+        unresolved = self._unresolved_errors(_rotations(solution))
         with single_threaded_blas():  # Too little work for threads.
             pieces, kept, variances = self._combinations(_rotations(solution))
         squares = self._in_units(self.x_squares)
@@ -484,7 +521,7 @@ class Sketch(Moments):
             self._set_residual(kept, leading, _rotations(solution))
         self.pieces = (kept,)
         self._settle_dtype()
-        self._add_errors(before - self._act_as_held(self.rotations.T)[0])
+        self._add_errors(before - self._act_as_held(self.rotations.T)[0], unresolved)
         self._remember(_rotations(solution))
         self._estimate_error(cross, solution)
 
@@ -558,7 +595,7 @@ class Sketch(Moments):
         return tuple(
             Residual(
                 residual.diagonal * ratio**2,
-                linalg.qr((residual.directions * inverse).T.astype(self.dtype), mode="economic")[0].T,
+                linalg.qr(_scaled(residual.directions, inverse, self.dtype).T, mode="economic")[0].T,
             )
             for residual in self.residuals
         )
@@ -568,20 +605,22 @@ class Sketch(Moments):
         self.known_weight, self.known_rows = self.weight, self.effective_rows
         self.known_squares = self._total(self.x_squares)
 
-    def _add_errors(self, changes: Float64Array) -> None:
+    def _add_errors(self, changes: Float64Array, unresolved: Float64Array) -> None:
         r"""Record how a compression changed the action on the rotations r of the previous compression.
 
         A rotation estimated from k rows differs from that of n rows by a random walk: the expected square of the
         difference is proportional to :math:`1/k - 1/n`, or with weights to the expression in :meth:`_action_errors`.
-        The change e of the action on r, divided by that for the two compressions, predicts future changes.
+        The change e of the action on r, divided by that for the two compressions, predicts future changes. So do the
+        ``unresolved`` errors of a seed, if they are larger than expected.
         """
         known, rows, total = self.known_weight / self.weight, self.effective_rows, self._total(self.x_squares)
         self.errors = self._errors_now()
         walked = (1 - 2 * known) / self.known_rows + 1 / rows if self.known_rows else 0.0
         if changes.size and walked > 0:
-            n_known = min(changes.shape[1], self.n_components)
-            relative = np.square(changes[:, :n_known]).sum(axis=0) / total / walked
-            self.errors[:, :n_known] += np.array([[1 / rows], [1.0], [1 / rows]]) * relative
+            factors = np.array([[1 / rows], [1.0], [1 / rows]]) / total / walked
+            n_known, n_found = min(changes.shape[1], self.n_components), len(unresolved)
+            self.errors[:, :n_found] = np.maximum(self.errors[:, :n_found], factors * unresolved**2)
+            self.errors[:, :n_known] += factors * np.square(changes[:, :n_known]).sum(axis=0)
 
     def _expect_errors(self, variance: float) -> None:
         r"""Estimate errors of a loss that was not measured, for the current solution and later ones.
@@ -635,11 +674,13 @@ class Sketch(Moments):
         squares = np.maximum(first + second / rows_later - 2 * third, 0.0)
         return np.sqrt(squares * self._total(self.x_squares))
 
-    def _estimate_error(self, cross: Float64Array, solution: Factors) -> None:
-        """Solve again with an action that is off by the expected error, and measure how the solution turns."""
+    def _estimate_error(self, cross: Float64Array, solution: Factors, least: Float64Array | None = None) -> None:
+        """Solve again with an action that is off by the expected error, or ``least``, and measure the angle."""
         c = solution.n_components
         self.subspace_error = np.zeros(c)
         errors = self._action_errors()
+        if least is not None:
+            errors[:c] = np.maximum(errors[:c], least)
         if self.residuals and errors.any():
             residual = np.sum([residual.diagonal for residual in self.residuals], axis=0)
             noise = mixture(len(cross), self.n_components) * np.sqrt(residual)[:, None]
@@ -686,6 +727,11 @@ class Sketch(Moments):
             # Not in units: these follow the columns only from compression to compression.
             return float(np.mean(self.lost[varies] / self.x_squares[varies]))
         return self._total(self.lost) / self._total(self.x_squares)
+
+
+def _scaled(rows: FloatArray, ratio: Float64Array, dtype: Any) -> FloatArray:
+    """Return rows times a ratio per column, multiplied in float64, without a copy of that type."""
+    return np.multiply(rows, ratio, out=np.empty(rows.shape, dtype), casting="same_kind")
 
 
 def _powers(squares: float, weight: float) -> Float64Array:
