@@ -29,7 +29,7 @@ from ..plan import CostModel
 from ..protocol import NotPossibleError, Trial, choose, is_large
 from ..results import Cell, TaskResults
 from ..tables import Table, components_and_scores, components_header, format_number, mean_with_interval, table_of
-from ..task import Task
+from ..task import Rows, Task
 
 REPORTED = {"ccipca": 63.48, "sgdpls": 58.41, "ipls": 50.76, "cipls": 83.24}
 """Table "Accuracy of existing incremental methods when using only higher-order components", means over all tasks."""
@@ -47,16 +47,17 @@ def cells(trial: Trial) -> list[Cell]:
         raise NotPossibleError(projection.limited)
     S, S_test = trial.scores(projection, train), trial.scores(projection, test)
     regression = regress_on_first(lambda: trial.blocks(S), len(S))
-    R, R_test = (
-        trial.score_rows("regressed", rows, lambda part, scores=scores: regression.residuals(scores[part]))
-        for rows, scores in ((train, S), (test, S_test))
-    )
+
+    def regressed(rows: Rows, scores: Array) -> Array:
+        return trial.score_rows("regressed", rows, lambda part: regression.residuals(scores[part]))
+
     # Subtracting any row does: the classifier standardises the scores.
     others, origin = _without_first(projection), X[train[:1]][0]
-    T, T_test = (
-        trial.score_rows("projected", rows, lambda part, rows=rows: (X[rows[part]] - origin) @ others.T)
-        for rows in (train, test)
-    )
+
+    def projected(rows: Rows) -> Array:
+        return trial.score_rows("projected", rows, lambda part: (X[rows[part]] - origin) @ others.T)
+
+    R, R_test, T, T_test = regressed(train, S), regressed(test, S_test), projected(train), projected(test)
     cell: Cell = {
         "n_components": projection.n_components,
         "accuracy": trial.accuracy(train, S[:, :, 1:], test, S_test[:, :, 1:]),
@@ -124,7 +125,9 @@ def regress_on_first(blocks: Callable[[], Iterable[Array]], n_rows: int) -> Regr
         largest = np.maximum(largest, np.abs(centred[:, :, 0]).max(axis=0))
         squares = squares + (centred * centred).sum(axis=0)
     scale, norms = _or_one(largest), _or_one(np.sqrt(squares))
-    A, B, correlations = None, None, 0.0
+    A: Array | None = None
+    B: Array | None = None
+    correlations: Any = 0.0
     for block in blocks():
         firsts, others = _firsts_and_others((block - mean) / norms)
         correlations = correlations + firsts.T @ others
@@ -135,6 +138,7 @@ def regress_on_first(blocks: Callable[[], Iterable[Array]], n_rows: int) -> Regr
             Q, A = np.linalg.qr(np.vstack([A, firsts / scale]))
             B = Q.T @ np.vstack([B, others])
     assert A is not None
+    assert B is not None
     rank_tolerance = np.finfo(A.dtype).eps * max(n_rows, A.shape[1])
     slopes = np.linalg.lstsq(A, B, rcond=rank_tolerance)[0]
     return Regression(mean, scale, slopes, float(np.abs(correlations).max()))
