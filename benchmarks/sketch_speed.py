@@ -132,7 +132,7 @@ class Method:
 
 SKETCH = Method("sketch, one call", partial(stream_and_solve, solver="sketch"))
 OTHERS = (
-    Method(f"sketch, {CHUNK_ROWS} rows a call", partial(stream_and_solve, solver="sketch", chunk_rows=CHUNK_ROWS)),
+    Method(f"sketch, {CHUNK_ROWS} rows per call", partial(stream_and_solve, solver="sketch", chunk_rows=CHUNK_ROWS)),
     Method("gram, one call", partial(stream_and_solve, solver="gram")),
     Method("multipass fit", reread),
     Method("CIPLS", recursion),

@@ -149,7 +149,7 @@ class IncrementalPLS(RegressionMethods, SingleModel):
     """Partial least squares regression for streams and for data larger than memory.
 
     A drop-in replacement for :class:`sklearn.cross_decomposition.PLSRegression`: the same model, attributes and
-    predictions. Its memory does not depend on the number of rows, and it is many times faster.
+    predictions. Its memory does not depend on the number of rows, and on large data it is many times faster.
 
     - ``fit`` reads large data ``n_components + 1`` times, block by block (``solver="multipass"``). It is exact. With
       ``read_tol`` or ``max_reads``, it reads less often and estimates its error.
