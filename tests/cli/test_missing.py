@@ -83,7 +83,7 @@ def test_methods_that_learn_row_after_row(gaps, done, refused):
     expected = CIPLS(2, missing="mean").fit(X, np.nan_to_num(y))
     np.testing.assert_allclose(load("cipls").x_weights_, expected.x_weights_)
     message = refused("fit", "X2.npy", "-t", "y2.npy", "--method", "cipls", "--missing", "model", "-o", "m")
-    assert "--missing model is not for --method cipls: it is --missing mean there." in message
+    assert "--method cipls supports only --missing mean, not model." in message
     message = refused("fit", "X2.npy", "-t", "y2.npy", "--missing", "mean", "-o", "m")
     assert "it is --missing model there" in message
 

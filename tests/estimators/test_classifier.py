@@ -466,7 +466,7 @@ def test_one_class_so_far():
     np.testing.assert_array_equal(model.predict_proba(X), [[1, 0]] * len(X))
     model.partial_fit(X[y == 1], y[y == 1])
     assert_same_model(model, IncrementalPLSClassifier().fit(X, y), X)
-    with pytest.raises(ValueError, match=r"only one class, 0: .* or all labels that will ever come as classes="):
+    with pytest.raises(ValueError, match=r"only one class, 0: .* or all labels as classes="):
         IncrementalPLSClassifier().partial_fit(X[y == 0], y[y == 0])
 
 

@@ -110,7 +110,7 @@ def test_lfw_images_that_are_not_there_or_twice(home):
     with pytest.raises(DataError, match="has 4 rows, and paths of 11 images"):
         load_tasks("lfw")
     (home / "lfw/net.txt").unlink()
-    with pytest.raises(DataError, match=r"does not say which image a row is of: put .* into net.txt"):
+    with pytest.raises(DataError, match=r"has no names of images: list one path per row in net.txt"):
         load_tasks("lfw")
     (home / "lfw/pairs.txt").unlink()
     with pytest.raises(DataError, match=r"download pairs.txt from http"):

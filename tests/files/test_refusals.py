@@ -269,7 +269,7 @@ def test_numbers_that_are_no_classes(number, path, parts):
     document, tensors = parts(IncrementalPLSClassifier(solver="gram"), "two")
     name = "model._fitted.stream._Y"
     tensors[name][2] = struct.pack("<d", number) + tensors[name][2][8:]
-    refused(path, put_together(document, tensors), "numbers that it cannot have|y has all responses, or classes")
+    refused(path, put_together(document, tensors), "values out of range|y has all responses, or classes")
 
 
 @pytest.mark.parametrize(("place", "value", "match"), EDITS)
@@ -353,7 +353,7 @@ def test_arrays_of_monitors_and_trackers(path):
         save(made[name], path)
         document, tensors = take_apart(path.read_bytes())
         tensors[tensor][2] = struct.pack("<d", value) + tensors[tensor][2][8:]
-        refused(path, put_together(document, tensors), f"{tensor} has numbers that it cannot have")
+        refused(path, put_together(document, tensors), f"{tensor} has values out of range")
     tensors["model._earlier"][2] = bytes(len(tensors["model._earlier"][2]))
     tensors["model._sums.error.usual"][2] = bytes(len(tensors["model._sums.error.usual"][2]))
     refused(path, put_together(document, tensors), "breaks a rule: values have weights")
@@ -383,7 +383,7 @@ def test_numbers_that_cannot_be(path, parts):
     ):
         document, tensors = parts(model, "many" if isinstance(model, IncrementalLDA) else "value")
         tensors[name][2] = struct.pack("<d", value) + tensors[name][2][8:]
-        refused(path, put_together(document, tensors), f"{name} has numbers that it cannot have")
+        refused(path, put_together(document, tensors), f"{name} has values out of range")
     document, tensors = parts(SGDPLS(random_state=0), "many")
     tensors["model._state.recursion.begun"][2] = struct.pack("<q", 3)
     refused(path, put_together(document, tensors), "breaks a rule: no more rows have begun than there are")
@@ -398,7 +398,7 @@ def test_truth_values_are_zero_or_one(path):
     save(ILFS().fit(X, y), path)
     document, tensors = take_apart(path.read_bytes())
     tensors["model.support_"][2] = b"\x02" * 7
-    refused(path, put_together(document, tensors), "support_ has numbers that it cannot have")
+    refused(path, put_together(document, tensors), "support_ has values out of range")
 
 
 def test_every_bit_counts(path):

@@ -167,7 +167,7 @@ def test_a_change_is_told_once_until_it_is_over_or_acknowledged():
     assert tracker.changed_ == ()
     assert follow(0, 40, changed=True) == [50]
     assert tracker.changed_ == ("error",)
-    assert "not as there: error. If that is to stay, call set_reference." in tracker.summary()
+    assert "changed since: error. If the change is permanent, call set_reference." in tracker.summary()
     # Back to what it was: that is no change from the reference, but one from the batches just before.
     once = follow(0, 40, changed=False)
     assert once in ([50], [50, 90])

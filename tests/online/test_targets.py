@@ -99,7 +99,7 @@ def test_bad_values():
 
 
 def test_classes_of_the_first_call_stay():
-    with pytest.raises(ValueError, match=r"only one class, 1: .* or all labels that will ever come as classes="):
+    with pytest.raises(ValueError, match=r"only one class, 1: .* or all labels as classes="):
         CIPLS().partial_fit(X, np.ones(30, dtype=int))
     model = CIPLS(1).partial_fit(X, INTEGERS, classes=[0, 1, 2])
     model.partial_fit(X, np.full(30, 2)).partial_fit(X, INTEGERS, classes=[2, 1, 0])

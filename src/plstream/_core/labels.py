@@ -35,7 +35,7 @@ KINDS = {
 _KINDS_OF_TYPES = {bool: "booleans", int: "integers", float: "floats", str: "text", bytes: "text"}
 # Up to this, floats represent all integers.
 _LARGEST_EXACT = 2**53
-_TELL_ALL = "all labels that will ever come as classes= in the first call of partial_fit"
+_TELL_ALL = "all labels as classes= in the first call of partial_fit"
 
 
 @stored({"classes": ClassLabels("k"), "kind": Choice(*dict.fromkeys(KINDS.values()))})

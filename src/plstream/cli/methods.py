@@ -56,7 +56,7 @@ def require_missing(method: Method, missing: str | None) -> None:
     """Raise ValueError if the method completes missing values in another way."""
     own = "model" if method in _VALIDATED else "mean"
     if missing not in {None, "error", own}:
-        raise ValueError(f"--missing {missing} is not for --method {method}: it is --missing {own} there.")
+        raise ValueError(f"--method {method} supports only --missing {own}, not {missing}.")
 
 
 def new_model(method: Method, *, seed: int | None = None, **parameters: Any) -> Any:

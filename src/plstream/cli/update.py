@@ -50,7 +50,7 @@ def update(
         require_free(output, force=force)
     loaded = load(model)
     if not hasattr(loaded, "partial_fit") or not hasattr(loaded, "n_samples_seen_"):
-        raise ValueError(f"{name_of(model)} holds a {type(loaded).__name__}, which does not learn: name a model.")
+        raise ValueError(f"{name_of(model)} contains a {type(loaded).__name__}, which cannot be updated: pass a model.")
     check_is_fitted(loaded)
     if not target and get_tags(loaded).target_tags.required:
         raise ValueError("Pass the target with --target: a column by name or number, or a file.")

@@ -358,7 +358,7 @@ def _of_objects(values: Array, where: str) -> Array:
             raise DataError(f"{where} has a missing value, first in row {row}: drop or replace such values.")
     for row, value in enumerate(rows):
         if any(isinstance(entry, str) for entry in value):
-            raise DataError(f"{where} has text among numbers, first in row {row}.")
+            raise DataError(f"{where} mixes text and numbers, first in row {row}: use one type.")
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):

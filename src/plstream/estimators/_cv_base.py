@@ -307,7 +307,7 @@ class CrossValidated(PLSBase):
             n_folds = before.n_folds
         if n_folds is None and (not is_fit or is_collection(X)):
             raise ValueError(
-                "Rows to come, and those of a Dask collection, cannot be split beforehand: set cv to a number of folds."
+                "partial_fit and Dask collections do not support a splitter as cv: set cv to a number of folds."
             )
         self._validate_params()
         if n_folds is None:

@@ -133,7 +133,7 @@ class Container:
             raise NotAModelError
         text = metadata["plstream"]
         if not isinstance(text, str) or metadata.get("sha256") != sha256(text.encode(errors="replace")).hexdigest():
-            raise MismatchError("the text that describes the model does not match its hash")
+            raise MismatchError("the model description does not match its hash")
         self.document = _strict_json(text)
         # First, because a later format may have other keys.
         require_known_format(self.document, newest, where)
@@ -188,7 +188,7 @@ def _strict_json(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        raise MismatchError("the text that describes the model is not strict JSON") from None
+        raise MismatchError("the model description is not strict JSON") from None
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class StoredArray:
     def check_part(self, part: Array) -> None:
         """Raise MismatchError if numbers of the array are out of range."""
         if not self.kind.accepts(part):
-            raise MismatchError(f"{self.where} has numbers that it cannot have")
+            raise MismatchError(f"{self.where} has values out of range")
 
 
 @dataclass
@@ -262,7 +262,7 @@ class Reading:
         if not isinstance(shape, list) or len(shape) != len(kind.shape) or not all(type(n) is int for n in shape):
             raise MismatchError(f"{where} does not have {counted(len(kind.shape), 'dimension')}")
         if name != where or self._shapes.pop(where, None) != (type_name, tuple(shape[:: -1 if order == "F" else 1])):
-            raise MismatchError(f"{where} has no tensor of its type and shape")
+            raise MismatchError(f"{where} has no tensor with its name, type and shape")
         for size, expected in zip(shape, kind.shape, strict=True):
             if isinstance(expected, str):
                 sizes.require(expected, size, where)

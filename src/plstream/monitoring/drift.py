@@ -150,7 +150,7 @@ class DriftTracker:
         last, _ = last_step(model)
         if not (isinstance(last, PLSBase) and hasattr(model, "partial_fit")):
             what = type(model if isinstance(last, PLSBase) else last).__name__
-            raise TypeError(f"A tracker is of an IncrementalPLS or a StreamingPipeline with one, not of {what}.")
+            raise TypeError(f"DriftTracker requires an IncrementalPLS or a StreamingPipeline with one, not {what}.")
         if window < WARM_UP:
             raise ValueError(f"window={window} is too few batches to compare with: use {WARM_UP} or more.")
         self.model: Any = model
@@ -282,14 +282,14 @@ class DriftTracker:
             outside = float(np.mean([batch.outside for batch in recent]))
             lines += [
                 f"Error on new rows in the last {len(recent)} batches: {error:.3g} {kind}.",
-                f"What of X is outside of the model: {outside:.3g} times as much as in the rows before.",
+                f"Residual of X (Q): {outside:.3g} times that of earlier rows.",
                 f"The model holds {100 * last.retained_variance:.4g} % of the variance of X.",
             ]
         if np.isfinite(last.angle):
             lines.append(f"Its components have turned by {last.angle:.2g} degrees since batch {WARM_UP}.")
         lines.append(self._about_reference())
         if not self.alarms_:
-            lines.append("Nothing has changed that stands out.")
+            lines.append("No significant change was detected.")
         lines += [f"Batch {i} (from row {batch.n_seen:,} on): {', '.join(batch.reasons)}." for i, batch in self.alarms_]
         return "\n".join(lines)
 
@@ -299,7 +299,7 @@ class DriftTracker:
         text = f"The reference is the model as it was after {self._reference.n_batches:,} batches"
         if not self.changed_:
             return f"{text}."
-        return f"{text}, and not as there: {', '.join(self.changed_)}. If that is to stay, call set_reference."
+        return f"{text}; changed since: {', '.join(self.changed_)}. If the change is permanent, call set_reference."
 
     def _record(
         self,
@@ -377,7 +377,7 @@ class DriftTracker:
         since = f", since about batch {self.n_batches_ + 1 - total.n_rising}" if total.n_rising > 1 else ""
         parts = {
             "error": f"the error rose to {measured.error:.3g}, {times}",
-            "outside": f"what is outside of the model rose to {times}",
+            "outside": f"the residual of X (Q) rose to {times}",
             "shift": f"the mean of {measured.shifted_feature} is {measured.shift:.2g} deviations off, {times}",
         }
         return parts[name] + since

@@ -173,7 +173,7 @@ class Monitor:
         self.model: Any = snapshot(model)
         last, _ = last_step(self.model)
         if not isinstance(last, PLSBase):
-            raise TypeError(f"A monitor is of a fitted IncrementalPLS, not of {type(last).__name__}.")
+            raise TypeError(f"Monitor requires a fitted IncrementalPLS, not {type(last).__name__}.")
         if not 0 < level < 1:
             raise ValueError(f"level must be a share between 0 and 1, not {level!r}.")
         if q_limit not in Q_LIMITS:

@@ -57,7 +57,7 @@ class ModelSummary:
         if not (is_ours and hasattr(last, "get_params")):
             inside = next((name for name in ("best_estimator_", "estimator_", "model") if hasattr(last, name)), None)
             instead = f": pass its {inside}" if inside else ""
-            raise TypeError(f"A report is of a fitted model of plstream, not of {type(last).__name__}{instead}.")
+            raise TypeError(f"A report requires a fitted model of plstream, not {type(last).__name__}{instead}.")
         check_is_fitted(last)
         steps = [step for _, step in model.steps[:-1]] if last is not model else []
         self.before = tuple(type(step).__name__ for step in steps if hasattr(step, "transform"))

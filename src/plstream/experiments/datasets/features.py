@@ -54,7 +54,7 @@ class FeatureFile:
     def unnamed(self, what: str) -> DataError:
         """Return the error for rows without names."""
         return DataError(
-            f"{self.path} does not say which {what} a row is of: put their paths, one per line, into "
+            f"{self.path} has no names of {what}s: list one path per row in "
             f"{self.path.with_suffix('.txt').name} next to it."
         )
 
