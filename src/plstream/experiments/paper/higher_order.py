@@ -119,7 +119,9 @@ def regress_on_first(blocks: Callable[[], Iterable[Array]], n_rows: int) -> Regr
     1.0
     """
     mean = np.asarray(sum(block.sum(axis=0) for block in blocks())) / n_rows
-    largest, squares = np.asarray(0.0), np.asarray(0.0)
+    # Python numbers keep the type of scores.
+    largest: Any = 0.0
+    squares: Any = 0.0
     for block in blocks():
         centred = block - mean
         largest = np.maximum(largest, np.abs(centred[:, :, 0]).max(axis=0))
@@ -139,7 +141,8 @@ def regress_on_first(blocks: Callable[[], Iterable[Array]], n_rows: int) -> Regr
             B = Q.T @ np.vstack([B, others])
     assert A is not None
     assert B is not None
-    rank_tolerance = np.finfo(A.dtype).eps * max(n_rows, A.shape[1])
+    # NumPy's default for all rows at once, also of float32.
+    rank_tolerance = np.finfo(np.float64).eps * max(n_rows, A.shape[1])
     slopes = np.linalg.lstsq(A, B, rcond=rank_tolerance)[0]
     return Regression(mean, scale, slopes, float(np.abs(correlations).max()))
 
