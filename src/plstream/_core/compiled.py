@@ -5,7 +5,7 @@ Importing Numba takes half a second, so it is imported when a loop first runs.
 A recursion over rows makes a few passes over the features per row. Each pass computes as much as possible while the
 entries are in registers: it updates a vector of the state, deflates the row, and computes the products needed by the
 next pass. Each pass is a separate function, because LLVM vectorizes short loops, but not the loop
-over rows with everything in it. Functions are inlined after they have been vectorized.
+over rows with everything in it.
 
 Results must not depend on the addresses of arrays. For arrays that may overlap, LLVM generates a second loop, without
 vectors, where sums have another order. If a loop changes an array in place, LLVM compares whole ranges, and arrays that
@@ -57,6 +57,16 @@ def compiled(function: Function) -> Function:
     return cast("Function", CompiledFunction(function, {"reassoc", "contract", "nsz"}))
 
 
+def compiled_inline(function: Function) -> Function:
+    """Compile a function like :func:`compiled`, and always inline it into its callers.
+
+    A function that is not inlined exists twice: compiled on its own, and optimized once more in the module of its
+    caller, where sums may have another order. Which of the two runs can depend on whether the process compiled the
+    caller or loaded it from the cache. Inlining everything would take up to twice as long to compile.
+    """
+    return cast("Function", CompiledFunction(function, {"reassoc", "contract", "nsz"}, inlined=True))
+
+
 def compiled_in_order(function: Function) -> Function:
     """Compile a function like :func:`compiled`, but with sums in the order in which they are written."""
     return cast("Function", CompiledFunction(function, {"contract"}))
@@ -65,10 +75,10 @@ def compiled_in_order(function: Function) -> Function:
 class CompiledFunction:
     """A function that is passed to Numba when it is first called, from Python or from another such function."""
 
-    def __init__(self, function: Callable[..., Any], fastmath: set[str]) -> None:
+    def __init__(self, function: Callable[..., Any], fastmath: set[str], *, inlined: bool = False) -> None:
         update_wrapper(self, function)
         self.py_func = function
-        self._fastmath = fastmath
+        self._fastmath, self._inlined = fastmath, inlined
         self._dispatcher: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
@@ -90,14 +100,11 @@ class CompiledFunction:
     def _compile_on_use(self) -> Any:
         import numba
 
-        # A function that is not inlined exists twice: compiled on its own, and optimized once more in the module of its
-        # caller, where sums may have another order. Which of the two runs would depend on whether the process compiled
-        # them or loaded the caller from the cache.
         options: dict[str, Any] = {
             "nogil": True,
             "error_model": "numpy",
             "fastmath": self._fastmath,
-            "forceinline": True,
+            "forceinline": self._inlined,
         }
         try:
             dispatcher: Any = numba.njit(cache=True, **options)(self.py_func)

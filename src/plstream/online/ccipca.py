@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._core.compiled import compiled
+from .._core.compiled import compiled, compiled_inline
 from .._core.schema import Count, Entries, Numbers, Object, OrNone, Value, solved_numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
@@ -146,14 +146,14 @@ def ccipca(
     return -1
 
 
-@compiled
+@compiled_inline
 def _weight_of_new(age: float, amnesic: Float64Array) -> float:
     """Return (1 + l)/age, where l never weighs what is old less than half as much as a plain average would."""
     share: float = (1 + min(_amnesia(age, amnesic), (age - 1) / 2)) / age
     return share
 
 
-@compiled
+@compiled_inline
 def _amnesia(age: float, amnesic: Float64Array) -> float:
     """Return l at a given age, for ``amnesic`` = (l, n1, n2, r): the constant l if r is zero, else Weng's schedule."""
     constant: float = amnesic[0]
@@ -169,7 +169,7 @@ def _amnesia(age: float, amnesic: Float64Array) -> float:
     return 2 + (age - n2) / r
 
 
-@compiled
+@compiled_inline
 def _turn_and_deflate(
     v: Float64Array,
     following: Float64Array,
