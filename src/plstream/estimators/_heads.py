@@ -128,7 +128,7 @@ class ClassifierHead:
         return {"the type of labels": self.labels.kind}
 
     def numbers_of_one(self, y: Any) -> Float64Array | None:
-        """Return the class index of one row as an array, or None if y is not a known label of the same type."""
+        """Return the class index of one row as an array, or None if y is not a known label."""
         position = self.labels.position_of(y)
         return None if position is None else np.array([[position]], dtype=np.float64)
 
