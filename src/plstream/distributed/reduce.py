@@ -211,10 +211,10 @@ class RemoteBlocks:
     def _folded(
         self, fold: Callable[[Iterator[LoadedBlock]], Any], name: str, n_units: int | None = None
     ) -> tuple[Graph, list[Key]]:
-        """Return a graph in which the units are folded, all or the first few, and the keys of the results."""
+        """Return a graph that folds all units or the first few, and the keys of the results."""
         token = uuid4().hex
         units, shared = self._cut
-        # One entry for all tasks: it may be large.
+        # One entry shared by all tasks: it may be large.
         entry = f"with-{token}"
         graph: Graph = {**(shared if self._held is None else self._held), entry: fold}
         tasks = [(run_unit, unit, entry, unit.inputs) for unit in units]
