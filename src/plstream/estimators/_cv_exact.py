@@ -1,7 +1,7 @@
 """Exact cross-validation of data that can be read again, by the fastest method for its shape.
 
 The models of all rows except those of each fold come from Gram matrices of the folds, or from reads shared by all
-models. Their errors come from one more read, which gives the scores of each row by the model fitted without its fold.
+models. Their errors come from one more read, which gives the scores of each row by the model without its fold.
 """
 
 from __future__ import annotations

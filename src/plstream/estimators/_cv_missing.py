@@ -33,7 +33,7 @@ from .training import fit_completed_rows
 )
 @dataclass(frozen=True)
 class FoldModel:
-    """The model of all rows except those of a fold, and the factor model that completes the rows of the fold."""
+    """The model of all rows except those of a fold, and the factor model that completes the fold."""
 
     solution: Solution
     completing: FactorModel

@@ -1,4 +1,4 @@
-"""ExplainedVarianceDisplay and CrossValidationDisplay: choosing the number of components."""
+"""ExplainedVarianceDisplay and CrossValidationDisplay: number of components."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ExplainedVarianceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Axes | None = None, draw: bool = True, **options: Any) -> Self:
-        """Draw the explained variance of a fitted model.
+        """Draw the shares of a fitted model.
 
         Parameters
         ----------

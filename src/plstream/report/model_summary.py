@@ -11,7 +11,7 @@ from .._core.types import Array, Float64Array
 from ..monitoring.pipelines import feature_names, last_step
 from ..plots.names import response_names, weights_of
 
-# Maximum number of responses in tables with one column per response.
+# Maximum number of responses shown as columns of a table.
 N_RESPONSES = 4
 
 

@@ -17,7 +17,7 @@ from .evaluation import EvaluationResult
 from .html import Section
 from .model_summary import ModelSummary, note_of_first
 
-# Maximum number of labels of a confusion matrix drawn, drawn with numbers, and shown as a table.
+# Maximum labels of a confusion matrix drawn, drawn with numbers, and shown as a table.
 _MOST_CONFUSED, _MOST_WITH_NUMBERS, _MOST_IN_TABLE = 40, 20, 12
 # Labels whose shares are listed.
 _MOST_LABELS = 200
