@@ -220,7 +220,7 @@ class CheckpointFolder:
         try:
             self.write(checkpoint)
         except (OSError, MemoryError, ValueError) as error:
-            # ValueError if the model has fewer rows than components, and cannot be saved.
+            # ValueError if the model has too few rows for its components to be saved.
             self._rest()
             if not self._failed:
                 reason = (str(error) or "there is not enough memory").rstrip(".")

@@ -2,7 +2,7 @@
 
 Classes of other libraries are imported when a pipeline with such a step is saved or loaded. Only classes listed here
 can be imported, whatever a file contains. Steps that call functions (``FunctionTransformer``) are not listed, nor are
-steps whose parameters could take more memory or time than the arrays of a file.
+steps whose parameters could demand more memory or time than the arrays of a file justify.
 """
 
 from __future__ import annotations

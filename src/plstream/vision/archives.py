@@ -137,7 +137,7 @@ def _extracted(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _require_end(tar: tarfile.TarFile) -> None:
-    """Raise ReadError unless the archive ended with zeros or the file: tarfile also stops at damaged headers."""
+    """Raise ReadError unless reading stopped at zeros or at the end of the file: tarfile also stops at damage."""
     assert tar.fileobj is not None
     tar.fileobj.seek(tar.offset)
     if any(tar.fileobj.read(tarfile.BLOCKSIZE)):

@@ -46,7 +46,7 @@ _PAPER_NAMES = {"cipls-paper-vip": "cipls-vip", "ilfs-a": "ilfs", "cipls-vip": N
 
 
 def cells(trial: Trial) -> list[Cell]:
-    """Rank the features on the training rows, and test an SVM of the best shares of them, and of all."""
+    """Rank the features on the training rows, and test an SVM of the best shares of them, or of all."""
     task, settings, start = trial.task, trial.settings, time.perf_counter()
     y, y_test = task.y[trial.train], task.y[trial.test]
     raw, raw_test = task.X[trial.train], task.X[trial.test]
