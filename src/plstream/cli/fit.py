@@ -240,7 +240,7 @@ def _new_model(
 
 
 def _tell_plan(model: Any, source: Source, output: Path, *, one_pass: bool, classes: Any, as_json: bool) -> None:
-    """Say what a fit would do."""
+    """Print the plan of a fit."""
     from .._core.memory import format_bytes
     from ..data.columns import listed
     from .methods import state_bytes

@@ -110,7 +110,7 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
 
 
 def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> int:
-    """Return an upper bound of the memory of a model during training, in bytes."""
+    """Return an upper bound on the memory of a model during training, in bytes."""
     m, q = source.n_columns, max(1, source.n_targets, 0 if classes is None else len(classes))
     if hasattr(model, "memory_usage"):
         if one_pass:

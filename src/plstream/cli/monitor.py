@@ -89,7 +89,7 @@ def monitor(
 
 
 def _monitor_of(path: Any, level: float | None) -> Monitor:
-    """Return the monitor in a file, or a new one for the model in it."""
+    """Return the monitor in a file, or one for its model."""
     from ..files import load
     from ..monitoring import DriftTracker, Monitor
 

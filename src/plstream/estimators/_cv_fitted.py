@@ -183,7 +183,7 @@ class FittedFolds(Fitted):
         return replace(super().after(stream, head), validation=None, fold_models=())
 
     def merge_signature(self, model: Any) -> dict[str, Any]:
-        """Return what two models must have in common to be merged."""
+        """Return the properties that must be equal to merge models."""
         folds = {"cv": self.n_folds, "what rows are assigned to folds by": self.assigned_by}
         return super().merge_signature(model) | folds
 

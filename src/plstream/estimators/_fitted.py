@@ -173,7 +173,7 @@ class Fitted:
         return replace(self, stream=stream, head=head or self.head, solution=None, completing=None)
 
     def merge_signature(self, model: Any) -> dict[str, Any]:
-        """Return what two models must have in common to be merged."""
+        """Return the properties that must be equal to merge models."""
         state = self.stream.state
         return {
             "the class": type(model).__name__,

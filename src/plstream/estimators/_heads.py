@@ -82,7 +82,7 @@ class RegressionHead:
 
     @property
     def merge_signature(self) -> dict[str, Any]:
-        """What two models must have in common to be merged."""
+        """Properties that must be equal to merge models."""
         return {"the number of targets": self.n_targets, "the number of dimensions of y": 1 if self.is_vector else 2}
 
     def require_targets(self, n_targets: int) -> None:
@@ -124,7 +124,7 @@ class ClassifierHead:
 
     @property
     def merge_signature(self) -> dict[str, Any]:
-        """What two models must have in common to be merged."""
+        """Properties that must be equal to merge models."""
         return {"the type of labels": self.labels.kind}
 
     def numbers_of_one(self, y: Any) -> Float64Array | None:

@@ -396,7 +396,7 @@ class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_classes: int = 2) -> int:
-        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
+        """Return an upper bound on the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
 
         Parameters
         ----------

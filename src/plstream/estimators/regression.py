@@ -173,8 +173,8 @@ class IncrementalPLS(RegressionMethods, SingleModel):
     batch_size : int, default=None
         Number of rows read at a time. By default 4 to 32 MiB.
     forgetting : float, default=1.0
-        Factor in (0, 1] by which the weight of a row shrinks with every later row. With 0.999 the model reflects
-        roughly the last thousand rows.
+        Factor in (0, 1] by which the weight of a row shrinks with every later row. With 0.999 the model reflects about
+        the last thousand rows.
     read_tol : float, default=0.0
         Estimated error (``subspace_error_``) at which ``fit`` stops reading the data, for slow reads: the larger of the
         sine of the largest angle to the weights of an exact fit and the relative error of the coefficients. The first
@@ -227,7 +227,7 @@ class IncrementalPLS(RegressionMethods, SingleModel):
     feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if X has names that are all strings.
     feature_axis_ : ndarray of shape (n_features,)
-        Numeric names of the features, such as wavelengths, if all names of a dataframe X are numbers.
+        Names of features, such as wavelengths, if X is a dataframe whose names are all numbers.
 
     See Also
     --------
@@ -346,7 +346,7 @@ class IncrementalPLS(RegressionMethods, SingleModel):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
-        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
+        """Return an upper bound on the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
 
         Parameters
         ----------

@@ -123,7 +123,7 @@ class Settings:
         return replace(self, solver="gram")
 
     def stream_bytes(self, n_features: int, n_targets: int, n_folds: int = 1, n_merged: int = 0) -> int:
-        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
+        """Return an upper bound on the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
 
         ``n_merged`` states are held in addition to those of the folds.
         """

@@ -67,7 +67,7 @@ class ExplainedVarianceDisplay(Display):
             ``explained_variance_ratio_``, which refers to X or, in a discriminant analysis, to differences between
             classes.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options
@@ -182,7 +182,7 @@ class CrossValidationDisplay(Display):
         target : int, default=0
             Index of the response, if there are several.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options

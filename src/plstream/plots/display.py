@@ -44,7 +44,7 @@ class Display:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         title : str, default=""
             Title of the plot.
         """

@@ -74,7 +74,7 @@ class FeatureDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         xlabel : str, default=None
             What the features are, such as "Wavelength, nm". By default it is guessed from their names.
         title : str, default=""
@@ -211,7 +211,7 @@ class LoadingsDisplay(FeatureDisplay):
             Positions of the features, such as the wavelengths of spectra, or names. By default the feature names of the
             model.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options
@@ -275,7 +275,7 @@ class CoefficientsDisplay(FeatureDisplay):
             Positions of the features, such as the wavelengths of spectra, or names. By default the feature names of the
             model.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options
@@ -344,7 +344,7 @@ class VIPDisplay(FeatureDisplay):
             Positions of the features, such as the wavelengths of spectra, or names. By default the feature names of the
             model.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options
@@ -367,7 +367,7 @@ class VIPDisplay(FeatureDisplay):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         n_named : int, default=5
             Number of highest features to name in a spectrum; those too close to a higher one are not named.
         threshold : float, default=1.0

@@ -81,7 +81,7 @@ class MonitoringDisplay(Display):
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options
@@ -104,7 +104,7 @@ class MonitoringDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         kind : {"chart", "time"}, default="chart"
             Q against T2, or both, each relative to its limit, in the order of the rows.
         title : str, default=""
@@ -258,7 +258,7 @@ class ContributionsDisplay(FeatureDisplay):
             Positions of the features, such as the wavelengths of spectra, or names. By default the feature names of the
             model.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options

@@ -94,7 +94,7 @@ class PredictionDisplay(Display):
         name : str, default=None
             Its name. By default that of ``y``, or of y in ``fit``, or "y".
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options

@@ -132,7 +132,7 @@ class ScoresDisplay(Display):
         components : sequence of one or two int, default=(1, 2)
             Components to draw, counted from one.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options
@@ -156,7 +156,7 @@ class ScoresDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         level : float, default=0.95
             Share of rows within the ellipse, for normal scores.
         ylabel : str, default=""

@@ -45,7 +45,7 @@ class EvaluationResult:
     monitor : Monitor or None
         Source of T2, Q and their limits.
     no_monitor : str
-        Why there is none.
+        The reason if there is none.
     has_labels : bool
         Whether y holds labels.
     n_rows : int
@@ -66,7 +66,7 @@ class EvaluationResult:
         The rows farthest beyond the limits of T2 and Q, farthest first: as in the sample, with ``excess``, the larger
         of T2 and Q relative to its limit, and the features ``X``.
     causes : list
-        For each of these, the features with the largest contributions to T2 or Q, and their shares.
+        For each unusual row, the features with the largest contributions to T2 or Q, and their shares.
     """
 
     name: str

@@ -94,7 +94,7 @@ class ModelSummary:
 
     @property
     def is_used(self) -> Array | None:
-        """Mask of the features with nonzero weights; None if the model has no weights."""
+        """Mask of features with nonzero weights; None without weights."""
         return None if self.weights is None else np.asarray(self.weights.any(axis=1))
 
     @property

@@ -96,7 +96,7 @@ def _arrays_of(path: Path) -> dict[str, tuple[Path, str | None]]:
 
 
 def feature_files(folder: Path) -> list[Path]:
-    """Return the feature files of a folder, in order, without those that belong to another one."""
+    """Return the feature files of a folder, in order, without those that belong to another."""
     found = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
     others = {path for file in found if file.suffix == ".npy" for path, _ in _arrays_of(file).values() if path != file}
     found = [path for path in found if path not in others]

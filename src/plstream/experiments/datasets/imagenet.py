@@ -23,7 +23,7 @@ _CLASSES, _IMAGES = 1000, 1_281_167 + 50_000
 
 
 def load_32(folder: Path, seed: int) -> list[Task]:
-    """Return the tasks of the pixels of the batches and of all feature files."""
+    """Return the tasks of the pixels and of all feature files."""
     found = find_batches(folder)
     tasks = _of_batches(found, seed, "imagenet32", "ImageNet 32x32") if found else []
     tasks += _of_features(folder, seed, "imagenet32", "ImageNet 32x32", without=found)
