@@ -1,4 +1,4 @@
-"""The command ``plstream``: one file per command, and nothing heavy loaded before it is needed."""
+"""The command ``plstream``: one file per command, and heavy imports only when needed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _end_if_still_reading(code: int) -> None:
-    """End the process at once if a thread still waits for standard input: Python aborts when it cannot close that."""
+    """Exit at once if a thread still waits for standard input, which Python could not close without aborting."""
     if any(thread.name == READER for thread in threading.enumerate()):
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""All commands under one name, and the handling of errors: one line and an exit code."""
+"""The application with all commands, which reports errors as one line and an exit code."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from . import errors
 from .config import defaults_from
 from .options import expanded
 
-# Otherwise completion works only for the running shell, and fails without one.
+# Otherwise completion works only for the current shell, and fails without one.
 os.environ.setdefault("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
 # Exit code of typer after Ctrl-C.
 _INTERRUPTED = 130
 
 app = typer.Typer(name="plstream", rich_markup_mode=None, pretty_exceptions_enable=False)
-# Each is a function in the module of the same name.
+# Each command is a function in the module of the same name.
 _COMMANDS = (
     "fit",
     "update",
@@ -62,7 +62,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback(epilog="Exit codes: 0 success, 1 the work failed, 2 wrong arguments or data, 3 monitor found alarms.")
 def _all(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
-    # These three are removed before the arguments are parsed; here they are only for the help.
+    # These three are removed before parsing, and are here only for the help.
     config: str | None = typer.Option(
         None, "--config", metavar="FILE", help="Options in a TOML file. Also after a command."
     ),
@@ -83,11 +83,11 @@ def _all(
 
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code; errors are one line on standard error."""
-    # They may appear anywhere, even after a command.
+    # Global options may appear anywhere, even after a command.
     debug, verbose = "--debug" in arguments, "--verbose" in arguments
     arguments = [argument for argument in arguments if argument not in {"--debug", "--verbose"}]
     if sys.stdout is None and os.name != "nt":
-        # Otherwise the next opened file would take its descriptor. On Windows, programs without a console have none.
+        # Otherwise the next file would get its descriptor. On Windows, programs without a console have none.
         errors.tell("plstream: Standard output is closed: leave it open, or send it to a file with > FILE.")
         return errors.WRONG
     try:
@@ -121,7 +121,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _without_config(arguments: list[str]) -> tuple[Path | None, list[str]]:
-    """Return the file that --config names, if any, and the other arguments."""
+    """Return the file given by --config, if any, and the other arguments."""
     config, others, rest = None, [], iter(arguments)
     for argument in rest:
         name, equals, value = argument.partition("=")
@@ -154,7 +154,7 @@ def _logged(verbose: bool) -> Iterator[None]:
 
 
 class _Lines(logging.Handler):
-    """Log messages, each a line on standard error."""
+    """Writes log messages to standard error, one per line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         errors.tell(self.format(record))
@@ -171,7 +171,7 @@ def _options() -> dict[str, str]:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Format warnings as one line each, and show only those for the user."""
+    """Format each warning as one line, and show only those for the user."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         errors.tell(f"plstream: warning: {errors.as_options(str(message), _options())}")

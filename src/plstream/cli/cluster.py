@@ -38,7 +38,7 @@ def fit_on_cluster(
     one_pass: bool,
     classes: Any,
 ) -> Any:
-    """Fit a model to files that the workers read; raise ValueError if something cannot be done on a cluster."""
+    """Fit a model to files read by the workers; raise ValueError for options that a cluster does not support."""
     given = {
         "groups": "groups" in source.roles,
         "fold-column": "folds" in source.roles,

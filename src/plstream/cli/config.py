@@ -17,7 +17,7 @@ def defaults_from(path: Path, commands: Mapping[str, Any]) -> Defaults:
     """Return the options in a file, by command and parameter, as defaults for the parser.
 
     Options before the first table apply to every command that has them; those of a table, such as ``[fit]``, apply to
-    that command, and take precedence. ``commands`` has the parser's commands by name.
+    that command, and take precedence. ``commands`` are the parser's commands by name.
     """
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -38,7 +38,7 @@ def defaults_from(path: Path, commands: Mapping[str, Any]) -> Defaults:
 
 
 def _options_of(command: Any) -> dict[str, Any]:
-    """Return the parameters of a command by the names that options have without the dashes in front."""
+    """Return the parameters of a command by option name, without leading dashes."""
     options = {
         name.removeprefix("--"): parameter
         for parameter in command.params

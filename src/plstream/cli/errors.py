@@ -25,11 +25,11 @@ WRONG = 2
 ALARMED = 3
 # Exit code of a process ended by the signal.
 TERMINATED = 128 + signal.SIGTERM
-# Seconds after which the process is ended: a compiled loop, or a product of large matrices, does not
-# notice a signal before it returns.
+# Seconds after which the process is ended: compiled loops and products of large matrices do not notice a signal before
+# they return.
 GRACE = 5.0
 
-# Errors of arguments and data. Any other error of the system means that the work failed.
+# Errors of arguments and data. Any other system error means that the work failed.
 _WRONG_ERRORS = (
     FileExistsError,
     FileNotFoundError,
@@ -57,14 +57,14 @@ _PROGRAMMING = {
 
 def tell(line: str) -> None:
     """Write a line to standard error, without passwords of URLs."""
-    # A program without a console has none.
+    # Programs without a console have none.
     if sys.stderr is not None:
         sys.stderr.write(redacted(line) + "\n")
         sys.stderr.flush()
 
 
 def as_options(message: str, options: Mapping[str, str]) -> str:
-    """Return a message of the library in one line, with command-line options in place of parameters."""
+    """Return a message of the library in one line, with command-line options instead of parameters."""
 
     def columns(match: re.Match[str]) -> str:
         names = map(str, ast.literal_eval(match[2]))
@@ -119,13 +119,13 @@ _n_requests = 1
 
 @contextmanager
 def _ended_after_grace() -> Iterator[None]:
-    """End the process some time after a request to end, whatever it is doing then.
+    """End the process a grace period after a request to end, whatever it is doing.
 
-    Python's handlers run only after compiled code returns. But the number of a signal is written to a pipe at once,
-    and a thread that reads it runs concurrently with loops and products, which release the interpreter.
+    Python's handlers run only after compiled code returns. But signal numbers are written to a pipe at once, and a
+    thread that reads it runs concurrently with loops and products, which release the interpreter.
     """
     if os.name == "nt":
-        # The pipe would have to be a socket.
+        # Windows would require a socket.
         yield
         return
     receiver, sender = os.pipe()
@@ -143,12 +143,12 @@ def _ended_after_grace() -> Iterator[None]:
         yield
     finally:
         signal.set_wakeup_fd(before)
-        # For the thread, this is the end.
+        # This ends the thread.
         os.close(sender)
 
 
 def _end_after_grace(receiver: int) -> None:
-    """Read signals from a pipe until it is closed; end the process if the grace period after a request has passed."""
+    """Read signals from a pipe until it is closed; end the process when the grace period after a request is over."""
     n_asked, deadline = 0, math.inf
     with os.fdopen(receiver, "rb", buffering=0) as pipe:
         while True:
@@ -168,7 +168,7 @@ def _end_after_grace(receiver: int) -> None:
 
 @contextmanager
 def signals_to_stop() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C and SIGTERM be requests that a fit may answer after the current block.
+    """Treat Ctrl-C and SIGTERM as requests to stop, which a fit may answer after the current block.
 
     A second signal ends the process.
     """

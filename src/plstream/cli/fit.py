@@ -51,7 +51,7 @@ class Roles:
     ] = None
 
     def options(self) -> dict[str, Any]:
-        """Return those that are given, as parameters of :func:`plstream.open_source`."""
+        """Return the given options as parameters of :func:`plstream.open_source`."""
         columns = {"weight": self.weight, "groups": self.groups, "folds": self.fold_column}
         found: dict[str, Any] = {name: as_column(text) for name, text in columns.items() if text is not None}
         return found if self.categorical is None else found | {"categorical": as_columns(self.categorical)}
@@ -77,7 +77,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where checkpoints go, and how often."""
+    """Location and frequency of checkpoints."""
 
     checkpoint: Annotated[
         Path | None,
@@ -91,7 +91,7 @@ class Checkpoints:
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of methods. Those that are None have their defaults."""
+    """Parameters of methods; None for the default."""
 
     scale: Annotated[
         bool | None, typer.Option(help="Divide columns by their deviations. Default: yes.", show_default=False)
@@ -225,7 +225,7 @@ def fit(
 def _new_model(
     method: Method, source: Source, parameters: Parameters, validation: Validation | None, n_components: int | None
 ) -> Any:
-    """Return a model that is not fitted."""
+    """Return an unfitted model."""
     from .methods import new_model, require_missing, validated_model
 
     missing = None if parameters.missing is None else parameters.missing.value
@@ -240,7 +240,7 @@ def _new_model(
 
 
 def _tell_plan(model: Any, source: Source, output: Path, *, one_pass: bool, classes: Any, as_json: bool) -> None:
-    """Say what a fit would do."""
+    """Print the plan of a fit."""
     from .._core.memory import format_bytes
     from ..data.columns import listed
     from .methods import state_bytes
@@ -276,8 +276,8 @@ def _fit_and_save(
 ) -> Any:
     """Fit a model with progress and checkpoints, save it, and return it.
 
-    A signal stops the fit after a last checkpoint. What can be read only once is then saved as it is: to interrupt it
-    is the way to end what follows a pipe.
+    A signal stops the fit after a last checkpoint. For data that can be read only once, the model is then saved: a fit
+    that follows a pipe is ended by interrupting it.
     """
     from ..files import Stopped, fit_source, save
     from .errors import FAILED, signals_to_stop, tell

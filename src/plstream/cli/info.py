@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..data.opening import Column
 
 
-# Missing values of larger data are not counted, because that takes a full read.
+# Missing values of larger data are not counted, because this takes a full read.
 _MOST_BYTES = 2 << 30
 
 
@@ -49,7 +49,7 @@ def info(
 
 
 def _is_model(name: str) -> bool:
-    """Return whether a file is named or begins like a model: eight bytes with the length of a JSON header."""
+    """Return whether a file is named or starts like a model: eight bytes with the length of a JSON header."""
     from .._core.remote import RemotePath, path_of
     from ..data.sql import is_database
     from ..files.container import LONGEST_HEADER
@@ -68,7 +68,7 @@ def _is_model(name: str) -> bool:
 
 
 def _of_loaded(loaded: Any) -> dict[str, Any]:
-    """Return the facts of a model, a monitor or a tracker."""
+    """Return the facts about a model, monitor or tracker."""
     from sklearn.utils.validation import check_is_fitted
 
     from ..monitoring import DriftTracker, Monitor
@@ -126,7 +126,7 @@ def _of_data(data: str, target: list[str] | None, reading: Reading) -> dict[str,
         columns = list_columns(data, **reading.file_options)
         chosen = {*as_list(target), *as_list(reading.exclude)}
         if not reading.columns:
-            # Data is inspected before it is known what to exclude.
+            # Data is inspected before the user knows what to exclude.
             unused = [column.name for column in columns if not column.is_numeric and column.name not in chosen]
     source = replace(reading, exclude=[*(reading.exclude or []), *map(quoted, unused)]).open(data, target)
     with shown():
@@ -166,7 +166,7 @@ def _gaps(source: Any) -> dict[str, int] | None:
                 found = np.concatenate([np.isnan(part).sum(axis=0) for part in columns])
                 counts[: len(found)] += found[: len(counts)]
     except DataError:
-        # Text among numbers, or infinity: a fit will report it.
+        # Strings among numbers, or infinity: a fit will report it.
         return None
     return {name: int(count) for name, count in zip(names, counts, strict=True) if count}
 

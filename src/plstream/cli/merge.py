@@ -1,4 +1,4 @@
-"""``plstream merge``: one model of the rows of several."""
+"""``plstream merge``: several models merged into one."""
 
 from __future__ import annotations
 

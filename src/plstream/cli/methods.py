@@ -31,7 +31,7 @@ _VALIDATED: dict[Method, Any] = {
     Method.incremental_pls: IncrementalPLSCV,
     Method.incremental_pls_classifier: IncrementalPLSClassifierCV,
 }
-# As many as the library tries, or fewer if there are fewer features.
+# The library's default, or fewer if there are fewer features.
 _MOST_TRIED = 10
 _LEAST_BLOCKS = 8
 
@@ -60,7 +60,7 @@ def require_missing(method: Method, missing: str | None) -> None:
 
 
 def new_model(method: Method, *, seed: int | None = None, **parameters: Any) -> Any:
-    """Return a model of the method; parameters that are None have their defaults, and the seed is then 0."""
+    """Return a model of the method; None stands for the default of a parameter, and for a seed of 0."""
     if _has_option(method, "seed"):
         parameters["random_state"] = seed or 0
     return _METHODS[method](**{name: value for name, value in parameters.items() if value is not None})
@@ -82,9 +82,9 @@ def reads_again(method: Method) -> bool:
 
 
 def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, memory: int | None) -> None:
-    """Choose blocks small enough for the memory limit, and print what will be used; refuse what cannot fit.
+    """Choose blocks that fit the memory limit, and print the memory to be used; raise an error if nothing fits.
 
-    Without a limit, only the model has to fit into the memory of the machine.
+    Without a limit, only the model must fit into the memory of the machine.
     """
     learns_labels = hasattr(model, "target") or is_classifier(model)
     if memory is not None and classes is None and learns_labels and source.rereadable:
@@ -110,7 +110,7 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
 
 
 def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> int:
-    """Return an upper bound of the bytes that a model takes during training."""
+    """Return an upper bound on the memory of a model during training, in bytes."""
     m, q = source.n_columns, max(1, source.n_targets, 0 if classes is None else len(classes))
     if hasattr(model, "memory_usage"):
         if one_pass:
@@ -123,7 +123,7 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
         exact = int(8 * m * (8 * settings.n_components + 12 * q + 20) + 2 * small)
         if not settings.in_few_reads:
             return exact
-        # A state, and all directions that are read, with their actions, before and after a change.
+        # A state, and all directions with their actions, before and after a change.
         return exact + settings.stream_bytes(m, q) + 32 * m * settings.n_components * settings.most_reads
     if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":
         # The scatter and a block of rows, their copies while they change, and the solution.
@@ -134,7 +134,7 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
 
 
 def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, classes: Any, needed: int) -> str:
-    """Return what to do instead."""
+    """Return advice for an error message."""
     more = f"allow --memory {-(-needed // 10**6)}MB"
     if not (one_pass and hasattr(model, "memory_usage")):
         return more
@@ -146,7 +146,7 @@ def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, cla
 
 
 def _largest_sketch(model: Any, source: Source, room: int, classes: Any) -> int | None:
-    """Return the largest size of a sketch, of the default and its halves, that fits."""
+    """Return the largest sketch size that fits, of the default and its successive halves."""
     size = 128
     while size > Settings.of(model).n_components:
         trial = clone(model).set_params(solver="sketch", sketch_size=size)

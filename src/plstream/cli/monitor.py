@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..monitoring.monitor import Checked
     from .results import Results
 
-# Features that are named for a row.
+# Number of features named per row.
 _N_NAMED = 3
 
 
@@ -89,7 +89,7 @@ def monitor(
 
 
 def _monitor_of(path: Any, level: float | None) -> Monitor:
-    """Return the monitor in a file, or one of the model in it."""
+    """Return the monitor in a file, or one for its model."""
     from ..files import load
     from ..monitoring import DriftTracker, Monitor
 
@@ -117,7 +117,7 @@ def _rows(results: Results, monitor: Monitor, counts: dict[str, int], *, every_r
 
 
 def _reasons(monitor: Monitor, result: Checked, X: Any, i: int) -> dict[str, str]:
-    """Return which limits a row exceeds, and the features that contribute most."""
+    """Return the limits that a row exceeds, and the features that contribute most."""
     above = [name for name, alarm in (("t2", result.t2_alarm[i]), ("q", result.q_alarm[i])) if alarm]
     if not above:
         return {"alarm": "", "features": ""}

@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and functions that open data and load models."""
+"""Arguments and options shared by commands, and functions that open data and load models."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ class Reading:
 
     @property
     def file_options(self) -> dict[str, Any]:
-        """The options of :func:`plstream.open_source` on the format of a file."""
+        """The options of :func:`plstream.open_source` for file formats."""
         delimiter = _TAB if self.delimiter in {"tab", "\\t"} else self.delimiter
         return {"format": self.data_format, "header": self.header, "delimiter": delimiter, "query": self.query}
 
     @property
     def given(self) -> list[str]:
-        """The options that are given."""
+        """The given options."""
         values = {field.name.removeprefix("data_"): getattr(self, field.name) for field in fields(self)}
         return [f"--{name}" for name, value in values.items() if value is not None]
 
@@ -162,7 +162,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def as_bytes(text: str | None) -> int | None:
-    """Return the number of bytes of a text such as 512MB.
+    """Return the number of bytes given by a string such as 512MB.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def as_list(texts: list[str] | None) -> list[str]:
 
 
 def quoted(entry: str) -> str:
-    """Return an entry of such a list in quotes."""
+    """Return an entry of a list, in quotes."""
     return '"' + entry.replace('"', '""') + '"'
 
 
@@ -202,7 +202,7 @@ def as_option(names: Iterable[str]) -> str:
 
 
 def as_components(text: str | None) -> int | None:
-    """Return a number of components; None for auto, and if none is given."""
+    """Return a number of components; None for auto, or if not given."""
     if text is None or text == "auto":
         return None
     if not re.fullmatch(r"0*[1-9]\d*", text):
@@ -211,7 +211,7 @@ def as_components(text: str | None) -> int | None:
 
 
 def as_classes(text: str | None) -> list[Any] | None:
-    """Return labels: integers if all of them are, else strings."""
+    """Return labels as integers if all are integers, else as strings."""
     if text is None:
         return None
     labels = as_list([text])
@@ -219,7 +219,7 @@ def as_classes(text: str | None) -> list[Any] | None:
 
 
 def as_columns(texts: list[str] | None) -> list[Any] | None:
-    """Return columns by name, number or range, None if none are given."""
+    """Return columns by name, number or range; None if not given."""
     from ..data.columns import NameOrNumber
 
     return [NameOrNumber(entry) for entry in as_list(texts)] or None
@@ -236,7 +236,7 @@ def as_column(text: str) -> Any:
 def as_target(texts: list[str] | None) -> Any:
     """Return one column, or a list of them, which makes y two-dimensional."""
     targets = as_columns(texts)
-    # A range, or several columns, is a y of two dimensions.
+    # A range or several columns make y two-dimensional.
     return targets if targets is None or len(targets) > 1 or isinstance(targets[0].meant(None), slice) else targets[0]
 
 

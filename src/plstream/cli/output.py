@@ -41,7 +41,7 @@ def require_inputs(*names: str | Path | None) -> None:
 
 
 def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()) -> None:
-    """Raise an error if a file cannot be written: it exists, or its folder does not."""
+    """Raise an error if a file cannot be written because it exists, or its folder does not."""
     if str(path) == STANDARD_OUTPUT:
         return
     file = path_of(path)
@@ -66,7 +66,7 @@ def standard_output() -> Any:
 
 
 class _Terminal(io.TextIOBase):
-    """A terminal that shows control characters of names and labels escaped."""
+    """A terminal that escapes control characters of names and labels."""
 
     def __init__(self, terminal: Any) -> None:
         self._terminal = terminal
@@ -113,7 +113,7 @@ def print_facts(facts: dict[str, Any]) -> None:
     """Print names with values, aligned."""
     width = max(map(len, facts)) + 1
     for name, fact in facts.items():
-        # Names of features and labels may contain control sequences of terminals.
+        # Names and labels may contain control sequences of terminals.
         typer.echo(printable(f"{(name + ':').ljust(width)} {fact}"))
 
 

@@ -77,7 +77,7 @@ def _add_limits(results: Any, model: Any, names: list[str], level: float) -> Non
 
     def both(X: Any) -> Any:
         lower, upper = limits.of(X)
-        # Lower and upper limits of the same response are side by side.
+        # Lower and upper limits of a response are adjacent columns.
         return np.stack([lower, upper], axis=-1).reshape(len(lower), -1)
 
     results.add([f"{name}_{side}" for name in names for side in ("lower", "upper")], both)

@@ -24,13 +24,13 @@ WAIT = 0.5
 
 
 def is_shown() -> bool:
-    """Return whether there is a terminal to show progress on."""
+    """Return whether progress can be shown on a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 @contextmanager
 def shown(note: Callable[[], str] | None = None) -> Iterator[None]:
-    """Show a progress bar with a note for the work done inside, if standard error is a terminal."""
+    """Show a progress bar with a note during the enclosed work, if standard error is a terminal."""
     if not is_shown():
         yield
         return
@@ -65,7 +65,7 @@ class RunningError:
         if self._metrics is None:
             self._metrics = metrics_for(model, y)
         with warnings.catch_warnings():
-            # Warnings about few rows or missing names are not for intermediate models.
+            # Warnings about few rows or missing names do not apply to intermediate models.
             warnings.simplefilter("ignore")
             self._metrics.add(y, model.predict(X))
 
@@ -102,7 +102,7 @@ def facts(model: Any) -> dict[str, Any]:
 
 
 def print_model(path: Path, model: Any, more: dict[str, Any], *, as_json: bool, note: str = "") -> None:
-    """Print the facts of a fitted model in a file: in one line, or with more facts as JSON."""
+    """Print the facts about a fitted model in a file: in one line, or with more facts as JSON."""
     its = facts(model)
     if as_json:
         print_json({"model": name_of(path), **more, **its})
@@ -111,7 +111,7 @@ def print_model(path: Path, model: Any, more: dict[str, Any], *, as_json: bool, 
 
 
 def format_facts(its: dict[str, Any]) -> str:
-    """Return the facts of a fitted model in one line."""
+    """Return the facts about a fitted model in one line."""
     text = f"{its['class']}, {counted(its['n_components'], 'component')} of {counted(its['n_features'], 'feature')}"
     text += f", {counted(its['n_rows'], 'row')}"
     if its.get("n_missing"):

@@ -1,4 +1,4 @@
-"""``plstream report``: an HTML report about a model, and about its results on data."""
+"""``plstream report``: an HTML report about a model and its results on data."""
 
 from __future__ import annotations
 

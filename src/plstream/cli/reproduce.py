@@ -1,4 +1,4 @@
-"""``plstream reproduce``: the experiments of the CIPLS paper, run again."""
+"""``plstream reproduce``: reproduction of the experiments of the CIPLS paper."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def reproduce(
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep other runs out of a folder: each would write what the other does not know of."""
+    """Lock a folder against other runs, whose results would be mixed with these."""
     from ..files.files import locked_file
 
     lock = locked_file(folder / "lock")
@@ -174,7 +174,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 
 def _known_methods(names: list[str], experiments: list[Experiment]) -> list[str] | None:
-    """Return the methods asked for, None for all; raise ValueError for one that no experiment has."""
+    """Return the requested methods, None for all; raise ValueError for one that no experiment has."""
     known = dict.fromkeys(method for experiment in experiments for method in experiment.methods)
     for name in names:
         if name not in known:
@@ -183,7 +183,7 @@ def _known_methods(names: list[str], experiments: list[Experiment]) -> list[str]
 
 
 def _changed(settings: Settings, given: dict[str, Any]) -> Settings:
-    """Return settings with what was given on the command line."""
+    """Return settings with the options given on the command line."""
     from dataclasses import replace
 
     changed = {name: value for name, value in given.items() if value is not None}
@@ -193,7 +193,7 @@ def _changed(settings: Settings, given: dict[str, Any]) -> Settings:
 
 
 def _show_plan(parts: list[Part], jobs: int) -> None:
-    """Say what will be run, how long that takes and how much memory, and what is less than was asked for."""
+    """Print the experiments to run, their time and memory, and where they fall short of the request."""
     from .._core.errors import counted
     from .._core.memory import format_bytes
     from ..experiments.plan import format_duration, planned_seconds
@@ -212,7 +212,7 @@ def _show_plan(parts: list[Part], jobs: int) -> None:
 
 
 def _as_typed(experiment: str, options: dict[str, Any]) -> str:
-    """Return the command with the options that were given."""
+    """Return the command with the given options."""
     import shlex
 
     words = ["plstream", "reproduce", experiment]
@@ -223,7 +223,7 @@ def _as_typed(experiment: str, options: dict[str, Any]) -> str:
 
 
 def _in_short(files: list[Path]) -> list[str]:
-    """Return names of files, with those of figures taken together."""
+    """Return names of files, with figures grouped."""
     from ..experiments.outputs import FIGURES
 
     names = [str(file) for file in files if file.parent.name != FIGURES]

@@ -24,7 +24,7 @@ Table = list[Array]
 
 
 class Results:
-    """A table with one row per row of the data: columns copied from the data, then columns computed from features.
+    """A table with one row per data row: columns copied from the data, then columns computed from features.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Results:
     data : str
         The data.
     model : estimator
-        The model, whose features are read.
+        The model, which determines the features to read.
     keep : list of str, or None
         Columns to copy from the data.
     """
@@ -113,12 +113,12 @@ def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def _write_csv(file: Any, names: list[str], blocks: Iterator[Table]) -> None:
-    """Write CSV with a header; numbers have as many digits as are needed to restore them."""
+    """Write CSV with a header; numbers have enough digits to restore them exactly."""
     text = file if isinstance(file, io.TextIOBase) else io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     for block in blocks:
-        # Converted to Python's floats, float32 would be written with meaningless digits.
+        # As Python floats, float32 values would be written with meaningless digits.
         parts = [part.astype(str) if part.dtype == np.float32 else part for part in block]
         columns = [column.tolist() for part in parts for column in part.reshape(len(part), -1).T]
         writer.writerows(zip(*columns, strict=True))
@@ -128,7 +128,7 @@ def _write_csv(file: Any, names: list[str], blocks: Iterator[Table]) -> None:
 
 
 def _write_parquet(file: BinaryIO, names: list[str], blocks: Iterator[Table]) -> None:
-    """Write a table of columns, with a row group per block."""
+    """Write a table of columns, with one row group per block."""
     arrow, parquet = import_optional("pyarrow", "Parquet"), import_optional("pyarrow.parquet", "Parquet")
     writer = None
     for block in blocks:

@@ -1,4 +1,4 @@
-"""``plstream select``: the features that matter."""
+"""``plstream select``: feature selection."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def select(
 
 
 def _vip(source: Source, method: Method, components: int | None, keep: float | None) -> Any:
-    """Return a selector by a model that is fitted block by block."""
+    """Return a selector by VIP, whose model is fitted block by block."""
     import plstream
 
     from ..files import fit_source
@@ -101,7 +101,7 @@ def _vip(source: Source, method: Method, components: int | None, keep: float | N
 
 
 def _ranked(source: Source, method: Ranking, keep: float | None) -> Any:
-    """Return a selector that is fitted to all rows at once."""
+    """Return a selector fitted to all rows in memory."""
     import numpy as np
 
     import plstream

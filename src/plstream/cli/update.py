@@ -1,4 +1,4 @@
-"""``plstream update``: a model that learns from more rows."""
+"""``plstream update``: further training of a model."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def update(
 
 
 def _learn(model: Any, source: Source, stop: Any) -> bool:
-    """Learn from one block after another, and return whether that was stopped."""
+    """Learn from one block after another, and return whether training was stopped."""
     from .._core.progress import listening, track
     from ..data import DataError
 

@@ -1,4 +1,4 @@
-"""Blocks of rows on the workers of a cluster: each is reduced where it is stored, and the results are merged."""
+"""Distributed reduction: blocks of rows are reduced by the workers that store them, and the results are merged."""
 
 from .collections import OnWorkers
 from .reduce import map_reduce

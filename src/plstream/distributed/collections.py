@@ -19,14 +19,14 @@ from .graph import LoadedBlock, are_delayed, graph_of, is_frame
 from .reduce import RemoteBlocks
 from .workers import Workers
 
-# Ranges of files per thread, so that none is idle for long at the end.
+# Ranges of files per thread: enough that no thread is idle for long at the end.
 _RANGES_PER_THREAD = 8
-# Share of a worker's memory for blocks of files being read by all its threads.
+# Share of a worker's memory for the blocks that its threads read from files.
 _SHARE_OF_BLOCKS = 0.25
 
 
 class Layout(NamedTuple):
-    """Information on the columns that a fit needs before it begins."""
+    """Properties of the columns that a fit needs in advance."""
 
     n_columns: int
     feature_names: list[str] | None
@@ -38,8 +38,8 @@ class Collection:
     """X, y and further columns of the same rows, in the same blocks, on Dask workers.
 
     ``name`` is its name in messages, and ``names`` are those of the columns other than X and y. ``blocks`` consist of
-    X, y and the columns; for files, X is a source that includes y. ``targets`` are the same without reading X, which
-    is replaced by y.
+    X, y and the columns; for files, X is a source that includes y. ``targets`` are the same blocks with y instead of
+    X, which is not read.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class Collection:
 
 
 class OnWorkers:
-    """The rows of files, read by Dask workers: pass it as X to ``fit`` and ``partial_fit``.
+    """Rows of files to be read by Dask workers, passed as X to ``fit`` and ``partial_fit``.
 
-    Each worker opens the files itself, so they must be visible to all workers under the same names. It reads
-    a range of rows block by block: its memory does not depend on the number of rows.
+    Each worker opens the files itself, so they must have the same paths on all workers. It reads a range of rows block
+    by block: its memory does not depend on the number of rows.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ class OnWorkers:
 
 
 def is_collection(X: Any) -> bool:
-    """Return whether X is a Dask collection: an array, a dataframe, a list of delayed blocks, or files for workers.
+    """Return whether X is a Dask array or dataframe, a list of delayed blocks, or files for workers.
 
-    Dask is not imported for this.
+    This does not import Dask.
     """
     return isinstance(X, OnWorkers) or hasattr(type(X), "__dask_graph__") or are_delayed(X)
 
@@ -148,9 +148,9 @@ def collection_of(X: Any, y: Any, **columns: Any) -> Collection:
 
 
 def lazily(X: Any, function: Callable[[Any], Array], sample: Array) -> Any:
-    """Return ``function`` of the rows of every block of X, as a Dask array, or as a list if X is one.
+    """Apply ``function`` lazily to every block of X, and return a Dask array, or a list if X is one.
 
-    It is computed lazily. ``sample`` is the result of the function for some rows.
+    ``sample`` is the result of the function for some rows.
     """
     X = _in_whole_rows(X)
     if are_delayed(X):
@@ -165,7 +165,7 @@ def lazily(X: Any, function: Callable[[Any], Array], sample: Array) -> Any:
 
 
 def _of_files(source: Source) -> Collection:
-    """Return a source in ranges of rows, each opened by a worker itself."""
+    """Return a source in ranges of rows, each opened by a worker."""
     # Its blocks may have to be smaller than those of the caller.
     source, workers = copy(source), Workers.current()
     if workers.usable is not None:
@@ -208,7 +208,7 @@ def _in_whole_rows(X: Any) -> Any:
 
 
 def _known_rows(X: Any) -> list[int] | None:
-    """Return the number of rows of each block, if they are known."""
+    """Return the number of rows of each block, if known."""
     if are_delayed(X) or is_frame(X) or any(map(isnan, X.chunks[0])):
         return None
     return [int(n) for n in X.chunks[0]]
@@ -235,7 +235,7 @@ def _in_blocks_of(X: Any, column: Any, n_rows: list[int] | None, name: str) -> A
 
 
 def _rechunked(column: Any, n_rows: list[int] | None, name: str) -> Any:
-    """Return an array in the chunks of X, as far as these are known."""
+    """Return an array in the chunks of X, if known."""
     chunks: dict[int, Any] = {1: -1} if column.ndim == 2 else {}
     if n_rows is not None and not any(map(isnan, column.chunks[0])):
         _require_rows(sum(column.chunks[0]), n_rows, name)

@@ -1,8 +1,8 @@
-"""The graphs of Dask collections, cut into units of work that read their blocks one after the other.
+"""Graphs of Dask collections, divided into units of work that read their blocks one after the other.
 
-As separate tasks, blocks would wait in the workers' memory, and move between workers, until they are
-used. All tasks that only one block needs are therefore merged into the task that uses it. A thread then holds one
-block at a time, however many there are, and the result of a unit is small.
+As separate tasks, blocks would stay in the workers' memory, and move between workers, until they are used. All tasks
+that only one block needs are therefore merged into the task that uses it. A thread then holds one block at a time, and
+the result of a unit is small.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 from .._core.errors import NonFiniteError, import_optional
 from ..data import DataError
 
-# Blocks in the memory of workers, possibly of different ones, are brought together only if they are this small:
-# they would be transferred again with every read.
+# Blocks in the memory of workers, possibly different ones, are joined only up to this size: they would be transferred
+# again with every read.
 _LARGEST_JOURNEY_BYTES = 1 << 20
 
 Key: TypeAlias = Any
@@ -24,7 +24,7 @@ Graph: TypeAlias = dict[Key, Any]
 
 
 def are_delayed(blocks: Any) -> bool:
-    """Return whether these are delayed blocks in a list."""
+    """Return whether this is a list of delayed blocks."""
     return isinstance(blocks, list | tuple) and bool(blocks) and all(hasattr(type(b), "__dask_graph__") for b in blocks)
 
 
@@ -47,9 +47,9 @@ def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
     arrays = [i for i, collection in enumerate(collections) if i not in frames and not are_delayed(collection)]
     graph: Graph = {}
     if arrays:
-        # All at once: what X and y have in common, such as the chunk of a file, is computed once for both.
+        # Together: tasks that X and y share, such as the chunk of a file, are computed once.
         merged = dask.highlevelgraph.HighLevelGraph.merge(*(collections[i].__dask_graph__() for i in arrays))
-        # Optimising an array drops what is in the memory of a cluster.
+        # Optimising an array drops futures.
         graph.update((key, value) for key, value in merged.items() if is_future(value))
         graph.update(collections[arrays[0]].__dask_optimize__(merged, [key for i in arrays for key in keys[i]]))
     for collection in collections:
@@ -63,7 +63,7 @@ def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
 def _lowered(frame: Any) -> Any:
     """Return the tasks of a dataframe, restricted to the columns it needs, and one block per partition.
 
-    Its own ``optimize`` joins small partitions, fewer of X than of y, which then no longer match.
+    Its own ``optimize`` joins small partitions, differently for X and y, which then no longer match.
     """
     return frame.expr.simplify().lower_completely() if hasattr(frame, "expr") else frame
 
@@ -73,7 +73,7 @@ def _keys(collection: Any) -> list[Any]:
 
 
 class LoadedBlock(NamedTuple):
-    """A block on the worker that uses it: its number, that of its first row if known, and X, y and columns."""
+    """A block on the worker that uses it: its number, that of its first row if known, X, y and other columns."""
 
     number: int
     first_row: int | None
@@ -87,7 +87,7 @@ class LoadedBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a block is computed: by tasks that no other block needs, from values that others may need too."""
+    """How to compute a block: tasks that no other block needs, and inputs that others may share."""
 
     number: int
     first_row: int | None
@@ -113,14 +113,14 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Unit:
-    """Neighbouring blocks that one task reads: computed one at a time, or held in memory. It is opaque to Dask."""
+    """Neighbouring blocks read by one task: computed one at a time, or held in memory. Opaque to Dask."""
 
     recipes: tuple[Recipe, ...] = ()
     held: tuple[LoadedBlock, ...] = ()
 
     @property
     def inputs(self) -> list[Key]:
-        """Keys of the values that the blocks are computed from."""
+        """Keys of the inputs of the blocks."""
         return sorted(frozenset[Key]().union(*(recipe.inputs for recipe in self.recipes)), key=str)
 
     @property
@@ -136,7 +136,7 @@ class Unit:
             yield recipe.make(named)
 
     def __sizeof__(self) -> int:
-        # So that Dask accounts for the memory held.
+        # Dask uses it to track memory.
         from dask.sizeof import sizeof
 
         return object.__sizeof__(self) + sum(int(sizeof(part)) for block in self.held for part in block.parts)
@@ -155,7 +155,7 @@ def run_unit(unit: Unit, fold: Callable[[Iterator[LoadedBlock]], Any], values: S
             yield block
             del block
 
-    # Threads are for blocks: additional BLAS threads would be too many.
+    # Blocks are processed in parallel: BLAS threads would oversubscribe the cores.
     with single_threaded_blas():
         try:
             return fold(located())
@@ -173,7 +173,7 @@ def run_unit(unit: Unit, fold: Callable[[Iterator[LoadedBlock]], Any], values: S
 def recipes_of(
     graph: Graph, blocks: Sequence[tuple[Key, ...]], n_rows: Sequence[int] | None
 ) -> tuple[list[Recipe], Graph]:
-    """Return how each block is computed, and the tasks left to Dask: those that several blocks need."""
+    """Return the recipe of each block, and the tasks that several blocks need, which are left to Dask."""
     from dask.core import get_dependencies
 
     needs = {key: set() if is_future(task) else set(get_dependencies(graph, key)) for key, task in graph.items()}
@@ -193,13 +193,13 @@ def recipes_of(
 
 
 def units_of(recipes: Sequence[Recipe], wanted: int, row_bytes: int) -> list[Unit]:
-    """Return the blocks in about the given number of units of neighbours.
+    """Return about ``wanted`` units of neighbouring blocks.
 
-    All inputs of a unit must be in one place. If blocks have their own inputs, such as chunks in the
-    workers' memory, only small ones are joined.
+    All inputs of a unit must be on one worker. If blocks have their own inputs, such as chunks in the workers' memory,
+    only small ones are joined.
     """
     target = sum(recipe.size for recipe in recipes) / max(1, wanted)
-    # Growing lists: there may be a hundred thousand blocks.
+    # Lists are appended to: there may be a hundred thousand blocks.
     groups: list[list[Recipe]] = []
     size = 0
     for recipe in recipes:
@@ -213,7 +213,7 @@ def units_of(recipes: Sequence[Recipe], wanted: int, row_bytes: int) -> list[Uni
 
 
 def _fit_together(first: Recipe, last: Recipe, n_bytes: int) -> bool:
-    """Return whether the inputs of all blocks of a unit can be in one place."""
+    """Return whether the inputs of all blocks of a unit can be on one worker."""
     return last.inputs == first.inputs or (last.n_rows is not None and n_bytes <= _LARGEST_JOURNEY_BYTES)
 
 
@@ -231,7 +231,7 @@ def _owners(
                 shared.add(key)
             elif key not in shared:
                 stack.extend(need for need in needs[key] if owner.get(need) != number)
-    # What a shared task needs is needed by all blocks that share it.
+    # Inputs of a shared task are needed by all blocks that share it.
     stack = list(shared)
     while stack:
         new = needs[stack.pop()] - shared

@@ -1,4 +1,4 @@
-"""Reduction: one state per block, computed where Dask stores the block, and all states merged as a tree."""
+"""Reduction: one state per block, computed where Dask stores the block, and merged as a tree."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .workers import Workers
 
 State = TypeVar("State")
 Merge = Callable[[State, State], State]
-"""Merges two states, the first of which is that of earlier rows."""
+"""Merges two states, the first one of earlier rows."""
 Fold = Callable[[Iterator[LoadedBlock]], State | None]
 """Returns the state of some blocks, or None if they are empty."""
 
-# Tasks per thread: enough that none is idle for long at the end, and little is lost with a worker.
+# Tasks per thread: enough that no thread is idle for long at the end, and little is lost with a worker.
 _UNITS_PER_THREAD = 4
 _FEWEST_UNITS = 16
 
@@ -37,15 +37,14 @@ def map_reduce(
     Parameters
     ----------
     blocks : iterable, or list of dask.delayed.Delayed
-        The blocks, of any kind. Those of an iterable are processed one after the other in this process; delayed ones by
-        Dask: on the workers of a cluster if there is a ``Client``, and then neither blocks nor the states of
-        single blocks are transferred to this process.
+        The blocks, of any type. Those of an iterable are processed one after the other in this process; delayed ones by
+        Dask. With a ``Client``, the workers of its cluster are used, and neither blocks nor their states are
+        transferred to this process.
     make_state : callable
         Returns the state of a block, or None if it is empty.
     merge : callable, default=None
-        Merges two states, the first of which is that of earlier blocks. By default
-        ``first.merge(second)``, with ``later=True`` if supported: with forgetting, the rows of later blocks
-        came after. It may change the first.
+        Merges two states, the first one of earlier blocks, which it may change. By default ``first.merge(second)``,
+        with ``later=True`` if supported: with forgetting, the rows of the second block came later.
 
     Returns
     -------
@@ -55,7 +54,7 @@ def map_reduce(
     Notes
     -----
     For n blocks, at most log2(n) + 2 states are in memory at a time: two states of equally many blocks are merged as
-    soon as possible. With Dask, neighbouring blocks are processed by one task, one after the other.
+    soon as possible. With Dask, one task processes neighbouring blocks one after the other.
 
     Examples
     --------
@@ -96,12 +95,12 @@ def _merge_copy(merge: Merge[State], first: State, second: State) -> State:
 def _fold_one_by_one(
     make_state: Callable[[Any], State | None], merge: Merge[State], blocks: Iterator[LoadedBlock]
 ) -> State | None:
-    # Not a generator expression, which would keep a block while the next one is computed.
+    # A generator expression would keep a block while the next one is computed.
     return _merge_all(map(lambda block: make_state(block.parts[0]), blocks), merge)  # noqa: C417
 
 
 def _merge_all(states: Iterable[State | None], merge: Merge[State]) -> State | None:
-    """Merge states as a balanced tree, in their order, with as few of them at a time as possible."""
+    """Merge states as a balanced tree, in order, with as few in memory as possible."""
     stack: list[tuple[int, State]] = []
     for state in states:
         if state is None:
@@ -119,9 +118,9 @@ def _merge_all(states: Iterable[State | None], merge: Merge[State]) -> State | N
 
 
 class RemoteBlocks:
-    """Ordered blocks of rows, which Dask workers compute and reduce where they are.
+    """Ordered blocks of rows that Dask workers compute and reduce.
 
-    ``blocks`` are the keys of the parts of each block in a graph of Dask, and ``n_rows`` their numbers of rows, if
+    ``blocks`` are the keys of the parts of each block in a Dask graph, and ``n_rows`` their numbers of rows, if
     known. ``block_bytes`` of a block are in memory at a time, by default all of it.
     """
 
@@ -140,7 +139,7 @@ class RemoteBlocks:
         self._graph, self._blocks = graph, blocks
         self._largest_block = row_bytes * max(n_rows or [0]) if block_bytes is None else block_bytes
         self._needed = 0
-        # Futures of the units that are kept in the workers' memory, by key.
+        # Futures of the units kept in the workers' memory, by key.
         self._held: Graph | None = None
         # Data already in the workers' memory is not kept twice.
         self._decided = any(is_future(graph[keys[0]]) for keys in blocks)
@@ -153,7 +152,7 @@ class RemoteBlocks:
         return units_of(recipes, wanted, self.row_bytes), shared
 
     def reduce(self, fold: Fold[State], merge: Merge[State], label: str) -> State | None:
-        """Return the results of ``fold`` for neighbouring blocks, merged as a tree in their order.
+        """Return the results of ``fold`` for neighbouring blocks, merged as a tree, in order.
 
         ``merge`` changes neither of its two states.
         """
@@ -177,10 +176,9 @@ class RemoteBlocks:
         return self._compute(graph, keys[0], [], "a first look")
 
     def require_room(self, work: int, state: int, advice: str) -> None:
-        """Raise MemoryError unless every worker has the memory that all of its threads need.
+        """Raise MemoryError unless every worker has enough memory for all of its threads.
 
-        Each thread needs a block, its inputs, and working memory. In addition, there are states that
-        wait to be merged.
+        Each thread needs a block, its inputs, and working memory, in addition to states that wait to be merged.
         """
         usable = self.workers.usable
         threads = self.workers.threads
@@ -194,7 +192,7 @@ class RemoteBlocks:
             )
 
     def hold_if_few(self, n_rows: int | None) -> None:
-        """Keep the blocks on the workers from now on if these have enough memory, otherwise recompute them."""
+        """Keep the blocks on the workers if these have enough memory; otherwise recompute them in each read."""
         if self._decided or n_rows is None:
             return
         self._decided = True
@@ -203,7 +201,7 @@ class RemoteBlocks:
             self._held = dict(zip(keys, self.workers.keep(graph, keys), strict=True))
 
     def let_go(self) -> None:
-        """Release the blocks on the workers: they would stay there as long as anything refers to this object."""
+        """Release the blocks on the workers, which would stay there as long as this object is referenced."""
         if self._held is not None:
             for value in self._held.values():
                 if is_future(value):
@@ -213,10 +211,10 @@ class RemoteBlocks:
     def _folded(
         self, fold: Callable[[Iterator[LoadedBlock]], Any], name: str, n_units: int | None = None
     ) -> tuple[Graph, list[Key]]:
-        """Return a graph in which the units are folded, all or the first few, and the keys of the results."""
+        """Return a graph that folds all units or the first few, and the keys of the results."""
         token = uuid4().hex
         units, shared = self._cut
-        # One entry for all tasks: it may be large.
+        # One entry shared by all tasks: it may be large.
         entry = f"with-{token}"
         graph: Graph = {**(shared if self._held is None else self._held), entry: fold}
         tasks = [(run_unit, unit, entry, unit.inputs) for unit in units]
@@ -242,7 +240,7 @@ def _merge_present(merge: Merge[State], first: State | None, second: State | Non
 
 
 def _hold(blocks: Iterator[LoadedBlock]) -> Unit:
-    """Return the blocks as a unit with everything in memory."""
+    """Return the blocks as a unit held in memory."""
     return Unit(held=tuple(map(_in_memory, blocks)))
 
 

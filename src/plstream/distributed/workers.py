@@ -1,4 +1,4 @@
-"""The workers of Dask's scheduler: their threads and memory, and their progress."""
+"""The workers of Dask's scheduler: their threads, memory and progress."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .._core.memory import available_bytes
 from .._core.progress import counting
 from .graph import Graph, Key
 
-# Beyond this share of its memory, a Dask worker starts to spill to disk, to pause and to be restarted.
+# Beyond this share of its memory, a Dask worker spills to disk, pauses, and may be restarted.
 _USABLE_SHARE = 0.7
-# Share of all workers' memory in which blocks may be kept between reads.
+# Share of all workers' memory for blocks kept between reads.
 _HELD_SHARE = 0.3
 
 
@@ -49,17 +49,17 @@ class Workers:
             most = max(threads_of.values(), default=1)
             return cls(get, client, max(1, len(threads_of)), most, min(limits, default=0) or None, keeps=True)
         threads = 1 if get is dask.get else int(dask.config.get("num_workers", None) or CPU_COUNT)
-        # From other processes, the blocks would be transferred here.
+        # With other processes, blocks would be transferred to this one.
         keeps = getattr(get, "__module__", "") != "dask.multiprocessing"
         return cls(get, None, 1, threads, available_bytes(), keeps)
 
     @property
     def usable(self) -> int | None:
-        """Bytes that work on one worker may take."""
+        """Memory in bytes available for work on one worker."""
         return None if self.memory is None else int(_USABLE_SHARE * self.memory)
 
     def can_hold(self, n_bytes: int, needed: int) -> bool:
-        """Return whether blocks of this total size can stay in memory besides what work needs."""
+        """Return whether blocks of this total size fit in memory in addition to the memory needed for work."""
         if not self.keeps or self.memory is None or n_bytes > _HELD_SHARE * self.memory * self.n_workers:
             return False
         return needed + n_bytes / self.n_workers <= _USABLE_SHARE * self.memory
@@ -81,7 +81,7 @@ class Workers:
             if future.status != "finished":
                 break
             tell(parts[future.key])
-            # From here on, the scheduler decides how long its result is needed.
+            # From here on, the scheduler decides how long to keep the result.
             future.release()
         return result.result()
 

@@ -26,13 +26,13 @@ from ._solution import Solution, Solved
 from .training import learn_one_row, merge_models
 
 _PLAIN_TYPES = frozenset({bool, int, float, str, type(None)})
-# Values and types of valid parameters.
+# Valid parameter values and types.
 _valid_parameters: set[tuple[Any, ...]] = set()
 _MOST_REMEMBERED = 1000
 
 
 def _parameter_is_affordable(its: Any) -> bool:
-    """Return whether ``partial_fit`` with the parameters of a model in a file is in proportion to its arrays."""
+    """Return whether the memory of ``partial_fit`` is in proportion to the arrays of a model from a file."""
     n_components = its.parameters.get("n_components", its.parameters.get("max_components"))
     # Other values are refused by partial_fit.
     return type(n_components) is not int or are_affordable(n_components, its._fitted)
@@ -40,7 +40,7 @@ def _parameter_is_affordable(its: Any) -> bool:
 
 @stored(FEATURES, {"components to come are in proportion to its arrays": _parameter_is_affordable})
 class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A PLS model; the result of training is its attribute ``_fitted``."""
+    """A PLS model; ``_fitted`` holds the result of training."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "scale": ["boolean"],
@@ -80,7 +80,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return super()._get_param_names()
 
     def _validate_params(self) -> None:
-        # Validation takes as long, and is done once for parameters that are numbers, strings, booleans or None.
+        # Validation is as slow: parameters that are numbers, strings, booleans or None are validated once.
         values = [*map(vars(self).__getitem__, self._get_param_names())]
         key = (type(self), *map(type, values), *values) if _PLAIN_TYPES.issuperset(map(type, values)) else None
         if key is None or key not in _valid_parameters:
@@ -129,7 +129,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         x : array-like of shape (n_features,)
-            The row: an array with the features in the order of the first call, or a pandas Series with their names.
+            The row: an array with features in the order of the first call, or a pandas Series with their names.
         y : float, label or array-like of shape (n_targets,)
             Its response, label or responses.
 
@@ -159,7 +159,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return scores
 
     def predict_one(self, x: Any) -> Any:
-        """Predict the response, the label or the responses of one row.
+        """Predict the response, label or responses of one row.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         y : label, float or ndarray of shape (n_targets,)
-            As ``predict`` returns it for a row.
+            As returned by ``predict`` for one row.
         """
         return cast("Any", self).predict(as_one_row(x))[0]
 
@@ -215,7 +215,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return int(self._solution().x_weights.shape[1])
 
     def __sizeof__(self) -> int:
-        # For Dask's accounting of memory.
+        # Dask uses it to track memory.
         fitted = vars(self).get("_fitted")
         return object.__sizeof__(self) + (0 if fitted is None else getsizeof(fitted.stream) + getsizeof(fitted.moments))
 
@@ -231,7 +231,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
 
 class SingleModel(PLSBase):
-    """Base of the estimators with a given number of components."""
+    """Base class of the estimators with a fixed number of components."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PLSBase._parameter_constraints,
@@ -243,17 +243,17 @@ class SingleModel(PLSBase):
     }
 
     def merge(self, other: Self, *, later: bool | None = None) -> Self:
-        """Add to this model all rows that another one has seen; the other one is unchanged.
+        """Merge another model, which is unchanged, into this one.
 
         Parameters
         ----------
         other : object
-            A model of other rows, of the same class and with the same parameters and features. Of two classifiers,
-            either may have classes that the other lacks.
+            A model of other rows, with the same class, parameters and features. The classes of two classifiers may
+            differ.
         later : bool, default=None
             Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly.
-            Otherwise both sets of rows are equally old. With ``forgetting=1.0`` this makes no difference; otherwise the
-            default is equally old, with a warning.
+            Otherwise both sets of rows are equally old. This makes no difference with ``forgetting=1.0``; with other
+            values, the default is equally old, with a warning.
 
         Returns
         -------

@@ -1,22 +1,22 @@
 r"""Expected accuracy on held-out rows, from their state alone.
 
-The model of the other rows decides by linear discriminant analysis: by one value per class that is linear in the scores
-t, :math:`a_k^T t + b_k`. With the rotations R, the state of the held-out rows contains the class means :math:`m_k` of
-their scores and the within-class covariance S,
+The model of the other rows decides by linear discriminant analysis, with one value per class that is linear in the
+scores t, :math:`a_k^T t + b_k`. With the rotations R, the state of the held-out rows gives the class means :math:`m_k`
+of their scores and the within-class covariance S,
 
 .. math::
     m_k = R^T (\bar x - \bar x_{\text{model}}) + R^T C_k / n_k , \quad
     n S = R^T G R - \sum_k R^T C_k C_k^T R / n_k .
 
-A row of class k is mistaken for one of class j where :math:`(a_k - a_j)^T t + b_k - b_j` is negative. This is assumed
+A row of class k is mistaken for class j if :math:`(a_k - a_j)^T t + b_k - b_j` is negative. This difference is assumed
 to be normal, with the mean given by :math:`m_k` and the variance :math:`(a_k - a_j)^T S (a_k - a_j)`, which determines
-the probability :math:`p_{kj}` of the mistake. A row is classified correctly with probability
+the probability :math:`p_{kj}` of the error. A row is classified correctly with probability
 
 .. math:: \prod_{j \ne k} (1 - p_{kj}) ,
 
-as if the mistakes were independent. This is exact for two classes; for more it is too low, because mistakes occur
-together, but it is so for all numbers of components. All of them take one product with G per component, and a few
-operations per pair of classes.
+as if the errors were independent. This is exact for two classes. For more classes it is too low for all numbers of
+components, because errors are correlated. The cost is one product with G per component, and a few operations per pair
+of classes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ._solution import Solution
 
 # Number of pairs of classes processed at a time.
 _PAIRS_AT_A_TIME = 1 << 16
-# Variances of differences are at least this share of those of the values, because smaller ones are rounding errors.
+# Minimum variance of a difference relative to that of the values; smaller ones are rounding errors.
 _LEAST_VARIANCE = 1e-14
 
 
@@ -54,9 +54,9 @@ def unit_rotations(solution: Solution) -> Float64Array:
 def accuracies_of_scores(
     solution: Solution, training: Moments, held_out: Moments, sums: Float64Array, products: Float64Array
 ) -> Float64Array:
-    """Return the same from scores of held-out rows, by :func:`unit_rotations` and centred on their own mean.
+    """Return the expected accuracies, given sums of held-out scores by :func:`unit_rotations`, centred on their mean.
 
-    ``sums`` are the sums of the scores by class, of shape (c, n_classes), and ``products`` those of their products.
+    ``sums`` are the sums of the scores by class, of shape (c, n_classes), and ``products`` the sums of their products.
     """
     c = max(1, solution.n_components)
     deviations = np.sqrt(solution.factors.score_squares[:c])
@@ -84,8 +84,8 @@ def _probability_correct(
 ) -> Float64Array:
     """Return the probabilities that rows of the given classes are classified correctly.
 
-    ``means`` has one row per given class: the means of the values of all classes, without the offsets. The products of
-    the columns of ``spread`` are their covariances.
+    ``means`` has one row per given class: the mean values of all classes, without the offsets. The products of the
+    columns of ``spread`` are their covariances.
     """
     # A class without training rows is never predicted.
     known = np.isfinite(decision.offset)

@@ -36,12 +36,12 @@ from .settings import Settings
 from .training import learning, merge_models
 
 _NOT_FOR_SOURCES = "groups and folds of a source are columns of it: name them in open_source."
-# Minimum number of rows per fold in a block: for fewer, adding the sums of columns takes longer than computing them.
+# Minimum number of rows per fold in a block: with fewer, adding column sums takes longer than computing them.
 _ROWS_OF_A_FOLD = 32
 
 
 class CrossValidated(PLSBase):
-    """What both estimators with cross-validation share: rows are assigned to folds, and each fold has a state."""
+    """Base class of the estimators with cross-validation, which keep one state per fold."""
 
     # ``open_values`` or ``open_labels``.
     _open: Callable[..., OpenedRows]
@@ -82,7 +82,7 @@ class CrossValidated(PLSBase):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None) -> Self:
         """Fit the model to X and y, discarding earlier training.
 
-        With ``solver="auto"``, data that can be read again is read once or twice by Gram matrices, or else
+        With ``solver="auto"``, data that can be read again is read once or twice with Gram matrices, and otherwise
         ``max_components + 3`` times. Dask collections, and sources that cannot be read again, are read once.
 
         Parameters
@@ -94,10 +94,10 @@ class CrossValidated(PLSBase):
         sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Weights of the rows, in the models and in their errors.
         groups : array-like of shape (n_samples,), or Dask collection, default=None
-            Groups of rows, numbers, text or dates, that stay together in a fold. Every row needs one: None, NaN, NaT
-            and masked entries are refused. The Notes of :class:`IncrementalPLSCV` say what counts as the same group.
+            Groups of rows that stay together in a fold: numbers, strings or dates. Every row needs one: None, NaN, NaT
+            and masked entries are refused. The Notes of :class:`IncrementalPLSCV` define equality of groups.
         folds : array-like of shape (n_samples,), or Dask collection, default=None
-            The folds of the rows, numbers from 0 to ``cv - 1``.
+            The fold of each row, from 0 to ``cv - 1``.
 
         Returns
         -------
@@ -116,13 +116,13 @@ class CrossValidated(PLSBase):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Add to each fold of this model the rows of the same fold of another one, which is unchanged.
+        """Merge another model, which is unchanged, into this one, fold by fold.
 
         Parameters
         ----------
         other : object
-            A model of other rows, of the same class and with the same parameters and features. Of two classifiers,
-            either may have classes that the other lacks.
+            A model of other rows, with the same class, parameters and features. The classes of two classifiers may
+            differ.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class CrossValidated(PLSBase):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
-        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
+        """Return an upper bound on the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class CrossValidated(PLSBase):
         Returns
         -------
         n_bytes : int
-            Including temporary arrays, but neither the rows passed nor copies of them. ``fit`` of data that can be read
+            Including temporary arrays, but not the rows passed or copies of them. ``fit`` of data that can be read
             again takes no more; it copies data of up to 32 MiB twice.
 
         Examples
@@ -154,7 +154,7 @@ class CrossValidated(PLSBase):
         n_folds = self._number_of_folds
         if n_folds is None:
             raise ValueError("How many folds a splitter makes depends on the rows: set cv to a number of folds.")
-        # Halves of the folds are merged, and halves of these.
+        # The folds are merged by recursive halving.
         return Settings.of(self).stream_bytes(n_features, n_targets, n_folds, ceil(log2(n_folds)) + 2)
 
     def predict_held_out(
@@ -162,14 +162,14 @@ class CrossValidated(PLSBase):
     ) -> Array:
         """Predict training rows, each by the model of all folds except its own.
 
-        This is what scikit-learn's ``cross_val_predict`` returns, from one more read of the rows and no further fits.
-        Any score can be computed from it.
+        The result equals that of scikit-learn's ``cross_val_predict``, from one more read of the rows and no further
+        fits. Any score can be computed from it.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            All training rows in their order since the first call, without those of weight zero or without any response;
-            in any order with ``groups`` or ``folds``, which are required after ``merge``.
+            All training rows, except those of weight zero or without any response, in training order. With ``groups``
+            or ``folds``, which are required after ``merge``, the order is arbitrary.
         n_components : int, default=None
             Number of components of the models, up to ``max_components``. By default ``n_components_``.
         groups, folds : array-like of shape (n_samples,), default=None
@@ -178,7 +178,7 @@ class CrossValidated(PLSBase):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Values or labels as ``predict`` returns them.
+            Values or labels, as returned by ``predict``.
         """
         check_is_fitted(self)
         k = self._components_to_use(n_components, self._fitted.n_components)
@@ -229,7 +229,7 @@ class CrossValidated(PLSBase):
         return float(1.0 - self._require_fitted().validated().errors[self.n_components_ - 1])
 
     def _learn_folds(self, data: tuple[Any, Any, Any], groups: Any, folds: Any, **how: Any) -> Self:
-        """Add rows to the model; a call that fails, or without any row of positive weight, leaves it unchanged."""
+        """Add rows to the model. A call that fails, or has no row of positive weight, leaves it unchanged."""
         with learning(self, how) as twin:
             twin._fitted = twin._absorbed(data, groups, folds, **how)
         return self
@@ -237,7 +237,7 @@ class CrossValidated(PLSBase):
     def _absorbed(
         self, data: tuple[Any, Any, Any], groups: Any, folds: Any, *, is_fit: bool = False, **how: Any
     ) -> FittedFolds:
-        """Return the result of training on more rows. In ``fit``, where these are all, cv may be a splitter."""
+        """Return the result of training on more rows. In ``fit``, which has all rows, cv may be a splitter."""
         X, _, _ = data
         before: FittedFolds | None = vars(self).get("_fitted")
         assignment = self._assignment(data, groups, folds, before, is_fit=is_fit)
@@ -277,7 +277,7 @@ class CrossValidated(PLSBase):
             rows.batch_size = max(rows.batch_size, _ROWS_OF_A_FOLD * assignment.n_folds)
 
         def absorbed() -> Folds[Gram | Sketch]:
-            # Missing values are not completed, but found, by the first read.
+            # The first read only finds missing values; it does not complete them.
             strict = replace(settings, missing="error")
             return _assign(strict.new_folds(rows, assignment.n_folds), rows, assignment, 0)
 
@@ -300,7 +300,7 @@ class CrossValidated(PLSBase):
     def _assignment(
         self, data: tuple[Any, Any, Any], groups: Any, folds: Any, before: FittedFolds | None, *, is_fit: bool
     ) -> FoldAssignment:
-        """Return how rows are assigned to folds."""
+        """Return the assignment of rows to folds."""
         X, y, _ = data
         n_folds = self._number_of_folds
         if n_folds is None and folds is not None and before is not None:
@@ -342,7 +342,7 @@ class CrossValidated(PLSBase):
         return stream.merged(learnt, later=True) if stream.n_rows else learnt
 
     def _assignment_again(self, X: Any, groups: Any, folds: Any) -> FoldAssignment:
-        """Return how training rows were assigned to folds."""
+        """Return the assignment of training rows to folds."""
         if is_collection(X):
             raise TypeError("Rows are known by their number, and those of a Dask collection are not: pass arrays.")
         assignment = self._assignment_of(self._fitted.n_folds, X, groups, folds)
@@ -368,7 +368,7 @@ def _predicted(model: Solution, rows: Rows, *, of_labels: bool) -> Array:
 def _assign(
     stream: Folds[Gram | Sketch], rows: TrainingRows, assignment: FoldAssignment, n_before: int
 ) -> Folds[Gram | Sketch]:
-    """Return the streams with all rows, each in that of its fold, after ``n_before`` earlier rows."""
+    """Return the streams of the folds with all rows added, after ``n_before`` earlier rows."""
     labelled = isinstance(stream.streams[0], CompletingStream)
     for block, folds in assignment.blocks(rows.tracked_blocks("read 1 of 1"), n_before, labelled=labelled):
         stream = stream.with_rows(block.X, block.Y, block.weight, folds)
@@ -383,7 +383,7 @@ def _assign_block(
     first_row: int,
     columns: dict[str, Any],
 ) -> Folds[Gram | Sketch]:
-    """Return the streams with the rows of a block, on Dask workers."""
+    """Return the streams with the rows of a block added, on Dask workers."""
     assignment = FoldAssignment.of(known.n_folds, known.block_length, columns.get("groups"), columns.get("folds"))
     if isinstance(rows, ArrayRows):
         assignment = assignment.present(rows.X, rows.weight)

@@ -20,14 +20,14 @@ from ._cv_accuracy import expected_accuracies
 from ._heads import ClassifierHead, Head
 from ._solution import Solution
 
-# Errors that differ by less, relative to the variance of y or to all rows, are equal up to rounding.
+# Errors that differ by less than this share of the variance of y, or of all rows, are equal up to rounding.
 _SAME = 1e-12
 
 States: TypeAlias = Sequence[Gram | Sketch]
 
 
 class FoldErrors(ABC):
-    """Errors of the models of all other folds on each of F folds, and the number of components chosen by them."""
+    """Errors on each of F folds of the model of all others, and the number of components that they select."""
 
     weight: Float64Array
     """Weights of the folds, of shape (F,)."""
@@ -53,14 +53,14 @@ class FoldErrors(ABC):
 
     @property
     def standard_errors(self) -> Float64Array:
-        """Standard errors of these, from the differences between folds, of shape (c,)."""
+        """Standard errors of ``errors``, from the differences between folds, of shape (c,)."""
         if self.n_folds < 2:
             return np.full(self.split_errors.shape[1], np.nan)
         errors: Float64Array = np.sqrt(self._mean((self.split_errors - self.errors) ** 2) / (self.n_folds - 1))
         return errors
 
     def choice(self, rule: str) -> int:
-        """Return the smallest number of components with the minimum error, or within a standard error of it."""
+        """Return the smallest number of components with the minimum error, or within one standard error of it."""
         if self.n_folds < 2:
             return 1
         errors = self.errors
@@ -79,7 +79,7 @@ class FoldErrors(ABC):
         """Return the weighted mean over the folds."""
         used = self.weight > 0
         shares = self.weight[used] / self.weight.sum()
-        # Not a product of BLAS: where errors repeat, so must their means, to the last bit.
+        # Not a BLAS product: means of equal errors must be equal to the last bit.
         mean: Float64Array = np.einsum("f,f...->...", shares, values[used])
         return mean
 
@@ -98,7 +98,7 @@ class CrossValidation(FoldErrors):
     """Squared errors of responses."""
 
     rmse: Float64Array
-    """Root mean squared errors of each fold, number of components and response; NaN for folds without rows."""
+    """Root mean squared errors by fold, number of components and response; NaN for folds without rows."""
     weight: Float64Array
     y_deviation: Float64Array
     """Standard deviations of the responses."""
@@ -141,12 +141,12 @@ class ClassCrossValidation(FoldErrors):
     """Expected accuracies of labels."""
 
     accuracy: Float64Array
-    """Expected accuracy of each fold and number of components; NaN for folds without rows."""
+    """Expected accuracies by fold and number of components; NaN for folds without rows."""
     weight: Float64Array
 
     @property
     def split_errors(self) -> Float64Array:
-        """Shares of each fold that are classified wrongly, of shape (F, c)."""
+        """Expected misclassification rates of each fold, of shape (F, c)."""
         errors: Float64Array = 1.0 - self.accuracy
         return errors
 
@@ -158,7 +158,7 @@ class ClassCrossValidation(FoldErrors):
 def validate_states(
     folds: States, total: Gram | Sketch, head: Head, n_components: int, *, scale: bool
 ) -> CrossValidation | ClassCrossValidation:
-    """Solve for all rows except those of each fold, and measure the errors on the fold, from states alone."""
+    """Return the errors on each fold of the model of all other rows, from states alone."""
     at_most = min(n_components, total.shape[0], total.n_rows)
     weight = np.array([fold.weight for fold in folds])
     used = np.flatnonzero(weight).tolist()
@@ -184,7 +184,7 @@ def validation_of(
     *,
     scale: bool,
 ) -> CrossValidation | ClassCrossValidation:
-    """Return the errors, or accuracies, of all folds; past the last component of a model they are repeated."""
+    """Return the errors or accuracies of all folds; past the last component of a model, the last one is repeated."""
     of_labels = isinstance(head, ClassifierHead)
     found = np.full((len(weight), n_components, *(() if of_labels else (head.n_targets,))), np.nan)
     for fold, values in errors.items():
@@ -211,7 +211,7 @@ class SquaredErrors:
     def of(
         cls, solution: Solution, training: Moments, held_out: Moments, unit: Float64Array
     ) -> Callable[[Float64Array, Block], SquaredErrors]:
-        """Return a function that takes scores of a block, centred on the mean of its fold, and the block."""
+        """Return a function that computes the sums from the scores of a block, centred on the mean of its fold."""
         c = solution.n_components
         loads = solution.y_loadings[:, :c] * (solution.y_scale / unit)[:, None]
         offset = training.differences(held_out)[0] @ solution.projection(c)

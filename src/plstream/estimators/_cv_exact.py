@@ -1,7 +1,7 @@
-"""Exact cross-validation of data that can be read again, by the fastest way for its shape.
+"""Exact cross-validation of data that can be read again, by the fastest method for its shape.
 
-The models of all rows except those of each fold come from Gram matrices of the folds, or from reads of the rows that
-all models share. Their errors come from one more read, which gives the scores of every row by the model without it.
+The models of all rows except those of each fold come from Gram matrices of the folds, or from reads shared by all
+models. Their errors come from one more read, which gives the scores of each row by the model without its fold.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ._heads import ClassifierHead, Head
 from ._solution import Solution, joint_solutions
 from .settings import Settings, buffered
 
-# Gram matrices are not used where rounding may change results by more.
+# Gram matrices are not used if rounding may change results by more.
 _LARGEST_ROUNDING = 1e-9
 # Time of a multiplication in a product with one column per fold, relative to one in a Gram matrix.
 _SLOWER_IN_READS = 4
@@ -207,7 +207,7 @@ class _Fit:
         )
         for fold, found in squares.items():
             rmse = np.sqrt(found.sums / folds[fold].weight) * unit
-            # The first is that without any component.
+            # The first error is that of the model without components.
             self.errors[fold] = rmse[min(1, len(rmse) - 1) :]
 
     def validation(self, n_folds: int, used: NDArray[np.int64]) -> CrossValidation | ClassCrossValidation:
@@ -219,7 +219,7 @@ class _Fit:
         return validation_of(errors, weight, total, self.head, self.settings.n_components, scale=scale)
 
     def remains(self, n_folds: int, used: NDArray[np.int64]) -> FoldRemains:
-        """Return what is kept of the folds."""
+        """Return the data of the folds to keep."""
         m, q = self.rows.n_columns, self.rows.n_targets
         folds, rows = [Moments(m, q) for _ in range(n_folds)], [np.empty((0, m)) for _ in range(n_folds)]
         models, rotations = [self.total] * n_folds, None
@@ -237,7 +237,7 @@ class _Fit:
 
 
 def _rows_acting_as(action: Float64Array, R: Float64Array) -> Float64Array:
-    """Return rows S with S'S R = G R, given that, for a Gram matrix G: those of G R (R'G R)^+ R'G."""
+    """Return rows S with S'S R = G R for a Gram matrix G, given G R: S'S = G R (R'G R)^+ R'G."""
     squares, vectors = np.linalg.eigh(R.T @ action)
     held = squares > Gram.rounding * squares.max(initial=0.0)
     rows: Float64Array = (action @ (vectors[:, held] / np.sqrt(squares[held]))).T[::-1]

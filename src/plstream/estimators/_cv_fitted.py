@@ -38,15 +38,15 @@ from .settings import Settings, buffered
 )
 @dataclass(frozen=True)
 class FoldRemains:
-    """What exact reads keep of the folds."""
+    """Data of the folds kept after exact reads."""
 
     folds: tuple[Moments, ...]
     rows: tuple[Float64Array, ...]
     """Rows S of each fold with S'S R = Xc'Xc R."""
     rotations: Float64Array | None
-    """R. None if S'S is all of Xc'Xc: of small data, all rows are kept."""
+    """R. None for small data, where all rows are kept and S'S = Xc'Xc."""
     models: tuple[Solution, ...]
-    """The model of all rows except those of each fold. For small data there is none: it is solved again."""
+    """The model of all rows except those of each fold. Not kept for small data, where it is solved again."""
 
     def state(self, fold: int, settings: Settings) -> Gram | Sketch:
         """Return the state from which a fold continues."""
@@ -98,12 +98,12 @@ class FittedFolds(Fitted):
     """The result of training with cross-validation; ``n_components`` is the largest number to try."""
 
     assigned_by: str = "rows"
-    """What the fold of a row depends on."""
+    """Rule that assigns rows to folds."""
     rule: str = "min"
     validation: CrossValidation | ClassCrossValidation | None = None
     """Errors of all numbers of components, computed with the solution."""
     remains: FoldRemains | None = None
-    """What exact reads keep of the folds."""
+    """Data of the folds kept after exact reads."""
     fold_models: tuple[FoldModel, ...] = ()
     """Models of all rows except those of each fold, if exact reads have completed missing values."""
 
@@ -113,7 +113,7 @@ class FittedFolds(Fitted):
         return _n_folds(self)
 
     def streamed(self, settings: Settings) -> Self:
-        """Return the same model with streams, which after exact reads continue from what these have kept."""
+        """Return the same model with streams, which continue from the data kept after exact reads."""
         if self.remains is None:
             streams = tuple(map(settings.completing, self.stream.streams))
             return self if streams == self.stream.streams else replace(self, stream=Folds(streams))
@@ -133,7 +133,7 @@ class FittedFolds(Fitted):
                 warn_user("All rows so far are in one fold: until there are others, the model has one component.")
             solution = Solution.of(total, total, validation.choice(self.rule), scale=self.scale)
             warn_of_small_sketch(total, solution)
-            # Both at once, because an interrupt may come between two statements.
+            # In one statement, because an interrupt may come between two.
             vars(self).update(validation=validation, solution=solution)
             return solution
         return self.solution
@@ -154,7 +154,7 @@ class FittedFolds(Fitted):
         return [Solution.of(others, others, n_components, scale=self.scale, quiet=True) for others in states]
 
     def completing_of_others(self) -> list[FactorModel]:
-        """Return the factor model of all other rows, which completes those of each fold."""
+        """Return the factor models that complete the rows of each fold, fitted to all others."""
         if self.fold_models:
             return [model.completing for model in self.fold_models]
         parts = [stream.all_gaps() for stream in self.stream.streams] if self._completes else []
@@ -167,7 +167,7 @@ class FittedFolds(Fitted):
         return self.stream is not None and isinstance(self.stream.streams[0], CompletingStream)
 
     def _states(self) -> list[Any]:
-        """Return the states of the folds; a feature without any value in one of them has the mean of the others."""
+        """Return the states of the folds; a feature without values in a fold gets the mean of the others."""
         if not self._completes:
             return list(self.stream.states())
         return with_means_of_others(self.stream.streams)
@@ -183,12 +183,12 @@ class FittedFolds(Fitted):
         return replace(super().after(stream, head), validation=None, fold_models=())
 
     def merge_signature(self, model: Any) -> dict[str, Any]:
-        """Return what two models must have in common to be merged."""
+        """Return the properties that must be equal to merge models."""
         folds = {"cv": self.n_folds, "what rows are assigned to folds by": self.assigned_by}
         return super().merge_signature(model) | folds
 
     def require_same(self, assignment: FoldAssignment) -> None:
-        """Raise ValueError unless rows are assigned to folds like earlier ones."""
+        """Raise ValueError unless rows are assigned to folds as before."""
         n_folds = self.n_folds
         if assignment.n_folds != n_folds:
             raise ValueError(f"cv cannot change during a stream: set it back to {n_folds}.")
@@ -199,5 +199,5 @@ class FittedFolds(Fitted):
 
 
 def _n_folds(its: Any) -> int:
-    """Return the number of folds, of an object or of its record in a file."""
+    """Return the number of folds of an object or of its record in a file."""
     return len(its.remains.folds if its.stream is None else its.stream.streams)

@@ -26,7 +26,7 @@ from ..rows import Block
 FoldNumbers: TypeAlias = NDArray[np.int64]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# A duration of months has no fixed length: any number will do.
+# Months have no fixed length: any number will do.
 _ATTOSECONDS = {
     "Y": 12 * 10**9,
     "M": 10**9,
@@ -51,7 +51,7 @@ class FoldAssignment:
 
     n_folds: int
     by: str
-    """What the fold of a row depends on, which must not change during a stream."""
+    """Rule that assigns rows to folds, which must not change during a stream."""
     block_length: int = 1
     """Number of consecutive rows that stay together, if rows are assigned by number."""
     given: FoldNumbers | None = None
@@ -59,7 +59,7 @@ class FoldAssignment:
 
     @classmethod
     def by_columns(cls, n_folds: int, block_length: int, groups: Any, folds: Any) -> Self:
-        """Assign by groups or folds if there are any; their values are not used yet."""
+        """Assign by groups or folds, if given; their values are not used yet."""
         if groups is not None and folds is not None:
             raise ValueError("groups and folds both say which rows are in a fold: pass one of them.")
         if groups is not None or folds is not None:
@@ -68,7 +68,7 @@ class FoldAssignment:
 
     @classmethod
     def of(cls, n_folds: int, block_length: int, groups: Any, folds: Any) -> Self:
-        """Assign by groups or folds if there are any, else by number."""
+        """Assign by groups or folds, if given, else by number."""
         assignment = cls.by_columns(n_folds, block_length, groups, folds)
         if groups is not None:
             return replace(assignment, given=folds_of_groups(groups, n_folds))
@@ -99,7 +99,7 @@ class FoldAssignment:
         return self if weight is None else replace(self, given=self.given[weight > 0])
 
     def folds(self, n_before: int, start: int, n_rows: int) -> FoldNumbers:
-        """Return the folds of rows from ``start`` on, after ``n_before`` rows in all calls so far."""
+        """Return the folds of ``n_rows`` rows from ``start`` on, after ``n_before`` rows of earlier calls."""
         if self.given is not None:
             return self.given[start : start + n_rows]
         return folds_of_rows(n_before, n_rows, self.n_folds, self.block_length)
@@ -107,7 +107,7 @@ class FoldAssignment:
     def blocks(
         self, blocks: Iterable[Block], n_before: int = 0, *, labelled: bool
     ) -> Iterator[tuple[Block, FoldNumbers]]:
-        """Yield blocks with the folds of their rows; if ``labelled``, without rows that have no response."""
+        """Yield blocks with the folds of their rows; if ``labelled``, only rows that have a response."""
         n_read = n_kept = 0
         for read in blocks:
             block = read.labelled() if labelled else read
@@ -124,7 +124,7 @@ class FoldAssignment:
 def folds_of_rows(first: int, n_rows: int, n_folds: int, block_length: int = 1) -> FoldNumbers:
     """Return the folds of rows by number, in pseudorandom order, with folds of equal size.
 
-    Of ``n_folds`` consecutive blocks, each goes to a different fold, by the rank of a hash of its number.
+    Each of ``n_folds`` consecutive blocks goes to a different fold, by the rank of a hash of its number.
 
     Examples
     --------
@@ -141,10 +141,9 @@ def folds_of_rows(first: int, n_rows: int, n_folds: int, block_length: int = 1) 
 
 
 def folds_of_groups(groups: Any, n_folds: int) -> FoldNumbers:
-    """Return the folds of rows by a hash of their groups, which depends on the value of a group and not on its type.
+    """Return the folds of rows by a hash of their groups, which depends on the value of a group, not on its type.
 
-    Two groups may share a fold, but one group must not be in two: values that may be the same group, given their
-    types, are.
+    Two groups may share a fold, but one group must not be in two: values that may denote the same group count as one.
 
     Examples
     --------
@@ -158,7 +157,7 @@ def folds_of_groups(groups: Any, n_folds: int) -> FoldNumbers:
 
 def as_groups(groups: Any) -> Array:
     """Return groups as an array of their values."""
-    # A list becomes objects: NumPy would convert mixed large integers to floats, and numbers among strings to strings.
+    # Lists become object arrays: NumPy would convert large integers to floats, and numbers among strings to strings.
     return as_vector(groups if hasattr(groups, "__array__") else np.asarray(groups, dtype=object), "groups")
 
 
@@ -231,7 +230,7 @@ def _keys(groups: Array) -> NDArray[np.uint64]:
         distinct, which = np.unique(groups, return_inverse=True)
         return np.array([_key(group) for group in distinct], np.uint64)[which]
     ids = groups.tolist()
-    # Most groups are of these two types, with few distinct values.
+    # Most groups have one of these two types, and few distinct values.
     known = {group: _key(group) for group in {group for group in ids if type(group) in {int, str}}}
     keys = []
     for row, group in enumerate(ids):
@@ -268,8 +267,8 @@ def _key(group: Any) -> int:
 
 
 def _text_key(text: bytes) -> int:
-    """Return the key of a string: that of an integer if it reads as one, as ids in some blocks of a CSV file do."""
-    # NumPy arrays of strings do not keep trailing zeros.
+    """Return the key of a string. An integer literal, such as an id in a CSV file, has the key of the integer."""
+    # NumPy string arrays drop trailing zero bytes.
     text = text.rstrip(b"\0")
     try:
         return _integer_key(int(text))
@@ -278,7 +277,7 @@ def _text_key(text: bytes) -> int:
 
 
 def _number_key(number: Any) -> int:
-    """Return the key of an integer, whatever its type, or the bits of another number."""
+    """Return the key of an integer of any type, or the bits of another number."""
     if isinstance(number, Integral):
         return _integer_key(int(number))
     if abs(number) != inf:
@@ -301,9 +300,9 @@ def _digest(content: bytes) -> int:
 def _nanoseconds(moment: Any) -> int:
     """Return the time since 1970 in UTC, or a duration, rounded down to nanoseconds.
 
-    Dates without a time zone are in UTC, like NumPy arrays that pandas and Arrow convert from dates with one.
+    Dates without a time zone are in UTC, like the NumPy arrays that pandas and Arrow make of dates with one.
     """
-    # Those of pandas are finer than the classes of the standard library that they are derived from.
+    # The pandas types are finer than their base classes in the standard library.
     moment = getattr(moment, "asm8", moment)
     if isinstance(moment, datetime):
         moment = (moment.replace(tzinfo=UTC) if moment.utcoffset() is None else moment) - _EPOCH

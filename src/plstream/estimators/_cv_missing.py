@@ -33,7 +33,7 @@ from .training import fit_completed_rows
 )
 @dataclass(frozen=True)
 class FoldModel:
-    """The model of all rows except those of a fold, and the factor model that completes its rows."""
+    """The model of all rows except those of a fold, and the factor model that completes the fold."""
 
     solution: Solution
     completing: FactorModel
@@ -78,8 +78,8 @@ def fit_completed(
 ) -> dict[str, Any]:
     """Fit rows with missing values that can be read again, once per fold and once for all rows.
 
-    ``stream`` are the streaming states of the folds, with which ``partial_fit`` continues. The result is a dict of the
-    other attributes of a FittedFolds.
+    ``stream`` holds the streaming states of the folds, with which ``partial_fit`` continues. The result is a dict of
+    the other attributes of a FittedFolds.
     """
     counts = np.array([one.n_rows for one in stream.streams])
     own = replace(settings, parameter="n_components", solver="auto")
@@ -114,12 +114,12 @@ def fit_completed(
 
 
 def _at_most(settings: Settings, rows: TrainingRows, n_rows: int) -> Settings:
-    """Return settings with at most as many components as the data has."""
+    """Return settings with no more components than the data has."""
     return replace(settings, n_components=min(settings.n_components, rows.n_columns, n_rows))
 
 
 def _errors(fitted: Fitted, held_out: TrainingRows, unit: Float64Array) -> tuple[Float64Array, float]:
-    """Return the root mean squared errors of 1, 2, ... components, over known responses, and the weight."""
+    """Return the root mean squared errors over known responses for 1, 2, ... components, and the weight."""
     solution, completing = fitted.solved(), fitted.factor_model()
     c, q = max(1, solution.n_components), held_out.n_targets
     squares, weights, total = np.zeros((c, q)), np.zeros(q), 0.0
@@ -138,7 +138,7 @@ def _errors(fitted: Fitted, held_out: TrainingRows, unit: Float64Array) -> tuple
 
 
 def _accuracies(fitted: Fitted, held_out: TrainingRows, _unit: Float64Array) -> tuple[Float64Array, float]:
-    """Return the expected accuracies of 1, 2, ... components, and the weight."""
+    """Return the expected accuracies for 1, 2, ... components, and the weight."""
     solution, completing = fitted.solved(), fitted.factor_model()
 
     def blocks() -> Iterator[Block]:

@@ -2,19 +2,19 @@ r"""Decision rules: linear discriminant analysis of the scores, or the largest p
 
 Both are linear in the scores t, with one value per class: ``t @ matrix + offset``.
 
-LDA needs no further read. The responses are one for the rows of a class, so with :math:`n_k` rows of class k the
-loadings of the solution contain the mean :math:`\mu_k` of their scores,
+LDA needs no further read. Responses are class indicators, so with :math:`n_k` rows of class k the loadings of the
+solution give the mean :math:`\mu_k` of their scores,
 
 .. math::
     n_k \mu_k = C_k^T R = \tau q_k ,
 
-the scores are uncorrelated with sums of squares :math:`\tau`, and so their within-class scatter is
+the scores are uncorrelated with sums of squares :math:`\tau`, so their within-class scatter is
 
 .. math::
     \operatorname{diag}(\tau) - \sum_k n_k \mu_k \mu_k^T = \tau^{1/2} (I - D^T D) \tau^{1/2}, \quad
     D_k = \tau^{1/2} q_k / \sqrt{n_k} ,
 
-which divided by the number of rows is their covariance. The eigenvalues of :math:`I - D^T D` are the within-class
+which, divided by the number of rows, is their covariance. The eigenvalues of :math:`I - D^T D` are the within-class
 shares of the variance.
 """
 
@@ -34,9 +34,9 @@ from ._solution import Solution
 # Minimum within-class share of the variance in any direction.
 _LEAST_WITHIN = 1e-9
 # The same, relative to the share that a sketch has discarded: errors were up to this large for well separated classes.
-# Without it, models with too small a sketch misclassified up to 40 % of the rows there.
+# Without this bound, models with too small a sketch misclassified up to 40 % of these rows.
 _LEAST_WITHIN_OF_LOST = 0.03
-# Number of values held at a time where only the largest class is needed.
+# Number of values held at a time if only the largest class is needed.
 _ENTRIES_AT_A_TIME = 1 << 20
 
 
@@ -106,7 +106,7 @@ def by_response(solution: Solution, n_components: int) -> Decision:
 
 
 def by_lda(solution: Solution, n_components: int, priors: Float64Array) -> Decision:
-    """Return linear discriminant analysis of the first scores, which equals scikit-learn's of these scores.
+    """Return linear discriminant analysis of the first scores, equal to scikit-learn's on these scores.
 
     Classes without rows are never predicted, whatever their prior probability.
     """

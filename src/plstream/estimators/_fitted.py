@@ -1,4 +1,4 @@
-"""Fitted: the result of training, which is a head, a stream or moments, and the solution."""
+"""Fitted: the result of training, with a head, a stream or moments, and the solution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._solution import Solution
 from .settings import Settings, Stream, buffered
 
 _SOLVERS = frozenset({"auto", "multipass", "gram", "sketch"})
-# Estimated sine of the angle to the exact solution, above which there is a warning.
+# Estimated sine of the angle to the exact solution above which a warning is issued.
 LARGEST_SUBSPACE_ERROR = 0.3
 
 
@@ -29,7 +29,7 @@ def _buffers(stream: Any) -> tuple[Any, ...]:
 
 
 def solver_of(stream: Any) -> str:
-    """Return the name of the solver that a stream has."""
+    """Return the name of the solver of a stream."""
     return type(stream.state).__name__.lower()
 
 
@@ -66,7 +66,7 @@ def are_affordable(n_components: int, its: Any) -> bool:
 )
 @dataclass
 class Fitted:
-    """The result of training. It is replaced as a whole, so that attributes never mix two of them."""
+    """The result of training. It is replaced as a whole, so that attributes never mix two results."""
 
     head: Head
     solver: str
@@ -81,7 +81,7 @@ class Fitted:
     """Computed when it is first needed."""
     n_reads: int = 1
     gaps: Gaps | None = None
-    """Missing cells of rows that exact reads have completed."""
+    """Missing cells that exact reads have completed."""
     completing: FactorModel | None = None
     """Completes rows; computed when it is first needed."""
 
@@ -116,7 +116,7 @@ class Fitted:
         return cls(head, solver_of(stream), settings.n_components, settings.scale, stream, **others)
 
     def streamed(self, settings: Settings) -> Self:
-        """Return the same model with a stream, which after exact reads continues from what these have kept."""
+        """Return the same model with a stream, which continues from the data kept after exact reads."""
         if self.moments is None:
             return self
         assert self.solution is not None
@@ -135,7 +135,7 @@ class Fitted:
         return replace(self, stream=stream, solver=solver_of(stream), moments=None, gaps=None)
 
     def as_sketch(self, size: int) -> Self:
-        """Return the same model with sketches in place of Gram matrices."""
+        """Return the same model with sketches instead of Gram matrices."""
         streams = [self._sketch_of(stream, size) for stream in _buffers(self.stream)]
         stream = Folds(streams) if isinstance(self.stream, Folds) else streams[0]
         return replace(self, stream=stream, solver=solver_of(stream))
@@ -155,7 +155,7 @@ class Fitted:
         return self.solution
 
     def has_parameters_of(self, model: Any) -> bool:
-        """Return whether the parameters of a model equal those of its stream, and so are valid."""
+        """Return whether the parameters of a model equal those of its stream, and are therefore valid."""
         state = self.stream.state
         return (
             getattr(model, "n_components", None) == self.n_components
@@ -173,7 +173,7 @@ class Fitted:
         return replace(self, stream=stream, head=head or self.head, solution=None, completing=None)
 
     def merge_signature(self, model: Any) -> dict[str, Any]:
-        """Return what two models must have in common to be merged."""
+        """Return the properties that must be equal to merge models."""
         state = self.stream.state
         return {
             "the class": type(model).__name__,

@@ -1,7 +1,7 @@
-"""Heads: the type of y, responses or classes.
+"""Heads: how a model represents y, as responses or as classes.
 
-The first call determines the head. ``open_values`` and ``open_labels`` open X, y and weights for a model with a
-head: arrays, a source, or a Dask collection.
+The first call determines the head. ``open_values`` and ``open_labels`` open X, y and weights for a model: arrays, a
+source, or a Dask collection.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ NOT_BALANCED = (
 )
 @dataclass(frozen=True)
 class RegressionHead:
-    """The head of a regression: y as it is, with one or two dimensions, and the names of the first call."""
+    """The head of a regression: y unchanged, with one or two dimensions, and the names of the first call."""
 
     n_targets: int
     is_vector: bool
@@ -72,7 +72,7 @@ class RegressionHead:
     ) -> RegressionHead:
         """Return the known head if y has its number of columns; in the first call, a new one.
 
-        Names that are too many or too long for a file are left out.
+        Names are dropped if they are too many or too long for a file.
         """
         if known is not None:
             known.require_targets(n_targets)
@@ -82,11 +82,11 @@ class RegressionHead:
 
     @property
     def merge_signature(self) -> dict[str, Any]:
-        """What two models must have in common to be merged."""
+        """Properties that must be equal to merge models."""
         return {"the number of targets": self.n_targets, "the number of dimensions of y": 1 if self.is_vector else 2}
 
     def require_targets(self, n_targets: int) -> None:
-        """Raise ValueError unless y has the number of columns that it had in the first call."""
+        """Raise ValueError unless y has as many columns as in the first call."""
         if n_targets != self.n_targets:
             raise ValueError(f"y has {counted(n_targets, 'target')}, but the model has {self.n_targets}.")
 
@@ -99,7 +99,7 @@ class RegressionHead:
         return stream
 
     def numbers_of_one(self, y: Any) -> Float64Array | None:
-        """Return y of one row as an array of numbers, or None if it takes conversion."""
+        """Return y of one row as an array of numbers, or None if it needs conversion."""
         if isinstance(y, float | int) and self.n_targets == 1:
             return np.array([[y]], dtype=np.float64)
         is_row = type(y) is np.ndarray and y.dtype == np.float64 and y.shape == (self.n_targets,)
@@ -124,11 +124,11 @@ class ClassifierHead:
 
     @property
     def merge_signature(self) -> dict[str, Any]:
-        """What two models must have in common to be merged."""
+        """Properties that must be equal to merge models."""
         return {"the type of labels": self.labels.kind}
 
     def numbers_of_one(self, y: Any) -> Float64Array | None:
-        """Return the class index of one row as an array, or None if y is not plainly a known label."""
+        """Return the class index of one row as an array, or None if y is not a known label."""
         position = self.labels.position_of(y)
         return None if position is None else np.array([[position]], dtype=np.float64)
 
@@ -142,7 +142,7 @@ class ClassifierHead:
         return ClassifierHead(replace(self.labels, classes=united(self.labels.classes, other.labels.classes)))
 
     def extended(self, head: ClassifierHead, stream: Any) -> Any:
-        """Return the stream with the further classes of another head."""
+        """Return the stream with the additional classes of another head."""
         missing = np.flatnonzero(~np.isin(head.labels.classes, self.labels.classes)).tolist()
         return stream.with_classes(missing) if missing else stream
 
@@ -164,10 +164,10 @@ def open_values(
     instead: str = "IncrementalPLSClassifier",
     **columns: Any,
 ) -> Iterator[tuple[TrainingRows, RegressionHead]]:
-    """Give training rows with numeric y, to be read several times if ``again``, and their head.
+    """Provide training rows with numeric y, to be read several times if ``again``, and their head.
 
-    The features of the model are checked, or set in the first call, when ``head`` is None. ``instead`` is the estimator
-    for labels, for an error message. ``columns`` are further columns of a Dask collection.
+    The features of the model are checked, or set in the first call, when ``head`` is None. ``instead`` names the
+    estimator for labels in an error message. ``columns`` are further columns of a Dask collection.
     """
     first = head is None
 
@@ -222,7 +222,7 @@ def open_labels(
     class_weight: Any = None,
     **columns: Any,
 ) -> Iterator[tuple[TrainingRows, ClassifierHead]]:
-    """Give training rows with labels as class indices, and their head, like :func:`open_values`.
+    """Provide training rows with labels as class indices, and their head, like :func:`open_values`.
 
     ``classes`` are all labels, if declared; ``class_weight`` is a dict, "balanced", one weight per class, or None.
     """
@@ -251,7 +251,7 @@ def open_labels(
         with CollectionRows(X, y, sample_weight, **columns) as remote:
             validate_source(model, remote, reset=head is None)
             if finds_classes:
-                # Classes that are balanced in all blocks together may not be in each of them.
+                # Classes that are balanced overall may not be balanced in each block.
                 found, weights = encoder.from_counts(*remote.label_counts())
             else:
                 labels = head.labels.classes if head else encoder.as_labels(remote.first_y(), warn=False)
@@ -267,7 +267,7 @@ def open_labels(
         check_consistent_length(rows, labels)
         weight = validate_weight(sample_weight, rows.shape[0])
         if head is None and weight is not None and not weight.any():
-            # Labels of rows without weight do not make classes.
+            # Rows of weight zero do not define classes.
             raise NoWeightError
         found, numbers, weights = encoder.encode(labels, weight)
         names = getattr(model, "feature_names_in_", None)
@@ -276,7 +276,7 @@ def open_labels(
 
 @dataclass(frozen=True)
 class _LabelEncoder:
-    """Encodes y as class indices, in the first call and in later ones, which have a head."""
+    """Encodes y as class indices, in the first call and, given a head, in later ones."""
 
     name: str
     head: ClassifierHead | None
@@ -288,7 +288,7 @@ class _LabelEncoder:
         return as_labels(y, self.name, first=self.head is None and self.classes is None, warn=warn)
 
     def head_for(self, labels: Array) -> ClassifierHead:
-        """Return the head: in the first call, that of the declared classes or of the labels."""
+        """Return the head; in the first call, a new one of the declared classes or of the labels."""
         if self.head is None:
             return ClassifierHead(Labels.of(labels, self.classes))
         if self.classes is not None:
@@ -311,11 +311,11 @@ class _LabelEncoder:
         return lambda y: self._positions(as_labels(y, self.name, warn=False), head)[:, None].astype(np.float64)
 
     def _positions(self, labels: Array, head: ClassifierHead) -> NDArray[np.intp]:
-        # A class can be added only to a model that has begun.
+        # A class can be added only to a model with training rows.
         return head.labels.positions(labels, "" if self.head is None else ", or call add_class with it")
 
     def class_parameters(self, head: ClassifierHead, counts: Array | None = None) -> dict[str, Any]:
-        """Return the number of classes and their weights, None if all are one; ``counts`` are rows per class."""
+        """Return the number of classes and their weights (None if all are one); ``counts`` are rows per class."""
         weight = self.class_weight
         if isinstance(weight, str):
             if counts is None:

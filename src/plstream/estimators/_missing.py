@@ -1,8 +1,8 @@
 """Training on rows with missing values, which the factor model completes before a state absorbs them.
 
-In a stream, rows are buffered incomplete. A block of them is completed by the model of the earlier rows and, while
-these are few, of the block itself, iteratively. Results therefore do not depend on the chunks of the stream. Rows that
-can be read again are completed by the model of all rows, until convergence.
+A stream buffers incomplete rows. Each block is completed by the model of the earlier rows and, while these are few, of
+the block itself, iteratively. Results therefore do not depend on the chunks of the stream. Rows that can be read again
+are completed by the model of all rows, iterating until convergence.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ..states import Buffered, Moments
 from ..states.moments import centred_rows
 from ._solution import Solution
 
-# Maximum number of rounds that complete a block of a stream, and the relative change of completed cells to stop at.
+# Maximum number of rounds to complete a block of a stream, and the relative change of completed cells to stop at.
 _MOST_ROUNDS = 60
 _SMALL_CHANGE = 1e-4
-# With this many times the rows of a block before it, the model of the earlier rows alone completes it.
+# After this many times the rows of a block, the model of the earlier rows alone completes it.
 _ENOUGH_BLOCKS = 4
 
 
@@ -59,7 +59,7 @@ class CompletingStream(Buffered[Any]):
     n_components: int
     scale: bool
     from_y: bool
-    """Whether missing cells of X are also estimated from y: not where errors of predictions are measured."""
+    """Whether missing cells of X are also estimated from y: not if prediction errors are measured."""
     gaps: Gaps
     """Missing cells of the absorbed rows. Columns without any value are zero in the state."""
     incomplete: bool
@@ -69,7 +69,7 @@ class CompletingStream(Buffered[Any]):
     def of(
         cls, stream: Buffered[Any], *, n_components: int, scale: bool, from_y: bool = True, gaps: Gaps | None = None
     ) -> Self:
-        """Return a completing stream with the rows of a stream; ``gaps`` are its missing cells, if there are any."""
+        """Return a completing stream with the rows of a stream; ``gaps`` are its missing cells, if any."""
         twin = cls.__new__(cls)
         vars(twin).update(vars(stream))
         twin.n_components, twin.scale, twin.from_y = n_components, scale, from_y
@@ -83,7 +83,7 @@ class CompletingStream(Buffered[Any]):
         return self._gaps_with(self._waiting()) if self.n_waiting else self.gaps
 
     def with_rows(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
-        """Return the stream after more rows; raise ValueError if they are infinite, or too large or too small."""
+        """Return the stream with more rows; raise ValueError if values are infinite, too large or too small."""
         weight = np.ones(len(Y)) if sample_weight is None else sample_weight
         if has_gaps(Y):
             block = Block(X, Y, weight).labelled()
@@ -100,7 +100,7 @@ class CompletingStream(Buffered[Any]):
         return twin._with_checked_rows(X, Y, weight, peaks)
 
     def merged(self, other: Buffered[Any], *, later: bool = False) -> Self:
-        """Return a stream of these rows and those of another one, which came after them if ``later``."""
+        """Return a stream of these rows and those of another stream, which came after them if ``later``."""
         theirs = self.of(other, **self._parameters)
         mine, added = self._own_current(), theirs._own_current()
         here, there = self.all_gaps(), theirs.all_gaps()
@@ -115,13 +115,13 @@ class CompletingStream(Buffered[Any]):
         return twin
 
     def with_classes(self, positions: Sequence[int]) -> Self:
-        """Return the stream with more classes, without rows, each at a position among the resulting classes."""
+        """Return the stream with new classes, without rows, at the given positions among the resulting classes."""
         twin = super().with_classes(positions)
         twin.gaps = self.gaps.with_targets(twin.state.shape[1])
         return twin
 
     def without_waiting(self) -> Self:
-        """Return a stream of the same rows, all absorbed: there is less to send to another process."""
+        """Return a stream of the same rows, all absorbed, which is smaller to send to another process."""
         twin = super().without_waiting()
         twin.gaps = self.all_gaps()
         return twin
@@ -148,14 +148,14 @@ class CompletingStream(Buffered[Any]):
         return self.gaps.merged(own, factor)
 
     def _absorb(self, state: Any, block: Block) -> None:
-        """Let a state absorb a block, completed if necessary."""
+        """Add a block, completed if necessary, to a state."""
         gaps = self._gaps_with(block)
         super()._absorb(state, self._completed(state, block, gaps) if self.incomplete else block)
         if state is self.state:
             self.gaps = gaps
 
     def _completed(self, state: Any, block: Block, gaps: Gaps) -> Block:
-        """Return a block completed, given the state of the earlier rows, and the gaps of all rows."""
+        """Return the completed block, given the state of the earlier rows and the gaps of all rows."""
         if not has_gaps(block.X) and not has_gaps(block.Y):
             return block
         rows = self._of_classes(block)
@@ -167,7 +167,7 @@ class CompletingStream(Buffered[Any]):
             model = FactorModel.of_means(means, state.shape[1])
             known = np.flatnonzero(np.logical_not(np.isnan(rows.Y).any(axis=1)))
             if 1 < len(known) < rows.n_rows:
-                # Starting from means of y, convergence to a model of the known responses would take many rounds.
+                # Starting from the means of y, convergence to a model of the known responses takes many rounds.
                 chosen = block._replace(X=block.X[known], Y=block.Y[known], weight=np.asarray(block.weight)[known])
                 joined = _StateAndRows(state, self._of_classes(self._completed(state, chosen, gaps)))
                 model = self._model(joined.moments, joined, gaps)
@@ -195,7 +195,7 @@ class CompletingStream(Buffered[Any]):
 
 
 class _StateAndRows:
-    """The Gram action of a state and of further rows that it has not absorbed: no square matrix is formed."""
+    """The Gram action of a state and of rows not yet absorbed, without forming a square matrix."""
 
     def __init__(self, state: Any, block: Block) -> None:
         n_rows = block.n_rows
@@ -240,7 +240,7 @@ def _relative_change(before: Block, after: Block, rows: Block, moments: Moments)
 
 
 def _set_means(state: Moments, means: Float64Array, chosen: NDArray[np.bool_]) -> None:
-    """Set the means of columns that are zero so far: their rows then equal the means."""
+    """Set the means of columns that are zero so far; all their values then equal the mean."""
     m = state.shape[0]
     for columns, origin, offset, values in (
         (chosen[:m], "x_origin", "x_offset", means[:m]),
@@ -256,7 +256,7 @@ def _move_means(state: Moments, other: Moments, chosen: NDArray[np.bool_]) -> No
 
 
 def with_means_of_others(streams: Sequence[CompletingStream]) -> list[Any]:
-    """Return the states of streams; columns without any value in one of them have the mean of the others."""
+    """Return the states of streams; columns without values in one stream get the mean of the others."""
     states = [stream.current() for stream in streams]
     if not any(stream.incomplete for stream in streams):
         return states
@@ -273,7 +273,7 @@ def with_means_of_others(streams: Sequence[CompletingStream]) -> list[Any]:
 
 
 def _without_gaps(rows: Rows) -> Rows:
-    """Return rows with zeros in place of NaN."""
+    """Return rows with NaN replaced by zero."""
     if not has_gaps(rows):
         return rows
     filled = rows.copy()

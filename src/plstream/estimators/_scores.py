@@ -33,7 +33,7 @@ class ResidualSums:
         return cls(float(weight.sum()), mean, weight @ (block.Y - mean) ** 2, weight @ errors**2)
 
     def merge(self, other: Self) -> Self:
-        """Add other rows: the sum around the common mean is the sums around both means, and that between them."""
+        """Add other rows: the sum around the common mean is those around both means plus that between them."""
         weight = self.weight + other.weight
         shift = other.mean - self.mean
         self.total = self.total + other.total + shift**2 * (self.weight * other.weight / weight)
@@ -47,7 +47,7 @@ class ResidualSums:
 
     @property
     def score(self) -> float:
-        """R2 = 1 - residual / total, the mean over responses; for a constant one, 1 if it is predicted and else 0."""
+        """Mean over responses of R2 = 1 - residual / total; for a constant one, 1 if predicted exactly, else 0."""
         exact = np.where(self.residual == 0, 1.0, 0.0)
         is_constant = self.total == 0
         return float(np.mean(np.where(is_constant, exact, 1 - self.residual / np.where(is_constant, 1, self.total))))
@@ -82,7 +82,7 @@ class AccuracySums:
 
 
 def score_of(rows: TrainingRows, kind: type[ResidualSums | AccuracySums], predict: Callable[[Rows], Array]) -> float:
-    """Return the score of predictions, which are not kept."""
+    """Return the score of predictions, without storing them."""
 
     def work(block: Block) -> Any:
         return kind.of(block, predict)

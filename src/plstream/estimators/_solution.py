@@ -15,7 +15,7 @@ from ..solvers import Factors, JointGramAction, LossyGramAction, Scaling, import
 from ..solvers.scaling import require_resolution
 from ..states import Moments
 
-# Maximum number of entries of solutions that are computed together: 1 GiB.
+# Maximum number of entries of solutions computed together: 1 GiB.
 _NUMBERS_AT_A_TIME = 1 << 27
 
 
@@ -37,7 +37,7 @@ class Solved:
 
 
 class NotKept:
-    """An attribute of scikit-learn's PLSRegression that would grow with the rows: the error names a method."""
+    """An attribute of PLSRegression that would grow with the number of rows; the error names a method instead."""
 
     def __init__(self, instead: str) -> None:
         self.instead = instead
@@ -67,7 +67,7 @@ class NotKept:
 )
 @dataclass(frozen=True)
 class Solution:
-    """A solved model. Scores, weights, loadings and rotations are those of scaled data."""
+    """A solved model. Scores, weights, loadings and rotations refer to scaled data."""
 
     factors: Factors
     x_mean: Float64Array
@@ -87,13 +87,13 @@ class Solution:
     def of(
         cls, moments: Moments, gram: LossyGramAction, n_components: int, *, scale: bool, quiet: bool = False
     ) -> Solution:
-        """Solve for the data described by its moments and its Gram action; if quiet, without warnings."""
+        """Solve for data given by its moments and its Gram action; if quiet, without warnings."""
         if gram.forgetting == 1.0:
-            # With forgetting, columns are small if most rows are forgotten.
+            # With forgetting, columns become small when most rows are forgotten.
             require_resolution(moments)
         scaling = Scaling.of(moments, scale=scale)
         factors = solve_scaled(moments, gram, scaling, n_components, quiet=quiet)
-        # It is the number zero for exact actions.
+        # A scalar zero for exact actions.
         has_lost = not isinstance(gram.lost, float) and bool(np.any(gram.lost))
         lost = float(np.sum(gram.lost / scaling.x_scale**2)) if has_lost else 0.0
         # Components that the state does not preserve are unknown.
@@ -171,7 +171,7 @@ class Solution:
 
     @property
     def y_lengths(self) -> Float64Array:
-        """Roots of the sum of squares of each column of y that each component explains, in any unit."""
+        """Root of the sum of squares of each column of y explained by each component, in any unit."""
         return self.factors.y_lengths
 
     @property
@@ -202,7 +202,7 @@ class Solution:
         return self.coefficients(None)
 
     def coefficients(self, n_components: int | None) -> Float64Array:
-        """Return the coefficients of the model's first components, of shape (q, m)."""
+        """Return the coefficients of the model with the first components, of shape (q, m)."""
         scaled = self.factors.coefficients(n_components)
         return (scaled * self.y_scale).T / self.x_scale
 
@@ -211,7 +211,7 @@ class Solution:
         return self.factors.x_rotations[:, :n_components] / self.x_scale[:, None]
 
     def difference(self, other: Solution) -> float:
-        """Return the relative difference of the coefficients of scaled features from those of another solution."""
+        """Return the relative difference between the coefficients of scaled features of two solutions."""
         own, others = (solution.coef * self.x_scale / self.y_scale[:, None] for solution in (self, other))
         return float(np.linalg.norm(own - others) / (np.linalg.norm(own) or 1.0))
 
@@ -229,7 +229,7 @@ class Solution:
 def joint_solutions(
     training: Sequence[Moments], gram: JointGramAction, n_components: int, *, scale: bool
 ) -> Iterator[dict[int, Solution]]:
-    """Yield the solutions of several sets of rows by number, as many at a time as memory allows, without warnings."""
+    """Yield numbered solutions of several sets of rows, as many at a time as memory allows, without warnings."""
     m, q = training[0].shape
     at_a_time = max(1, _NUMBERS_AT_A_TIME // (m * (5 * n_components + 3 * q + 6)))
     for first in range(0, len(training), at_a_time):

@@ -1,4 +1,4 @@
-"""IncrementalPLSClassifier: classes from PLS (PLS-DA), for data larger than memory and for streams."""
+"""IncrementalPLSClassifier: PLS discriminant analysis for data larger than memory and for streams."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ClassifierMethods(ClassifierMixin):
         Parameters
         ----------
         label : str, int, bool or float
-            Its label, of the type of the others.
+            Its label, of the same type as the others.
 
         Returns
         -------
@@ -114,7 +114,7 @@ class ClassifierMethods(ClassifierMixin):
         -------
         values : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
             For "lda", the log-likelihood of each class plus the log of its prior, up to a constant; for "regression",
-            the predicted responses. For two classes, the difference of the second and the first.
+            the predicted responses. For two classes, the second minus the first.
         """
         return self._decide(X, n_components, "values", then=against_the_first)
 
@@ -149,8 +149,7 @@ class ClassifierMethods(ClassifierMixin):
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
             For "lda", those of normal distributions with a common covariance. For "regression", the predicted
-            responses, with negative ones set to zero, normalized to sum to one: they rank the classes, but are not
-            calibrated.
+            responses, clipped at zero and normalized to sum to one: they rank the classes, but are not calibrated.
         """
         return self._decide(X, n_components, "log_probabilities", then=np.exp)
 
@@ -200,7 +199,7 @@ class ClassifierMethods(ClassifierMixin):
 
 @stored({"_fitted": Object(Fitted, given={"head": Object(ClassifierHead, q="q")}, m="m")})
 class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
-    """Classes from partial least squares (PLS-DA), for streams and for data larger than memory.
+    """Partial least squares discriminant analysis (PLS-DA) for streams and for data larger than memory.
 
     An :class:`IncrementalPLS` with one indicator response per class, and a decision rule on its scores. ``fit``,
     ``partial_fit``, ``merge`` and the attributes are the same. The cost of a row hardly depends on the number of
@@ -212,11 +211,11 @@ class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
         Number of components. At most ``min(n_samples, n_features)`` in ``fit``.
     decision : {"lda", "regression"}, default="lda"
         Decision rule. "lda" is linear discriminant analysis of the scores, solved from the state without reading rows
-        again. "regression" takes the class with the largest predicted response; with many classes, some are then masked
-        by others and never predicted.
+        again. "regression" predicts the class with the largest response; with many classes, some may be masked by
+        others and never predicted.
     priors : array-like of shape (n_classes,), default=None
-        Probabilities of the classes, in the order of ``classes_``, for "lda" only. By default the class frequencies. It
-        can be changed at any time.
+        Prior probabilities of the classes, in the order of ``classes_``, for "lda" only. By default the class
+        frequencies. Can be changed at any time.
     class_weight : dict or "balanced", default=None
         Weights of the classes by label, by default one. "balanced" gives all classes the same total weight;
         ``partial_fit`` does not support it, because the class frequencies of a stream are unknown. To change only the
@@ -249,7 +248,7 @@ class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
     x_weights_, x_loadings_, x_rotations_ : ndarray of shape (n_features, n_components)
         Weights, loadings and rotations of X. The largest entry of each weight vector is positive.
     y_weights_, y_loadings_, y_rotations_ : ndarray of shape (n_classes, n_components)
-        The same of the responses.
+        The same for the responses.
     coef_, intercept_ : ndarray of shape (n_classes, n_features) and (n_classes,)
         Coefficients of the responses, ``(X - x_mean_) @ coef_.T + intercept_``.
     x_mean_, x_scale_ : ndarray of shape (n_features,)
@@ -273,15 +272,15 @@ class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
 
     See Also
     --------
-    IncrementalPLS : The same for responses that are numbers.
+    IncrementalPLS : The same for numeric responses.
     IncrementalLDA : Linear discriminant analysis of all features.
 
     Notes
     -----
     "lda" equals scikit-learn's ``LinearDiscriminantAnalysis`` on the scores of the same rows. Class means follow from
-    the loadings of y, and the within-class scatter is the total scatter minus that of the means. A sketch knows the
-    former only approximately, so the difference may be too small, or negative. At least 1e-9 of the variance in any
-    direction is assumed to be within classes, and 3 % of ``1 - retained_variance_`` if that is more.
+    the loadings of y, and the within-class scatter is the total scatter minus that of the means. A sketch approximates
+    the total scatter, so the difference may be too small, or negative. At least 1e-9 of the variance in any direction
+    is assumed to be within classes, and 3 % of ``1 - retained_variance_`` if that is more.
 
     Two classes are two responses that differ only in sign: the components are those of a single response of -1 and +1.
 
@@ -379,8 +378,8 @@ class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
         y : array-like of shape (n_samples,), default=None
             Their labels. None if X is a source, which has them.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will occur, in the first call. By default those of the first call, or of the first block of
-            a source that can be read only once. To add more, see ``add_class``.
+            All labels that will occur, given in the first call. By default the labels of that call, or of the first
+            block of a source that can be read only once. To add more, see ``add_class``.
         sample_weight : array-like of shape (n_samples,), default=None
             Their weights.
 
@@ -397,7 +396,7 @@ class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_classes: int = 2) -> int:
-        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
+        """Return an upper bound on the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""IncrementalPLSCV and IncrementalPLSClassifierCV: the number of components chosen by cross-validation."""
+"""IncrementalPLSCV and IncrementalPLSClassifierCV: number of components chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
     The cross-validated errors of all numbers of components thus come from the same single pass as the final model, in
     memory that does not depend on the number of rows. With the solver "gram" they are exact as well.
 
-    Once fitted, it is an :class:`IncrementalPLS` of all rows with the chosen number of components. For labels there is
+    Once fitted, it is an :class:`IncrementalPLS` of all rows with the chosen number of components. For labels, use
     :class:`IncrementalPLSClassifierCV`.
 
     Parameters
@@ -90,8 +90,8 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
         - ``n_components``: 1, 2, ..., ``max_components``.
         - ``mean_test_score``: :math:`1 - PRESS / SS`, the sums over all rows of the squared errors and of the squared
           deviations of y from its mean. Several responses are summed, each divided by its variance if ``scale``.
-        - ``split0_test_score``, ...: the same of one fold, relative to the variance of all rows. Folds that have no
-          rows have NaN.
+        - ``split0_test_score``, ...: the same for one fold, relative to the variance of all rows; NaN for folds
+          without rows.
         - ``se_test_score``: standard error of the mean, from the weighted differences between folds.
         - ``mean_test_rmse``, ``split0_test_rmse``, ... (one column per response): root mean squared errors in the
           units of y, of all rows (RMSECV) and of one fold.
@@ -107,21 +107,21 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
 
     Notes
     -----
-    Which fold a row is in depends on its number since the first call alone, and not on how rows are divided among
-    calls. Of every ``cv`` rows (or blocks of ``block_length`` rows) that follow each other, one goes to each fold, in
-    an order given by a hash (SplitMix64) of their numbers. Rows of weight zero are not counted. With ``groups``, rows
-    go to the fold of a hash of their group (SplitMix64 of a number, or of the BLAKE2b of a text), so that no group is
-    in two folds: this takes many more groups than folds. With ``merge``, rows of both models keep their folds.
+    The fold of a row depends only on its position since the first call, not on how rows are divided among calls. Of
+    every ``cv`` consecutive rows (or blocks of ``block_length`` rows), one goes to each fold, in an order given by a
+    hash (SplitMix64) of their numbers. Rows of weight zero are not counted. With ``groups``, the fold of a row is given
+    by a hash of its group (SplitMix64 of a number, or of the BLAKE2b of a string), so that no group is in two folds:
+    this requires many more groups than folds. With ``merge``, rows of both models keep their folds.
 
-    The same group may come in other types in other calls. Numbers of equal value are one group, integers of any size
-    exactly, and so is the text of an integer: 1, 1.0, True, "1" and "01", because blocks of a file may differ in
-    whether an id is read as a number. Other text is one group if it is equal, as str or as UTF-8 bytes. Dates and times
-    are one group if they are the same nanosecond, whatever their unit and time zone, by default UTC.
+    The type of a group may differ between calls. Numbers of equal value are one group, compared exactly for integers of
+    any size, and so is the string of an integer: 1, 1.0, True, "1" and "01", because blocks of a file may differ in
+    whether an id is read as a number. Other strings are one group if they are equal, as str or as UTF-8 bytes. Dates
+    and times are one group if they are the same nanosecond, in any unit and time zone, by default UTC.
 
-    After ``fit``, ``partial_fit`` and ``merge`` continue with states of the folds. These are exact where ``fit`` used
-    Gram matrices (``solver_`` is "gram"), and where the data takes up to 32 MiB, all of which is kept. Otherwise they
-    are sketches that know the first ``max_components`` components of the model of all rows, and no more: if many rows
-    are to follow, fit with ``solver="gram"`` or "sketch".
+    After ``fit``, ``partial_fit`` and ``merge`` continue with states of the folds. These are exact if ``fit`` used Gram
+    matrices (``solver_`` is "gram"), or if the data takes up to 32 MiB, all of which is kept. Otherwise they are
+    sketches that preserve only the first ``max_components`` components of the model of all rows: if many rows will
+    follow, fit with ``solver="gram"`` or "sketch".
 
     With the solver "sketch" the errors are approximate, like the models: variance that the sketch of a fold discards is
     missing both in training and in validation.
@@ -129,11 +129,11 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
     Squared errors are differences of squares of y. Errors below about 1e-7 of the standard deviation of y are dominated
     by rounding, and numbers of components that differ only by rounding count as equally good.
 
-    With ``missing="model"`` and values that are missing, ``fit`` of data that can be read again fits a model for each
-    fold, in rounds as :class:`IncrementalPLS` does, and held-out rows are completed by the model of the other folds,
-    from X alone: no model depends on rows of its fold. Once fitted, rows are completed by the model of
-    ``max_components`` components. In a stream, the rows of each fold are completed by the model of the same fold, from
-    X alone. Without missing values, results are the same as with "error".
+    With ``missing="model"`` and missing values, ``fit`` of data that can be read again fits one model per fold, in
+    rounds as in :class:`IncrementalPLS`, and completes held-out rows by the model of the other folds, from X alone: no
+    model depends on rows of its fold. Once fitted, rows are completed by the model of ``max_components`` components. In
+    a stream, the rows of each fold are completed by the model of the same fold, from X alone. Without missing values,
+    results are the same as with "error".
 
     A model file cannot hold a splitter: before :func:`plstream.save`, set ``cv`` to the number of folds.
 
@@ -208,7 +208,7 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
 class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
     """IncrementalPLSClassifier with the number of components chosen by cross-validation.
 
-    As :class:`IncrementalPLSCV`, for labels. Once fitted, it is an :class:`IncrementalPLSClassifier` of all rows with
+    Like :class:`IncrementalPLSCV`, for labels. Once fitted, it is an :class:`IncrementalPLSClassifier` of all rows with
     the chosen number of components, which decides by linear discriminant analysis of the scores.
 
     Parameters
@@ -249,7 +249,7 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
 
         - ``n_components``: 1, 2, ..., ``max_components``.
         - ``mean_test_score``: expected accuracy, see Notes.
-        - ``split0_test_score``, ...: the same of one fold. Folds that have no rows have NaN.
+        - ``split0_test_score``, ...: the same for one fold; NaN for folds without rows.
         - ``se_test_score``: standard error of the mean, from the weighted differences between folds.
     classes_, class_count_, class_prior_ : ndarray of shape (n_classes,)
         The labels in ascending order, their number of rows, and their shares.
@@ -259,12 +259,12 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
     See Also
     --------
     IncrementalPLSClassifier : The same for a given number of components.
-    IncrementalPLSCV : The same for responses that are numbers. Its Notes say which fold a row is in.
+    IncrementalPLSCV : The same for numeric responses. Its Notes describe how rows are assigned to folds.
 
     Notes
     -----
-    The state of a fold does not say which of its rows would be classified correctly, but it contains the class means
-    among the scores of the other folds' model, and the covariance around them. The score is the expected accuracy for
+    The state of a fold does not tell which of its rows would be classified correctly, but it gives the class means of
+    the scores by the model of the other folds, and the covariance around them. The score is the expected accuracy for
     normal distributions with these means and this covariance. For exact accuracies of all numbers of components,
     ``held_out_accuracy`` reads the rows once more.
 

@@ -58,9 +58,9 @@ def _in_blocks(name: str) -> Any:
 
 
 class StreamingPipeline(Pipeline):
-    """A pipeline that learns from streams, and from data larger than memory.
+    """A pipeline for streams and for data larger than memory.
 
-    It is scikit-learn's :class:`~sklearn.pipeline.Pipeline`, with the same steps, parameters and checks, and besides
+    It extends scikit-learn's :class:`~sklearn.pipeline.Pipeline`, with the same steps, parameters and checks, by
 
     - ``partial_fit``, and ``merge`` where the last step has it;
     - rows in blocks: sources (:func:`plstream.open_source`), arrays and memory maps of more than 32 MiB, and Dask
@@ -73,12 +73,12 @@ class StreamingPipeline(Pipeline):
     - A step that processes one row at a time (SNV, derivatives, a ``FunctionTransformer``) learns nothing. The result
       equals that of the same pipeline in memory, for any blocks and every solver.
     - A step with ``partial_fit`` (``StandardScaler``), and chemotools' scatter corrections with the mean as reference
-      (MSC, EMSC), learn in ``fit`` from a first read, one per step. The result equals that in memory up to rounding. In
-      ``partial_fit``, they first learn the new rows, which are then transformed: rows of earlier calls were transformed
-      with less knowledge, so the result depends on how rows are divided into calls.
-    - Any other step can only be fitted to rows in memory. ``partial_fit`` uses it as fitted.
+      (MSC, EMSC), learn in ``fit`` from one extra read per step. The result equals that in memory up to rounding. In
+      ``partial_fit``, they learn from the new rows before transforming them: rows of earlier calls were transformed by
+      steps that had seen less data, so the result depends on how rows are divided into calls.
+    - Any other step can only be fitted to rows in memory. ``partial_fit`` does not update it.
 
-    To stop a step from learning, put it in :class:`sklearn.frozen.FrozenEstimator`: ``partial_fit`` and ``merge`` are
+    To stop a step from learning, wrap it in :class:`sklearn.frozen.FrozenEstimator`: ``partial_fit`` and ``merge`` are
     then exact.
 
     Parameters
@@ -99,9 +99,9 @@ class StreamingPipeline(Pipeline):
     classes_ : ndarray of shape (n_classes,)
         Labels, if the last step has them.
     n_features_in_ : int
-        Number of features that the first step takes.
+        Number of features of the first step.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of features, if the first step knows them.
+        Names of features, if the first step has them.
 
     See Also
     --------
@@ -110,9 +110,9 @@ class StreamingPipeline(Pipeline):
     Notes
     -----
     Parameters of ``fit`` and ``partial_fit`` without the name of a step, such as ``sample_weight`` or ``classes``, are
-    for the last step.
+    passed to the last step.
 
-    A fit that reads the data several times keeps the treated rows in a temporary file if there is room for it, as for
+    A fit that reads the data several times keeps the transformed rows in a temporary file if space permits, as for
     formats that are slow to read.
 
     Examples
@@ -131,7 +131,7 @@ class StreamingPipeline(Pipeline):
     True
     """
 
-    # Number of rows that the steps before the last were trained on.
+    # Number of training rows of the steps before the last.
     _n_learnt: int
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
@@ -140,12 +140,12 @@ class StreamingPipeline(Pipeline):
         Parameters
         ----------
         X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
-            The rows, as the first step takes them.
+            The rows, as input of the first step.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
             The target. None if X is a source, which has it.
         **params : dict
-            Parameters of the ``fit`` of steps, as ``step__parameter``; those without the name of a step are for the
-            last one. With metadata routing enabled, those that steps request.
+            Parameters of the ``fit`` of steps, as ``step__parameter``; those without the name of a step are passed to
+            the last. With metadata routing enabled, those that steps request.
 
         Returns
         -------
@@ -165,7 +165,7 @@ class StreamingPipeline(Pipeline):
 
     @available_if(_last_has("partial_fit"))
     def partial_fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Add rows to the model, after the steps before it have learnt from them. A call that fails changes nothing.
+        """Update all steps with new rows, the model last. A call that fails changes nothing.
 
         Parameters
         ----------
@@ -199,13 +199,13 @@ class StreamingPipeline(Pipeline):
 
     @available_if(_last_has("merge"))
     def merge(self, other: StreamingPipeline, **params: Any) -> Self:
-        """Add to the last step all rows that the last step of another pipeline has seen; the other is unchanged.
+        """Merge the last step of another pipeline, which is unchanged, into the last step of this one.
 
         Parameters
         ----------
         other : StreamingPipeline
-            A pipeline of other rows. The steps before the last must be the same, with the same parameters, and must
-            have learnt the same: rows that were treated in different ways do not belong to one model.
+            A pipeline of other rows. The steps before the last must be equal, including what they have learnt: rows
+            that were transformed differently do not belong to one model.
         **params : dict
             Other parameters of the ``merge`` of the last step, such as ``later``.
 
@@ -233,7 +233,7 @@ class StreamingPipeline(Pipeline):
 
     @available_if(_can_transform)
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit all steps, and return what ``transform`` returns.
+        """Fit all steps, and return the transformed rows.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class StreamingPipeline(Pipeline):
         Returns
         -------
         rows : ndarray of shape (n_samples, n_transformed_features)
-            The rows as the last step transforms them.
+            The rows transformed by the last step.
         """
         return self.fit(X, y, **params).transform(X)
 
@@ -261,7 +261,7 @@ class StreamingPipeline(Pipeline):
 
     @property
     def feature_names_in_(self) -> Array:
-        """Names of the features, if they have any."""
+        """Names of the features, if known."""
         names: Array = self._first.feature_names_in_
         return names
 
@@ -277,7 +277,7 @@ class StreamingPipeline(Pipeline):
 
     @property
     def _learning(self) -> bool:
-        """Whether one of them learns from rows."""
+        """Whether any step before the last learns from rows."""
         return any(Learns.of(step) in {Learns.IN_PARTS, Learns.MEAN} for _, step in self._before)
 
     def _by_step(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -288,7 +288,7 @@ class StreamingPipeline(Pipeline):
         return {name if "__" in name else f"{last}__{name}": value for name, value in params.items()}
 
     def get_metadata_routing(self) -> Any:
-        """Return what steps request, as in scikit-learn, and the last step for ``partial_fit``.
+        """Return the requests of the steps, as in scikit-learn, and of the last step for ``partial_fit``.
 
         Returns
         -------
@@ -301,7 +301,7 @@ class StreamingPipeline(Pipeline):
         return router
 
     def _of_last(self, params: dict[str, Any], method: str) -> dict[str, Any]:
-        """Return parameters of a method for the last step; raise ValueError if there are others."""
+        """Return the parameters of a method of the last step; raise ValueError if there are others."""
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, method, **params)[self.steps[-1][0]]
             return dict(getattr(routed, method))
@@ -332,7 +332,7 @@ class StreamingPipeline(Pipeline):
         self._n_learnt = 0
 
     def _learn_rows(self, X: Any, y: Any, params: dict[str, Any]) -> None:
-        """Let all steps learn from further rows in memory."""
+        """Update all steps with rows in memory."""
         rows = X
         for name, step in self._before:
             if not is_fitted(step) or Learns.of(step) in {Learns.IN_PARTS, Learns.MEAN}:
@@ -343,7 +343,7 @@ class StreamingPipeline(Pipeline):
         self._n_learnt += _num_samples(X)
 
     def _learn_blocks(self, X: Any, y: Any) -> None:
-        """Let the steps before the last learn from rows in blocks, one step after the other."""
+        """Update the steps before the last with rows in blocks, one step after the other."""
         columns = _columns_of(X, y)
         columns.allow_missing = takes_missing(self)
         first = not (self._before and is_fitted(self._before[0][1]))
@@ -367,7 +367,7 @@ class StreamingPipeline(Pipeline):
             vars(fitted[0])["feature_names_in_"] = np.array(columns.feature_names, dtype=object)
 
     def _learn_step(self, name: str, step: Any, X: Any, before: Treatment) -> None:
-        """Let one step learn from rows in blocks, treated by the steps before it."""
+        """Update one step with rows in blocks, transformed by the steps before it."""
         if isinstance(X, Source | OnWorkers):
             source = X.source if isinstance(X, OnWorkers) else X
             if not source.rereadable:
@@ -424,7 +424,7 @@ def _treated_source(source: Source, treatment: Treatment, names: Any = None) -> 
 
 @dataclass(frozen=True)
 class _Learner:
-    """Lets a copy of a step learn from blocks on the workers, one after another."""
+    """Updates a copy of a step with blocks on the workers, one after another."""
 
     before: Treatment
 

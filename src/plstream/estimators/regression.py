@@ -1,4 +1,4 @@
-"""IncrementalPLS: PLS regression of data larger than memory, and of streams."""
+"""IncrementalPLS: PLS regression for data larger than memory and for streams."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            With the dimensions of y in the fit.
+            With as many dimensions as y in the fit.
         """
         return by_blocks(self, X, self._responses(n_components))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return R2 of the predictions, the mean over responses.
+        """Return R2 of the predictions, averaged over responses.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            The part of the rows that the components span.
+            The part of the rows in the span of the components.
         y : ndarray of shape (n_samples, n_targets)
             Only if scores of y are given.
         """
@@ -165,15 +165,15 @@ class IncrementalPLS(RegressionMethods, SingleModel):
         Whether to divide each column of X and y by its standard deviation. Columns are always centred.
     solver : {"auto", "multipass", "gram", "sketch"}, default="auto"
         How X is summarised. "auto" is "multipass" in ``fit``; in ``partial_fit`` it is "gram" for up to 2,048 features,
-        and "sketch" for more. After "multipass" ``partial_fit`` and ``merge`` continue with a sketch that starts from
+        and "sketch" for more. After "multipass", ``partial_fit`` and ``merge`` continue with a sketch that starts from
         the exact solution, or with a Gram matrix for small data (n m^2 up to 524,288).
     sketch_size : int, default=None
         Number of rows that "sketch" keeps: more rows are more accurate, and take proportionally more memory and time.
-        Data of no higher rank is solved exactly. By default 128, or 24 per component if that is more.
+        Data of at most this rank is solved exactly. By default 128, or 24 per component if that is more.
     batch_size : int, default=None
         Number of rows read at a time. By default 4 to 32 MiB.
     forgetting : float, default=1.0
-        Factor in (0, 1] by which the weight of a row shrinks with every later row. With 0.999 the model follows about
+        Factor in (0, 1] by which the weight of a row shrinks with every later row. With 0.999 the model reflects about
         the last thousand rows.
     read_tol : float, default=0.0
         Estimated error (``subspace_error_``) at which ``fit`` stops reading the data, for slow reads: the larger of the
@@ -192,7 +192,7 @@ class IncrementalPLS(RegressionMethods, SingleModel):
     x_weights_, x_loadings_, x_rotations_ : ndarray of shape (n_features, n_components)
         Weights, loadings and rotations of X. The largest entry of each weight vector is positive.
     y_weights_, y_loadings_, y_rotations_ : ndarray of shape (n_targets, n_components)
-        The same of y.
+        The same for y.
     coef_ : ndarray of shape (n_targets, n_features)
         Coefficients: ``y = (X - x_mean_) @ coef_.T + intercept_``.
     intercept_ : ndarray of shape (n_targets,)
@@ -202,7 +202,7 @@ class IncrementalPLS(RegressionMethods, SingleModel):
     y_mean_, y_scale_ : ndarray of shape (n_targets,)
         Means and divisors of the columns of y.
     n_components_ : int
-        Number of components found in the data: columns past it are zero in the arrays above.
+        Number of components found in the data: later columns of the arrays above are zero.
     vip_ : ndarray of shape (n_features,)
         Variable importance in projection. The mean of its squares is one.
     x_explained_variance_ratio_, y_explained_variance_ratio_ : ndarray of shape (n_components,)
@@ -213,13 +213,13 @@ class IncrementalPLS(RegressionMethods, SingleModel):
         Estimated sine of the largest angle between the space of the first components and that of an exact fit, for each
         number of components: zero unless a sketch has discarded variance, or rows were added after an exact ``fit``.
         For rows in random order and noisy responses, it is accurate to a factor of about three. After a ``fit`` with
-        ``read_tol`` or ``max_reads``, the relative error of the coefficients if that is more.
+        ``read_tol`` or ``max_reads``, the relative error of the coefficients if that is larger.
     solver_ : str
         The solver in use.
     n_reads_ : int
         Number of reads of the data by ``fit``.
     n_missing_ : ndarray of shape (n_features,)
-        Number of missing values of each feature in the training samples, which were completed.
+        Number of (completed) missing values of each feature in the training samples.
     n_samples_seen_ : int
         Number of training samples.
     n_features_in_ : int
@@ -227,7 +227,7 @@ class IncrementalPLS(RegressionMethods, SingleModel):
     feature_names_in_ : ndarray of shape (n_features,)
         Names of features, if X has names that are all strings.
     feature_axis_ : ndarray of shape (n_features,)
-        Names of features that are all numbers, such as wavelengths, if X is a frame with such names.
+        Names of features, such as wavelengths, if X is a dataframe whose names are all numbers.
 
     See Also
     --------
@@ -236,17 +236,17 @@ class IncrementalPLS(RegressionMethods, SingleModel):
 
     Notes
     -----
-    A row of weight two counts as the row twice, and one of weight zero as absent; with forgetting, either ages the rows
-    before it as one row or none. A call of ``partial_fit`` with only zero weights changes nothing.
+    A row of weight two counts as two equal rows, and one of weight zero as absent; with forgetting, the former ages the
+    earlier rows like one row, the latter not at all. ``partial_fit`` with only zero weights changes nothing.
 
     Unlike in PLSRegression, ``transform`` and ``fit_transform`` return the scores of X alone (see ``transform_y``).
     Nothing that grows with the number of rows is stored, so there is no ``x_scores_`` or ``y_scores_``. There is no
-    inner iteration, so neither ``tol``, ``max_iter`` nor ``n_iter_``.
+    inner iteration, so no ``tol``, ``max_iter`` or ``n_iter_``.
 
     With ``missing="model"``, ``fit`` completes rows by the model of all rows, iterating until convergence, if it can
     read the data again. In one pass, a block of rows is completed by the model of the earlier rows, and the first
     blocks also by their own; results do not depend on the chunks. A feature without any value is an error in ``fit``,
-    and constant in ``partial_fit`` until it has one. Rows with nothing observed have scores of zero. Without missing
+    and constant in ``partial_fit`` until it has one. Rows without observed values have scores of zero. Without missing
     values, results are the same as with "error".
 
     With ``solver="gram"``, results are accurate to about eps cond(X)^2 with eps = 2e-16, compared with eps cond(X) for
@@ -304,9 +304,9 @@ class IncrementalPLS(RegressionMethods, SingleModel):
         Parameters
         ----------
         X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
-            The rows. Arrays and memory maps of more than 32 MiB are read block by block, and neither copied nor
-            converted as a whole. Files of any size are opened by :func:`plstream.open_source`. Dask arrays, dataframes
-            and lists of delayed blocks are read by Dask workers, and no block is transferred to this process.
+            The rows. Arrays and memory maps of more than 32 MiB are read block by block, without copying or converting
+            the whole. Files of any size are opened by :func:`plstream.open_source`. Dask arrays, dataframes and lists
+            of delayed blocks are read by Dask workers, and no block is transferred to this process.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
             The responses. None if X is a source, which has them.
         sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
@@ -346,7 +346,7 @@ class IncrementalPLS(RegressionMethods, SingleModel):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
-        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
+        """Return an upper bound on the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
 
         Parameters
         ----------
@@ -356,8 +356,8 @@ class IncrementalPLS(RegressionMethods, SingleModel):
         Returns
         -------
         n_bytes : int
-            Including temporary arrays; between calls it is a third or less. The rows passed, and copies that convert
-            them, do not count.
+            Including temporary arrays; between calls it is a third or less. The rows passed, and converted copies of
+            them, are not included.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Settings: the parameters that decide which state an estimator keeps, and the memory that it takes."""
+"""Settings: the parameters that determine the state of an estimator and its memory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..solvers.completion import Gaps
 from ..states import Buffered, Folds, Gram, Sketch
 from ._missing import CompletingStream
 
-# Rows that the Gram matrix absorbs at a time: enough that adding to it costs little beside the product itself.
+# Rows that the Gram matrix absorbs at a time: enough that adding to it costs little compared with the product itself.
 _GRAM_BLOCK_ROWS = 1024
-# With more features the sketch is faster, and the square matrix grows out of hand.
+# With more features the sketch is faster, and the square matrix too large.
 _LARGEST_GRAM = 2048
 # Rows of a sketch: the larger of the two.
 _SKETCH_SIZE = 128
@@ -29,7 +29,7 @@ def buffered(state: Gram | Sketch, *, of_labels: bool) -> Stream:
 
 @dataclass(frozen=True)
 class Settings:
-    """The parameters of an estimator that decide which state it keeps and how that is solved."""
+    """The parameters of an estimator that determine its state and how it is solved."""
 
     n_components: int
     scale: bool
@@ -53,7 +53,7 @@ class Settings:
 
     @property
     def in_few_reads(self) -> bool:
-        """Whether ``fit`` reads the data until a tolerance is met, and not once per component."""
+        """Whether ``fit`` reads the data until a tolerance is met instead of once per component."""
         return self.read_tol > 0 or self.max_reads is not None
 
     @property
@@ -93,12 +93,12 @@ class Settings:
         """Return a stream that completes missing values, if ``missing`` is "model" or the stream has gaps."""
         if self.missing == "error" and gaps is None:
             return stream
-        # Errors of cross-validation are measured on rows that are completed from X alone.
+        # Cross-validation errors are measured on rows completed from X alone.
         from_y = self.parameter == "n_components"
         return CompletingStream.of(stream, n_components=self.n_components, scale=self.scale, from_y=from_y, gaps=gaps)
 
     def continued(self, stream: Stream) -> Stream:
-        """Return a stream that preserves the solution of the current parameters, which may have changed since."""
+        """Return a stream that preserves the solution of the current parameters, which may have changed."""
         state = stream.state
         if state.forgetting != self.forgetting:
             raise ValueError(f"forgetting cannot change during a stream: set it back to {state.forgetting}.")
@@ -123,7 +123,7 @@ class Settings:
         return replace(self, solver="gram")
 
     def stream_bytes(self, n_features: int, n_targets: int, n_folds: int = 1, n_merged: int = 0) -> int:
-        """Return an upper bound of the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
+        """Return an upper bound on the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
 
         ``n_merged`` states are held in addition to those of the folds.
         """
@@ -133,7 +133,7 @@ class Settings:
             block_rows, small = _GRAM_BLOCK_ROWS, 0
             n_rows = n_states * n_features + (n_folds + 3) * block_rows
         else:
-            # Three times the rows left by a compression, and as many directions, before and after a change of units,
+            # Three times the rows after a compression, and as many directions, before and after a change of units,
             # and four blocks.
             block_rows = self.sketch_rows
             n_rows = (4 * n_states + n_folds + 5) * block_rows
@@ -143,14 +143,14 @@ class Settings:
         return 8 * (n_features * (n_rows + vectors) + responses + small)
 
     def require_rows(self, n_rows: int | None, n_columns: int) -> None:
-        """Raise ValueError if data of this shape has no rows, or fewer components than ``n_components``."""
+        """Raise ValueError if data of this shape has no rows, or does not allow ``n_components`` components."""
         if n_rows == 0:
             raise NoWeightError
         bound = n_columns if n_rows is None else min(n_rows, n_columns)
-        # In cross-validation, errors of more components than there are repeat the last one.
+        # In cross-validation, the last error is repeated past the number of components of the data.
         if self.n_components > bound and self.parameter == "n_components":
             features = f"n_features={n_columns}"
-            # The first words are scikit-learn's, for code that looks for them.
+            # The message begins like scikit-learn's, for code that matches it.
             raise ValueError(
                 f"`n_components` upper bound is {bound}. Got {self.n_components} instead. Reduce `n_components`. "
                 f"The bound is {features if n_rows is None else f'the smaller of n_samples={n_rows} and {features}'}."

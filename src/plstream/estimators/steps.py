@@ -1,4 +1,4 @@
-"""Steps of a pipeline before the model: what each learns from rows, and their joint transform."""
+"""Steps of a pipeline before the model: what each learns from rows, and their composition."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from sklearn.utils.validation import _get_feature_names, validate_data
 
 from .._core.types import Array
 
-# Classes whose transform of a row does not depend on other rows: they learn only the number of columns. Those of
-# chemotools, and those of scikit-learn without the tag requires_fit=False.
+# Classes that transform each row independently, and learn only the number of columns: those of chemotools, and those
+# of scikit-learn without the tag requires_fit=False.
 _ROW_BY_ROW = {
     "chemotools": frozenset(
         {
@@ -51,12 +51,12 @@ _ROW_BY_ROW = {
     ),
     "sklearn": frozenset({"PolynomialFeatures"}),
 }
-# Classes of chemotools that learn only the mean of the rows, so a fit to the mean is a fit to the rows.
+# Classes of chemotools that learn only the mean of the rows: a fit to the mean equals a fit to the rows.
 _BY_MEAN = frozenset({"MultiplicativeScatterCorrection", "ExtendedMultiplicativeScatterCorrection"})
 
 
 class Learns(Enum):
-    """What a step learns from rows, and so how it can be fitted to rows in blocks."""
+    """What a step learns from rows, which determines how to fit it to rows in blocks."""
 
     NOTHING = "nothing: it looks at one row at a time, or is frozen"
     IN_PARTS = "by partial_fit"
@@ -88,12 +88,12 @@ def require_parts(name: str, step: Any) -> None:
 
 
 def is_fitted(step: Any) -> bool:
-    """Return whether a step has learnt how many columns there are, or is frozen."""
+    """Return whether a step has learnt the number of columns, or is frozen."""
     return isinstance(step, FrozenEstimator) or hasattr(step, "n_features_in_")
 
 
 def learn(step: Any, rows: Any, y: Any, n_before: int) -> None:
-    """Let a step learn from rows, after ``n_before`` earlier ones."""
+    """Update a step with rows, after ``n_before`` earlier ones."""
     match Learns.of(step):
         case Learns.IN_PARTS:
             step.partial_fit(rows, y)
@@ -117,7 +117,7 @@ def _learn_mean(step: Any, rows: Any, n_before: int) -> None:
 
 
 def ramp(n_columns: int, dtype: Any = np.float64) -> Array:
-    """Return a row that is neither zero nor constant, to find out the output of steps."""
+    """Return a row that is neither zero nor constant, to probe the output of steps."""
     row = np.linspace(1.0, 2.0, n_columns)[None]
     return row.astype(dtype if np.dtype(dtype).kind == "f" else np.float64)
 

@@ -26,7 +26,7 @@ from ._missing import CompletedRows, gaps_of_labelled
 from ._solution import Solution
 from .settings import Settings
 
-# Maximum number of rounds that complete rows with missing values, and the change of coefficients to stop at.
+# Maximum number of rounds to complete rows with missing values, and the change of coefficients to stop at.
 _MOST_ROUNDS = 20
 _SMALL_DIFFERENCE = 1e-3
 # Data up to this size is solved by one thread.
@@ -41,9 +41,9 @@ def fit_rows(
     journal: Journal | None = None,
     **how: Any,
 ) -> Any:
-    """Fit a model to rows, discarding earlier training; a call that fails leaves it unchanged.
+    """Fit a model to rows, discarding earlier training. A call that fails leaves it unchanged.
 
-    ``opened`` is ``open_values`` or ``open_labels``, with further arguments ``how``, and ``data`` are X, y and weights.
+    ``opened`` is ``open_values`` or ``open_labels``, with further arguments ``how``; ``data`` holds X, y and weights.
     With a journal, exact reads of a source resume where it ends.
     """
     start = monotonic()
@@ -71,7 +71,7 @@ def fit_rows(
                     if once:
                         fitted = _fit_stream(rows, head, settings)
                     else:
-                        # Missing values are not completed, but found, by the first read.
+                        # The first read only finds missing values; it does not complete them.
                         fitted = _fit_multipass(rows, head, replace(settings, missing="error"), journal)
                 except NonFiniteError as error:
                     if once or not (error.is_missing and rows.allow_missing):
@@ -93,8 +93,8 @@ def _fit_multipass(
     state: Gram | Sketch | None = None
     if settings.in_few_reads and not rows.in_memory:
         state = _fit_stream(rows, head, settings, journal=journal, label="read 1").stream.current()
-    # BLAS threads do not pay off for small products. And between the reads of large data, while they are idle, they
-    # would spin on the cores that the next read needs.
+    # BLAS threads do not pay off for small products. Between the reads of large data, idle threads would spin on the
+    # cores that the next read needs.
     small = 8 * (rows.n_rows or 0) * rows.n_columns <= _SINGLE_THREADED_BYTES
     with single_threaded_blas() if rows.compiled or small else nullcontext():
         reads = MultipassGram(
@@ -115,7 +115,7 @@ def _fit_multipass(
     known = reads.known()
     if isinstance(known, Sketch):
         known = known.corrected(solution.factors, solution.x_scale)
-    # Including rows that are too old to have a weight.
+    # Including rows whose weight has decayed to zero.
     known.n_rows = rows.n_rows or known.n_rows
     error = float(solution.subspace_error.max())
     if error > (settings.read_tol or LARGEST_SUBSPACE_ERROR):
@@ -160,7 +160,7 @@ def fit_completed_rows(
 
 
 def _require_observed(gaps: Gaps, n_columns: int, model: Any, where: str) -> None:
-    """Raise ValueError that names the first column without any value, if there is one."""
+    """Raise ValueError naming the first column without any value, if there is one."""
     empty = np.flatnonzero(gaps.unseen).tolist()
     if not empty:
         return
@@ -181,7 +181,7 @@ def _fit_stream(
     journal: Journal | None = None,
     label: str = "read 1 of 1",
 ) -> Fitted:
-    """Read the rows once, and add them to the stream of earlier ones if there were any."""
+    """Read the rows once, and add them to the stream of earlier rows, if any."""
     require_components(settings.n_components, rows.n_columns)
     stream = settings.new_stream(rows) if before is None else settings.continued(before.stream)
     if isinstance(rows, CollectionRows):
@@ -196,7 +196,7 @@ def _fit_stream(
 
 
 def _absorb(stream: Any, rows: TrainingRows, journal: Journal | None = None, label: str = "read 1 of 1") -> Any:
-    """Return a stream with all rows; the stream of a journal already has those before."""
+    """Return a stream with all rows; the stream of a journal already has the rows before it."""
     start = 0
     if journal is not None:
         stream, start = journal.continued_stream(stream), journal.n_rows
@@ -216,7 +216,7 @@ def _absorb_block(stream: Any, rows: TrainingRows, _first_row: int, _columns: di
 
 
 def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], **how: Any) -> Any:
-    """Add rows to a model; a call that fails, or without any row of positive weight, leaves it unchanged.
+    """Add rows to a model. A call that fails, or has no row of positive weight, leaves it unchanged.
 
     For ``opened``, ``data`` and ``how`` see :func:`fit_rows`.
     """
@@ -244,7 +244,7 @@ def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, A
 
 
 def learn_one_row(model: Any, X: Any, y: Any) -> bool:
-    """Add one row to the buffer of a model, in microseconds, and return True; do nothing if it takes more than that.
+    """Add one row to the buffer of a model and return True, or do nothing if a full ``partial_fit`` is needed.
 
     X has shape (1, n_features). y is a number, a label, or an array of responses.
     """
@@ -263,9 +263,9 @@ def learn_one_row(model: Any, X: Any, y: Any) -> bool:
 
 
 def merge_models(model: Any, other: Any, *, later: bool | None) -> Any:
-    """Add to a model all rows of another one of the same class; either may have classes that the other lacks.
+    """Merge a model into another one of the same class; the labels of two classifiers may differ.
 
-    ``later`` says whether the rows of the other one came after; None is False, with a warning where it matters.
+    ``later`` says whether the rows of ``other`` came later; None is False, with a warning where it matters.
     """
     if not isinstance(other, type(model)):
         raise TypeError(f"Only another {type(model).__name__} can be merged, not {type(other).__name__}.")
@@ -289,7 +289,7 @@ def merge_models(model: Any, other: Any, *, later: bool | None) -> Any:
 
 
 def _with_states_alike(*models: tuple[Fitted, Settings]) -> list[Any]:
-    """Return two models with streams; if exact reads have left a sketch of one, the other gets a sketch too."""
+    """Return two models with streams; if one has a sketch after exact reads, the other gets a sketch too."""
     streamed = [fitted.streamed(settings) for fitted, settings in models]
     sketches = [fitted.stream.state for fitted in streamed if fitted.solver == "sketch"]
     by_reads = any(fitted.moments is not None for fitted, _ in models) or any(state.unresolved for state in sketches)
@@ -301,9 +301,9 @@ def _with_states_alike(*models: tuple[Fitted, Settings]) -> list[Any]:
 
 @contextmanager
 def learning(model: Any, how: dict[str, Any]) -> Iterator[Any]:
-    """Give a twin that learns more rows, and whose attributes then replace those of the model.
+    """Provide a copy that learns more rows, and whose attributes then replace those of the model.
 
-    If no row has a positive weight, nothing changes, but declared classes are remembered for later calls.
+    If no row has a positive weight, only declared classes are kept, for later calls.
     """
     is_new = "_fitted" not in vars(model)
     if is_new and how.get("classes", 0) is None:

@@ -1,8 +1,8 @@
 """The claims of the paper, and whether results support them, by confidence intervals of paired differences.
 
 A difference that is not significant does not show equality: methods count as equally good if the interval is within
-one point. The paper has one CIPLS and does not say whether it is Algorithm 1 or the released code. Each claim is
-therefore judged by these two, never by the normalized variant of this package, whose figures are only added. Rivals
+one point. The paper has one CIPLS and does not state whether it is Algorithm 1 or the released code. Each claim is
+therefore judged by these two, never by the normalized variant of this package, whose figures are only reported. Rivals
 are those of the released code if they were run. Intervals are corrected for training rows shared by splits. No claim
 holds for methods that were not run, or with fewer than five splits.
 """
@@ -21,14 +21,14 @@ from .methods import PAPER_VARIANTS, TITLES
 from .results import TaskResults
 from .tables import format_p
 
-# Differences up to this many points count as no difference.
+# Differences up to this many points are ignored.
 _MARGIN = 1.0
 _RIVALS = ("ccipca", "sgdpls", "ipls")
 Values = Mapping[int, float]
 
 
 def rivals_among(values: Mapping[str, Values], names: Sequence[str] = _RIVALS) -> list[str]:
-    """Return the methods that CIPLS is compared with, as in the authors' code if that was run."""
+    """Return the methods to compare CIPLS with: those of the authors' code if they were run."""
     return [f"{name}-released" if f"{name}-released" in values else name for name in names]
 
 
@@ -96,7 +96,7 @@ def alike(difference: Difference) -> Verdict:
 
 
 def inferior(difference: Difference) -> Verdict:
-    """Judge whether a difference is negative: no if less than one point is lost."""
+    """Judge whether a difference is negative; it is not if less than one point is lost."""
     return "yes" if difference.high < 0 else "no" if difference.low >= -_MARGIN else "open"
 
 
@@ -133,9 +133,9 @@ def compare_with_rivals(
 ) -> Assessment | None:
     """Assess a claim about the differences of CIPLS from its rivals; None if no variant or no rival was run.
 
-    Values are by method and split (or run). ``judge`` returns the meaning of the difference from a named rival for
-    the claim. ``words`` describe higher and lower values; ``verb`` and ``form`` format means, or the results of
-    ``center``. The values of ``own`` are reported, but do not count.
+    Values are by method and split (or run). ``judge`` returns the verdict on the difference from a named rival.
+    ``words`` describe higher and lower values; ``verb`` and ``form`` format means, or the results of ``center``. The
+    values of ``own`` are reported, but do not count.
     """
     run = {method: values[method] for method in rivals if method in values}
     # One sentence for all variants with the same result.
@@ -163,7 +163,7 @@ def compare_with_rivals(
 
 
 def _sides(differences: Mapping[str, Difference], words: tuple[str, str]) -> str:
-    """Return which methods are on which side."""
+    """Return the methods with higher and with lower values."""
     parts = []
     for side, word in (("yes", words[0]), ("open", "not significantly different from"), ("no", words[1])):
         names = [TITLES[name] for name, difference in differences.items() if above(difference) == side]

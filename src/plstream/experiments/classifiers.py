@@ -1,10 +1,10 @@
 """Classifiers of scores: those of the paper, and a faster one to choose the number of components.
 
 The scores of different methods differ in scale by many orders of magnitude, and both C of an SVM and the steps of a
-perceptron depend on the scale. All scores are therefore standardised by the training rows first.
+perceptron depend on the scale. All scores are therefore first standardised by the training rows.
 
 On tasks whose scores do not fit into memory, classifiers are trained on blocks, for all methods, even those with few
-scores, so that they are compared on equal terms. Linear discriminants equal those of all scores at once. The
+scores, so that they are compared on equal terms. Linear discriminants are the same as for all scores at once. The
 perceptron and the linear SVM are trained with scikit-learn's ``partial_fit``, in the same order of blocks in every
 epoch; a tenth of the rows, at most 20,000, is held out, and training stops when the accuracy on these rows has not
 improved for some epochs.
@@ -28,14 +28,14 @@ from .task import Task
 
 # As in the authors' code.
 _SVM_SEED = 1227
-# For training in blocks: the most rows that are held out, and the gain that counts as an improvement.
+# For training in blocks: maximum number of held-out rows, and minimum gain that counts as an improvement.
 _MOST_HELD = 20_000
 _LEAST_GAIN = 1e-4
 _NAMES = {"svm": "linear SVM", "perceptron": "multilayer perceptron", "discriminants": "linear discriminants"}
 
 
 def classifier_kind(n_classes: int, settings: Settings, *, quick: bool = False) -> str:
-    """Return the kind of classifier: "svm", "perceptron", or "discriminants" where many classifiers are trained.
+    """Return the kind of classifier: "svm", "perceptron", or "discriminants" if many classifiers are trained.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def final_classifier(task: Task, settings: Settings) -> str:
 
 
 def quick_classifier(task: Task, settings: Settings) -> str:
-    """Describe the classifier that is trained many times."""
+    """Describe the classifier used when many are trained."""
     return _NAMES[classifier_kind(task.n_classes, settings, quick=True)]
 
 
@@ -68,7 +68,7 @@ def feature_classifier(task: Task, settings: Settings) -> str:
 
 
 def accuracy(S: Array, y: Array, S_test: Array, y_test: Array, *, settings: Settings, seed: int, kind: str) -> float:
-    """Return the test accuracy of a kind of classifier of scores, which may have any shape after the rows."""
+    """Return the test accuracy of a kind of classifier of scores, which may have further dimensions."""
     columns, test_columns = standardised(S, S_test)
     if kind == "svm":
         classifier = linear_svm(settings)
@@ -77,7 +77,7 @@ def accuracy(S: Array, y: Array, S_test: Array, y_test: Array, *, settings: Sett
     else:
         classifier = _perceptron(y, settings, seed)
     with warnings.catch_warnings():
-        # Warnings that the last epoch was reached, and that scores may all be zero.
+        # Warnings about the last epoch, and about scores that are all zero.
         warnings.simplefilter("ignore")
         predicted = classifier.fit(columns, y).predict(test_columns)
     return float(np.mean(predicted == y_test))
@@ -87,13 +87,13 @@ def standardised(S: Array, S_test: Array) -> tuple[Array, Array]:
     """Return both as matrices, standardised by the columns of the first."""
     columns, test_columns = S.reshape(len(S), -1), S_test.reshape(len(S_test), -1)
     mean, deviation = columns.mean(axis=0), columns.std(axis=0)
-    # A column that is constant up to rounding errors carries no information.
+    # A column that is constant up to rounding carries no information.
     deviation = np.where(deviation > 1e-12 * np.abs(mean), deviation, np.inf)
     return (columns - mean) / deviation, (test_columns - mean) / deviation
 
 
 def linear_svm(settings: Settings, n_features: int = 0) -> Any:
-    """Return a linear SVM of scores, or of the given number of features; it stops early with thousands of them."""
+    """Return a linear SVM of scores, or of the given number of features; with thousands of them, it stops early."""
     from sklearn.svm import LinearSVC
 
     svm = LinearSVC(C=settings.svm_c, dual="auto", random_state=_SVM_SEED, max_iter=5000)
@@ -181,7 +181,7 @@ class _BlockLearner:
             self._model = MLPClassifier(settings.hidden, learning_rate_init=settings.rate, random_state=seed)
 
     def learn(self, scores: _Standardised, S: Array, y: Array, settings: Settings, scratch: Scratch, name: str) -> None:
-        """Train epoch after epoch, from the last checkpoint on."""
+        """Train epoch by epoch, resuming from the last checkpoint."""
         n_held = min(len(y) // 10, _MOST_HELD)
         n, held = len(y) - n_held, (S[len(y) - n_held :], y[len(y) - n_held :])
         # A step with a single row allocates the weights.
@@ -216,7 +216,7 @@ class _BlockLearner:
 
     @property
     def weights(self) -> list[Array]:
-        """The learnt arrays, not copied."""
+        """The learnt arrays, without copying."""
         model = self._model
         if hasattr(model, "coefs_"):
             return [*model.coefs_, *model.intercepts_]
@@ -229,7 +229,7 @@ class _BlockLearner:
 
     @property
     def _moments(self) -> list[Array]:
-        """The moments of the gradients that Adam keeps."""
+        """Adam's moments of the gradients."""
         optimizer = getattr(self._model, "_optimizer", None)
         return [] if optimizer is None else [*optimizer.ms, *optimizer.vs]
 

@@ -1,9 +1,8 @@
 """The style of figures: one colour and marker per method, labels next to lines, and files without dates.
 
-Figures have the width of a text column, which is that of a phone in portrait orientation, so the text is legible there
-and in print. Colours are safe for colour-blind readers, and visible on white and on black backgrounds
-(see the tests). Our own methods are drawn thicker, and PLS, the reference of all others, in the colour of the
-text.
+Figures have the width of a text column and of a phone in portrait orientation, so the text is legible on both. Colours
+are safe for colour-blind readers, and visible on white and on black backgrounds (see the tests). Our own methods are
+drawn thicker, and PLS, the reference, in the colour of the text.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ _CONTEXT = {
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
     "savefig.facecolor": PAPER,
-    # Text stays text; identifiers of shapes depend on the shapes alone.
+    # Text is not converted to paths; ids of shapes depend only on the shapes.
     "svg.fonttype": "none",
     "svg.hashsalt": "plstream",
 }
@@ -125,7 +124,7 @@ _CONTEXT = {
 @contextmanager
 def style() -> Iterator[None]:
     """Draw in this style, regardless of global settings."""
-    # Unlike pyplot, this opens no windows and holds no figures.
+    # Unlike pyplot, this opens no windows and keeps no figures.
     from matplotlib import style as styles
 
     with styles.context(["default", _CONTEXT]):
@@ -168,7 +167,7 @@ class CaptionedFigure:
     task: str = ""
 
     def as_bytes(self, kind: str) -> bytes:
-        """Return its file, "png" or "svg": the same bytes for the same figure."""
+        """Return the file as "png" or "svg", with the same bytes for the same figure."""
         metadata = {"png": {"Software": None}, "svg": dict.fromkeys(("Date", "Creator", "Format", "Type"))}[kind]
         file = BytesIO()
         with style():
@@ -189,7 +188,7 @@ def short_title(method: str) -> str:
 
 
 class DotPlot:
-    """Axes with one line of text per method, marks in it, and a number at its end."""
+    """Axes with one line of text per method, with marks, and a number at its end."""
 
     def __init__(self, methods: Sequence[str], xlabel: str, above: float = 0) -> None:
         # Lines for the axis below, and for the legend above.
@@ -271,7 +270,7 @@ def label_lines(axes: Axes, lines: Mapping[str, Line], suffixes: Mapping[str, st
 
     Lines that end at the edge of the axes are connected to their names, which may have suffixes.
     """
-    # The axes must not change from here on: the positions of labels depend on them.
+    # The positions of labels depend on the axes, which must not change from here on.
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
     transform, inverse = axes.transData, axes.transAxes.inverted()
     last = max((x[-1] for x, _ in lines.values()), default=0.0)
@@ -299,7 +298,7 @@ def draw_lines(
 ) -> None:
     """Draw the lines of methods, and a dotted one at a level."""
     for i, (method, (x, y)) in enumerate(lines.items()):
-        # Different offsets, so that the markers of neighbouring lines do not coincide.
+        # Offsets keep the markers of neighbouring lines apart.
         axes.plot(x, y, markevery=(i % markers_every, markers_every), **STYLES[method].line)
     if level is not None:
         axes.axhline(level, color=FAINT, linestyle=":", linewidth=1.5)
@@ -336,7 +335,7 @@ def line_chart(
     values = [value for _, y in shown.values() for value in y]
     bottom = axes.get_ylim()[0]
     if values and max(values) > (low := float(np.quantile(values, 0.1))):
-        # Leave out a few points that are so low that all other lines would coincide.
+        # Omit a few points so low that all other lines would coincide.
         bottom = max(bottom, low - 3 * (max(values) - low))
     axes.set_ylim(bottom=bottom)
     label_lines(axes, shown)
@@ -346,7 +345,7 @@ def line_chart(
 
 
 def describe_lines(what: str, lines: Mapping[str, Line]) -> str:
-    """Return a sentence on where lines end."""
+    """Return a sentence about the ends of lines."""
     ends = {method: y[-1] for method, (x, y) in lines.items() if x}
     if not ends:
         return f"{what}: there are no points."
@@ -358,9 +357,9 @@ def describe_lines(what: str, lines: Mapping[str, Line]) -> str:
 
 
 def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Return positions in the same order that are at least a gap apart, and as close as possible to those given.
+    """Return positions in the same order, at least a gap apart, and as close as possible to those given.
 
-    They are between low and high if there is room; otherwise they exceed both equally.
+    They lie between low and high if there is room; otherwise they exceed both equally.
 
     Examples
     --------
@@ -369,7 +368,7 @@ def spread(places: Sequence[float], gap: float, low: float, high: float) -> list
     [0.45, 0.55, 0.9]
     """
     n = len(places)
-    # Minus their distances, positions only need to be sorted: pool those that are not.
+    # After subtracting the gaps, positions only need to be sorted: pool adjacent violators.
     shifts = np.arange(n) * gap
     groups: list[tuple[float, int]] = []
     for wanted in np.asarray(places, dtype=float) - shifts:

@@ -39,7 +39,7 @@ def why_not_streaming(method: str, task: Task) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """An experiment, each in its own file in ``paper/``."""
+    """An experiment, defined in its own file in ``paper/``."""
 
     # Name in files and on the command line; title in tables; and a description in a few sentences.
     name: str
@@ -59,7 +59,7 @@ class Experiment:
     claims: tuple[Claim, ...] = ()
     # Estimated bytes of a cell of a method; by default those of a model and its scores.
     memory: Callable[[CostModel, str], int] | None = None
-    # Seconds that are needed once, regardless of tasks and methods.
+    # Seconds needed once, regardless of tasks and methods.
     overhead: float = 0.0
     # Description of the classifier of the scores, or of the features, of a task.
     classifier: Callable[[Task, Settings], str] | None = None

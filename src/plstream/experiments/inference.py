@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# With fewer pairs, no test is made.
+# With fewer pairs, no test is performed.
 FEWEST = 5
 # Quantile of the normal distribution for 95 % intervals.
 _QUANTILE = 1.959964
@@ -69,7 +69,7 @@ def paired_t_test(first: Sequence[float], second: Sequence[float], overlap: floa
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values corrected by Holm's method; NaN stays and is not counted.
+    """Return p-values corrected by Holm's method; NaN is kept and not counted.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Difference(NamedTuple):
 
 
 def paired_difference(mine: Mapping[int, float], others: Mapping[int, float], overlap: float = 0.0) -> Difference:
-    """Return the mean difference over common keys; the rest is NaN if there are too few of these.
+    """Return the mean difference over common keys; the rest is NaN if there are too few keys.
 
     The interval and the p-value are corrected for training rows shared by splits, as in ``paired_t_test``.
 
@@ -181,7 +181,7 @@ def share_between(values: Any, labels: Any) -> float:
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """Return the slope of log seconds over log sizes: 1 if time is proportional to size; NaN for fewer than two.
+    """Return the slope of log seconds over log sizes: 1 if time is proportional to size; NaN for one size.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The methods: dimensionality reduction, which projects rows to scores, and feature selection."""
+"""The methods of dimensionality reduction, which project rows to scores, and of feature selection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector
 from .settings import Settings
 from .task import Rows, Task
 
-# Size of the blocks that are read from a memory map.
+# Size of blocks read from a memory map.
 _BLOCK_BYTES = 32 << 20
 
 
@@ -24,11 +24,11 @@ _BLOCK_BYTES = 32 << 20
 class Method:
     """A method of dimensionality reduction."""
 
-    # In files, and in tables.
+    # Names in files and in tables.
     name: str
     title: str
-    # Takes the number of components, fixed options, and options from settings, by name. Of a setting with several
-    # values the first is used, unless another one is chosen on validation rows.
+    # Takes the number of components, fixed options, and options from settings, by name. If a setting has several
+    # values, the first is used unless another one is chosen on validation rows.
     estimator: type[Any]
     options: Mapping[str, Any] = field(default_factory=dict)
     from_settings: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Method:
         return {None: settings}
 
     def max_components(self, n_classes: int, n_features: int, wanted: int) -> int:
-        """Return the largest possible number of components, at most the wanted one."""
+        """Return the largest possible number of components, at most ``wanted``."""
         return min(wanted, n_features, n_classes - 1 if self.bounded else wanted)
 
     def n_models(self, n_classes: int) -> int:
@@ -113,7 +113,7 @@ class ClassMeansSVD:
 
 _MODEL_PER_CLASS: dict[str, Any] = {"directions": "x_rotations_", "model_per_class": True}
 _METHODS = (
-    # Components are sorted by variance, so a further one may come before others.
+    # Components are sorted by variance, so a new one may precede others.
     Method("ccipca", "CCIPCA", CCIPCA, target="none", directions="components_", weights="components_", nested=False),
     Method(
         "sgdpls",
@@ -191,11 +191,11 @@ METHODS = {method.name: method for method in _METHODS}
 # The paper has one CIPLS, and does not say whether its figures come from Algorithm 1 or from the authors' code.
 PAPER_VARIANTS = ("cipls-paper", "cipls-released")
 RELEASED_RIVALS = ("sgdpls-released", "ipls-released", "olpls-released")
-"""The methods that CIPLS is compared with, as in the authors' code, which the paper's figures may come from."""
+"""The methods that CIPLS is compared with, as in the authors' code, the possible source of the paper's figures."""
 
 
 def paper_name(method: str) -> str | None:
-    """Return the name in the paper of a method that the paper can have run; None for the normalized CIPLS.
+    """Return the paper's name of a method that it may have run; None for the normalized CIPLS.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def paper_name(method: str) -> str | None:
 
 @dataclass(frozen=True)
 class Selector:
-    """A feature selection method: ranks features (1 is best) by rows, labels and the components of its model."""
+    """A feature selection method, which ranks features (1 is best), given rows, labels and the number of components."""
 
     title: str
     ranking: Callable[[Array, Array, int], Array]
@@ -246,7 +246,7 @@ TITLES = {name: one.title for name, one in (METHODS | SELECTORS).items()}
 
 
 class Projection:
-    """A method that is trained on rows, and projects rows to scores of shape (rows, models, components).
+    """A trainable method that projects rows to scores of shape (rows, models, components).
 
     There is one model, or one per class.
     """
@@ -266,12 +266,12 @@ class Projection:
             method = replace(method, estimator=IncrementalPLSClassifier, target="labels")
         self.method, self.n_components, self.classes = method, n_components, classes
         self.n_models = method.n_models(len(classes))
-        # Why there are fewer components than requested, if so.
+        # The reason for fewer components than requested, if any.
         self.limited = ""
         self.model = method.new(n_components, seed, settings)
 
     def learn(self, X: Array, y: Array) -> None:
-        """Train on more rows; a method that is not incremental starts again."""
+        """Train on more rows; a method that is not incremental starts over."""
         if self.method.incremental:
             self.learn_more(X, y)
         else:
@@ -339,7 +339,7 @@ def in_blocks(rows: Rows, task: Task) -> Iterator[Rows]:
 class RowsInBlocks:
     """Rows of a task with their labels, in blocks, for methods that read them several times.
 
-    They are in the order of the file, which is faster to read than the order of the stream.
+    They are in file order, which is faster to read than the order of the stream.
     """
 
     def __init__(self, task: Task, rows: Rows) -> None:

@@ -1,4 +1,4 @@
-"""Outputs of results.json: tables in Markdown and LaTeX, figures, assessed claims, and an HTML report."""
+"""Outputs from results.json: tables in Markdown and LaTeX, figures, assessed claims, and an HTML report."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Result = dict[str, Any]
 
 
 class Outputs(NamedTuple):
-    """The files written, and why figures are missing, if they are."""
+    """The files written, and the reason if figures are missing."""
 
     files: list[Path]
     missing: str = ""
@@ -86,9 +86,9 @@ def figures_of(results: Result, experiment: str | None = None) -> Iterator[Capti
 
 
 def findings_of(results: Result) -> list[Finding]:
-    """Assess the claims of the paper by the content of results.json, claim by claim.
+    """Assess the claims of the paper by the content of results.json.
 
-    Claims about methods that were not run are left out.
+    Claims about methods that were not run are omitted.
     """
     return [
         Finding(claim, found.name, *assessment)
@@ -107,12 +107,12 @@ def write_outputs(results: Result, folder: str | os.PathLike[str]) -> Outputs:
     results : dict
         The content of results.json.
     folder : path
-        The folder, which exists.
+        An existing folder.
 
     Returns
     -------
     outputs : Outputs
-        The files. Without matplotlib there are no figures, and ``missing`` says so.
+        The files. Without matplotlib there are no figures, and ``missing`` states this.
     """
     tables = tables_of(results)
     texts = {
@@ -145,7 +145,7 @@ def _chosen(name: str | None = None) -> list[Experiment]:
 
 
 def _new_name(text: str, used: set[str]) -> str:
-    """Return a file name of letters and digits alone that is not used."""
+    """Return an unused file name of letters and digits only."""
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:80]
     name, number = plain, 1
     while name in used:
@@ -172,7 +172,7 @@ def _about(results: Result) -> list[str]:
 
 
 def page_of(results: Result, figures: Iterable[CaptionedFigure] = (), missing: str = "") -> Page:
-    """Return the report: what was compared on which data, the main results, and each experiment.
+    """Return the report: the methods and data compared, the main results, and each experiment.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def page_of(results: Result, figures: Iterable[CaptionedFigure] = (), missing: s
                 part = section.part(f"{found.task['title']} ({found.name})")
                 place = (experiment.name, found.name)
                 here = [one for one in figures if (one.experiment, one.task) == place and one not in first]
-                # Tables and figures of an experiment have the same order, and there may be fewer figures.
+                # Tables and figures have the same order, but there may be fewer figures.
                 for i, table in enumerate(experiment.tables(found)):
                     _add_figures(part, here[i : i + 1])
                     _add_table(part, table)
@@ -266,7 +266,7 @@ def _compared(results: Result) -> str:
 
 
 def _add_overview(page: Page, results: Result, findings: Sequence[Finding]) -> None:
-    """Add a table of which claims hold on which data."""
+    """Add a table of the claims that hold on each data set."""
     verdicts = {(finding.claim, finding.task): _VERDICTS[finding.verdict][1] for finding in findings}
     tasks = [name for name in results["tasks"] if any(finding.task == name for finding in findings)]
     rows = [

@@ -1,6 +1,6 @@
-"""The plan of a run: its parts, estimates of their time and memory, and what to leave out if these are too large.
+"""The plan of a run: its parts, estimates of their time and memory, and parts to omit if these are too large.
 
-Training time is measured on a few rows of the task. The time to classify follows from the sizes, and from the measured
+Training time is measured on a few rows of the task. Classification time follows from the sizes, and from the measured
 speed of matrix multiplications. Both are accurate to about a factor of two on an idle machine.
 """
 
@@ -30,7 +30,7 @@ _ROWS_TO_TIME = (32, 96)
 _EPOCHS = 20
 # Passes of an SVM over its rows.
 SVM_PASSES = 60
-# How much slower multiplications are in small steps than in large matrices.
+# Slowdown of multiplications in small steps compared with large matrices.
 SMALL_STEPS = 5
 
 
@@ -41,12 +41,12 @@ class Part:
     experiment: Experiment
     task: Task
     methods: tuple[str, ...]
-    # The number of splits that are run, the first ones.
+    # The number of splits to run, from the first.
     n_splits: int
     # Estimates for one cell of each method.
     seconds: dict[str, float]
     memory: dict[str, int]
-    # Methods that are not run, with the reason; and the reason for fewer splits than requested.
+    # Methods not run, with the reason; and the reason for fewer splits than requested.
     skipped: dict[str, str]
     note: str = ""
 
@@ -84,7 +84,7 @@ class CostModel:
         return fits * self.fit(method, n) + (others + most) * self.classify(method, quick=True, n=n)
 
     def classify(self, method: str, *, quick: bool = False, n: float | None = None) -> float:
-        """Return seconds for one classifier of scores, with half the components, which is the average."""
+        """Return seconds for one classifier of scores, with half the components, the average number."""
         n, k = self.n if n is None else n, self.task.n_classes
         d = METHODS[method].n_models(k) * max(1.0, self._max_components(method) / 2)
         if k == 2:
@@ -92,7 +92,7 @@ class CostModel:
         if quick:
             return 0.002 + (n * d * (d + k) + 10 * d**3) / self.speed
         hidden = sum(self.settings.hidden)
-        # The overhead of a step for every 200 rows.
+        # Overhead of one step per 200 rows.
         return _EPOCHS * n * (3 * (d + k) * hidden / self.speed + 4e-6)
 
     def memory(self, method: str) -> int:
@@ -119,7 +119,7 @@ class CostModel:
         return METHODS[method].max_components(self.task.n_classes, self.task.n_features, self.settings.components)
 
     def _row_and_solve(self, method: str) -> tuple[float, float]:
-        """Return the measured seconds per row, and to solve."""
+        """Return the measured seconds per row, and for solving."""
         few, many = (self._seconds_to_fit(method, n_rows) for n_rows in _ROWS_TO_TIME)
         more = _ROWS_TO_TIME[1] - _ROWS_TO_TIME[0]
         # If most of the time does not depend on the rows, the difference is mostly noise.
@@ -135,7 +135,7 @@ class CostModel:
         for _ in range(2):
             projection = Projection(METHODS[method], self._max_components(method), classes, self.seed, self.settings)
             start = clock()
-            # For example overflow, which the cell will report.
+            # For example, overflow, which the cell will report.
             with suppress(ValueError):
                 projection.learn(X, y)
                 projection.directions()
@@ -153,12 +153,12 @@ def make_plan(
     seed: int,
     jobs: int,
 ) -> list[Part]:
-    """Return the parts with their estimates, without methods for which there is not enough memory."""
+    """Return the parts with their estimates, without methods that need too much memory."""
     available = available_bytes()
     room = None if available is None else available // jobs
     pairs = [(experiment, task) for experiment in experiments for task in tasks]
     with single_threaded_blas(), warnings.catch_warnings():
-        # Warnings that a few rows have fewer components.
+        # Warnings that few rows have fewer components.
         warnings.simplefilter("ignore")
         costs = {task.name: CostModel(task, settings, seed) for task in tasks}
         parts = (_part(one, task, methods, folds, costs[task.name], room) for one, task in pairs)
@@ -190,7 +190,7 @@ def _part(
 
 
 def planned_seconds(parts: Iterable[Part], jobs: int) -> float:
-    """Estimate the time of all parts on some cores; cells that depend on each other run on one of them."""
+    """Estimate the time of all parts on ``jobs`` cores; dependent cells share one core."""
     seconds, overheads = 0.0, {}
     for part in parts:
         seconds += part.total_seconds / (1 if part.experiment.run else jobs)
@@ -200,9 +200,9 @@ def planned_seconds(parts: Iterable[Part], jobs: int) -> float:
 
 
 def within_budget(parts: Sequence[Part], minutes: float, jobs: int) -> list[Part]:
-    """Return the parts with fewer splits and, if necessary, without the slowest methods, to keep a budget.
+    """Return the parts with fewer splits and, if necessary, without the slowest methods, to meet a budget.
 
-    Their ``skipped`` and ``note`` say what is missing.
+    Their ``skipped`` and ``note`` state what is missing.
     """
     reason = f"because there are {minutes:g} min for all"
     for n_splits in range(max((part.n_splits for part in parts), default=1), 0, -1):

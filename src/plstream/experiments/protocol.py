@@ -1,4 +1,4 @@
-"""The paper's protocol: components, and other tuned values, are chosen on a tenth of the training rows."""
+"""The paper's protocol: components and other tuned values are chosen on a tenth of the training rows."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LARGE = 2 << 30
 def is_large(task: Task, settings: Settings) -> bool:
     """Return whether the scores of one model per class are too large for memory.
 
-    All methods are then trained and classified in blocks.
+    All methods are then trained and tested in blocks.
     """
     models = task.n_classes if task.n_classes > 2 else 1
     return 8 * len(task.X) * models * settings.components > _LARGE
 
 
 class NotPossibleError(ValueError):
-    """A method cannot be run on a task, which is a result of the experiment."""
+    """A method cannot be run on a task; this is itself a result of the experiment."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,15 @@ class Trial:
         return self.task.splits[self.split][1]
 
     def max_components(self, wanted: int | None = None) -> int:
-        """Return the largest number of components of the method, at most the wanted one, by default the setting."""
+        """Return the largest number of components of the method, at most ``wanted``, by default the setting."""
         n_classes = len(np.unique(self.task.y[self.train]))
         wanted = self.settings.components if wanted is None else wanted
         return METHODS[self.method].max_components(n_classes, self.task.n_features, wanted)
 
     def fit(self, n_components: int, rows: Rows | None = None) -> Projection:
-        """Return the method trained on some rows in order, by default all training rows.
+        """Return the method trained on rows in order, by default all training rows.
 
-        If numbers overflow, it has fewer components, and ``limited`` says why.
+        On overflow, it has fewer components, and ``limited`` gives the reason.
         """
         rows = self.train if rows is None else rows
         classes, limited = np.unique(self.task.y[rows]), ""
@@ -94,7 +94,7 @@ class Trial:
                 return projection
 
     def _learn(self, projection: Projection, rows: Rows) -> None:
-        """Train a projection, at once or in blocks, from the last checkpoint on."""
+        """Train a projection, at once or in blocks, resuming from the last checkpoint."""
         method, task, scratch = projection.method, self.task, self.scratch
         if not (method.incremental or self.is_large):
             projection.learn(task.X[rows], task.y[rows])
@@ -139,7 +139,7 @@ class Trial:
         return self.scratch.stored(f"{name}-{self.name_of(rows)}", (len(rows), *one.shape[1:]), blocks)
 
     def blocks(self, S: Array) -> Iterator[Array]:
-        """Yield scores as computed: all at once, or in blocks if they are too large for memory."""
+        """Yield scores all at once, or in blocks if they are too large for memory."""
         if not self.is_large:
             yield S
             return
@@ -161,15 +161,15 @@ class Trial:
 
 
 def _passes(rows: Rows, task: Task, n_passes: int, start: int) -> Iterator[Rows]:
-    """Yield blocks of rows for several passes, without the first rows, up to ``start`` in all passes."""
+    """Yield blocks of rows for several passes, skipping the first ``start`` rows of all passes together."""
     for number in range(start // len(rows), n_passes):
         yield from in_blocks(rows[start - number * len(rows) if number == start // len(rows) else 0 :], task)
 
 
 def hold_out(y: Any, rows: Rows, share: float, seed: int, split: int) -> tuple[Rows, Rows]:
-    """Split rows into those that are left and those that are held out, a share of every class, both in order.
+    """Split rows into remaining and held-out rows, a share of every class, both in order.
 
-    They depend on the seed and the split, and are the same for all methods. A class with a single row keeps it.
+    The result depends on the seed and the split, and is the same for all methods. A class with a single row keeps it.
 
     Examples
     --------
@@ -191,20 +191,20 @@ def hold_out(y: Any, rows: Rows, share: float, seed: int, split: int) -> tuple[R
 class Choice(NamedTuple):
     """The number of components and other values with the highest accuracy on validation rows."""
 
-    # With the chosen value alone in its settings.
+    # Its settings contain only the chosen value.
     trial: Trial
     n_components: int
-    # Accuracies for 1, 2, ... components, None where there is none.
+    # Accuracies for 1, 2, ... components, None if there is no such model.
     validation: list[float | None]
-    # The tuned value for the cell, if there is one.
+    # The tuned value for the cell, if any.
     tuned: dict[str, float]
 
 
 def choose(trial: Trial, least: int = 1) -> Choice:
-    """Choose the number of components on validation rows, the smallest of equals, and then the other value.
+    """Choose the number of components on validation rows, and then the other tuned value.
 
-    The other value of a method is chosen with that number of components, the first of equals, because all combinations
-    would take several times as long.
+    Ties go to the smallest number and to the first value. The other value is tuned with that number of components,
+    because all combinations would take several times as long.
     """
     rows = trial.train[: trial.settings.choice_rows]
     left, held = hold_out(trial.task.y, rows, trial.settings.validation, trial.seed, trial.split)
@@ -225,7 +225,7 @@ def choose(trial: Trial, least: int = 1) -> Choice:
                 if reached is not None and reached > best:
                     best, choice = reached, choice._replace(trial=one, tuned=tuned)
         except NotFiniteError as error:
-            # For example with too large a step; another one may work.
+            # For example if the step is too large; another one may work.
             why = error
     if choice is None:
         assert why is not None
@@ -234,7 +234,7 @@ def choose(trial: Trial, least: int = 1) -> Choice:
 
 
 def accuracies(trial: Trial, rows: Rows, others: Rows, least: int = 1, most: int | None = None) -> list[float | None]:
-    """Return the accuracies on other rows for 1, 2, ... components, None where there is no such model.
+    """Return the accuracies on other rows for 1, 2, ... components, None if there is no such model.
 
     Nested methods are trained once.
     """

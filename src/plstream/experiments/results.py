@@ -7,8 +7,8 @@
        "experiments": {name: {"settings": {...}, "cells": [{"method", "split", ...}], "skipped": {method: why}}}}}}
 
 The other keys of cells are documented by ``cells`` in the experiment's file in ``paper/``; those of times have "run"
-instead of "split", and "growth" next to them. "tuned" is the tuned value of a method, if there is one. Accuracies are
-fractions, None (null) where a method has no such component.
+instead of "split", and "growth" beside them. "tuned" is the tuned value of a method, if any. Accuracies are fractions,
+None (null) if a method has no such component.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Cell = dict[str, Any]
 
 FORMAT = 1
 FILE = "results.json"
-# Seconds between two writes: writing after each of many short cells would take longer than they do.
+# Seconds between two writes: writing after each of many short cells would take longer than the cells.
 _PAUSE = 0.5
 
 
@@ -80,7 +80,7 @@ class Results:
             self.data["commands"].append(command)
 
     def begin(self, task: Task, *, force: bool = False) -> None:
-        """Add a task; raise ValueError if there is a different one of its name."""
+        """Add a task; raise ValueError if a different one has the same name."""
         known = {
             "title": task.title,
             "kind": task.kind,
@@ -160,7 +160,7 @@ class TaskResults:
         return 1 / (n_splits - 1) if n_splits > 1 else 0.0
 
     def difference(self, mine: Mapping[int, float], others: Mapping[int, float]) -> Difference:
-        """Return the difference of values by split, corrected for the training rows that splits share."""
+        """Return the difference of values by split, corrected for training rows shared by splits."""
         return paired_difference(mine, others, self.overlap)
 
     def by_method(self) -> dict[str, list[Cell]]:

@@ -1,4 +1,4 @@
-"""Runs the planned cells, in order or in parallel, and writes results as they are finished."""
+"""Runs the planned cells, sequentially or in parallel, and writes results as they are finished."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .task import Task
 
 # Folder of the intermediate results of cells, next to the results.
 UNFINISHED = "unfinished"
-# Errors that are a result of the experiment. All others are errors of the program.
+# Errors that are a result of the experiment. All others are bugs.
 _RESULTS = (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
 
 
@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
 
 
 class Deadline:
-    """The time after which no more cells are started: after some minutes, or never if None."""
+    """The time after which no more cells are started: in some minutes, or never if None."""
 
     def __init__(self, minutes: float | None) -> None:
         self._end = np.inf if minutes is None else time.monotonic() + 60 * minutes
@@ -91,7 +91,7 @@ def compute(experiment: str, trial: Trial) -> Outcome:
     assert function is not None
     start = time.perf_counter()
     with listening(None), single_threaded_blas(), warnings.catch_warnings(), np.errstate(all="ignore"):
-        # Cells already record missing components.
+        # Cells record missing components themselves.
         warnings.simplefilter("ignore")
         try:
             cells = function(trial)
@@ -156,7 +156,7 @@ def _computed(experiment: str, trials: Iterator[Trial], jobs: int, folder: Path)
     from joblib import Parallel, delayed
 
     # Processes share arrays through files: the memory map of the rows, or else a file in this folder. joblib's default
-    # is a file system in memory, which would hold the rows a second time.
+    # is an in-memory file system, which would hold the rows a second time.
     folder.mkdir(exist_ok=True)
     workers = Parallel(
         jobs, return_as="generator_unordered", pre_dispatch=jobs, max_nbytes="1M", temp_folder=str(folder)

@@ -1,7 +1,7 @@
 """Intermediate results of a long cell, in its own folder: scores that are too large for memory, and checkpoints.
 
-Checkpoints are model files and arrays: nothing is ever unpickled. Scores are stored row by row as float32, so that the
-size of the file tells how many rows are done.
+Checkpoints are model files and arrays: nothing is unpickled. Scores are stored row by row as float32, so that the size
+of the file gives the number of rows done.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Scratch:
         return None
 
     def stored(self, name: str, shape: tuple[int, ...], rows_from: Callable[[int], Iterator[Array]]) -> Array:
-        """Return a memory map of float32 rows, after appending the missing ones, the blocks from a row on."""
+        """Return a memory map of float32 rows, after appending missing blocks from ``rows_from``."""
         path, row_bytes = self.path(f"{name}.scores"), 4 * int(np.prod(shape[1:]))
         n_done = path.stat().st_size // row_bytes if path.exists() else 0
         if n_done < shape[0]:
@@ -94,7 +94,7 @@ class Scratch:
         return np.memmap(path, np.float32, "r", shape=shape)
 
     def path(self, name: str) -> Path:
-        """Return the path of a file in the folder, which is created."""
+        """Return the path of a file in the folder; create the folder."""
         if self.folder is None:
             self._temporary = self._temporary or tempfile.TemporaryDirectory(prefix="plstream-")
             return Path(self._temporary.name, name)
@@ -118,7 +118,7 @@ class Scratch:
 
 
 def blocks_of(S: Array, n_classes: int, start: int = 0) -> Iterator[tuple[slice, Array]]:
-    """Yield slices of rows and their scores as float64 matrices, small enough for one number per class as well.
+    """Yield slices of rows and their scores as float64 matrices, with room for one number per class as well.
 
     Examples
     --------
@@ -134,5 +134,5 @@ def blocks_of(S: Array, n_classes: int, start: int = 0) -> Iterator[tuple[slice,
         yield rows, np.array(S[rows], np.float64).reshape(-1, width)
         mapped = getattr(S, "_mmap", None)
         if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-            # Pages that were read would count as memory of this process.
+            # Pages already read would count as memory of this process.
             mapped.madvise(mmap.MADV_DONTNEED)

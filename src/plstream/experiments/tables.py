@@ -1,4 +1,4 @@
-"""Tables: one row per method, as text, in Markdown and in LaTeX."""
+"""Tables with one row per method, as text, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def table_of(
 ) -> Table:
     """Return the table of an experiment on a task: one row per method that was run or skipped, and notes.
 
-    The header has no first column. ``row`` returns the entries of a method with its cells; the entries of ``paper`` are
-    appended, also for skipped methods.
+    The header omits the first column. ``row`` returns the entries of a method, given its cells; the entries of
+    ``paper`` are appended, also for skipped methods.
     """
     experiment, skipped, settings = found.experiment, found.found["skipped"], found.found["settings"]
     title = f"{experiment.title}: {found.task['title']} ({found.name})"
@@ -138,7 +138,7 @@ def format_p(p: float) -> str:
 def p_values(
     values: Mapping[str, Mapping[int, float]], other: str, difference: Callable[[Any, Any], Difference]
 ) -> dict[str, list[str]]:
-    """Return two p-values of the difference of each method from another one, formatted.
+    """Return two formatted p-values of the difference of each method from another one.
 
     The first is that of a plain t-test, the second that of ``difference``, corrected by Holm's method for all methods.
     """
@@ -152,7 +152,7 @@ def p_values(
 
 
 def mean_with_interval(shares: Iterable[float]) -> str:
-    """Format a mean in per cent with its 95 % confidence interval, if there is one."""
+    """Format a mean in per cent with its 95 % confidence interval, if any."""
     mean, half_width = interval([100 * share for share in shares])
     return format_number(mean) + ("" if np.isnan(half_width) else f" ± {half_width:.2f}")
 
@@ -170,7 +170,7 @@ def components_and_scores(found: TaskResults, method: str, cells: list[Cell]) ->
 
 
 def components_header(found: TaskResults) -> list[str]:
-    """Return the titles of these columns."""
+    """Return the titles of the columns."""
     return ["c", "Scores"] if found.task["n_classes"] > 2 else ["c"]
 
 

@@ -31,13 +31,13 @@ class Task:
     Parameters
     ----------
     name : str
-        Short and unique, as in ``"lfw/vgg16_conv5_64px"``.
+        A short, unique name, such as ``"lfw/vgg16_conv5_64px"``.
     title : str
         A readable title.
     kind : {"verification", "classification"}
-        Verification decides whether two things are the same: its labels are 1 if they are, else 0.
+        Verification decides whether two items are the same: its labels are 1 if they are, else 0.
     X : ndarray of shape (n_rows, n_features)
-        Features, float32 or float64, perhaps a memory map. Pairs are ``abs(a - b)``.
+        Features, float32 or float64, possibly a memory map. Pairs are ``abs(a - b)``.
     y : ndarray of shape (n_rows,), int64
         Labels.
     splits : tuple of (train, test)
@@ -50,8 +50,8 @@ class Task:
     Raises
     ------
     DataError
-        If labels and rows do not match, a value is not finite, a row is used for training and testing, or a training
-        set has a single class.
+        If labels and rows do not match, a value is not finite, a row is used for both training and testing, or a
+        training set has a single class.
 
     Examples
     --------
@@ -94,13 +94,13 @@ class Task:
 
     @cached_property
     def n_classes(self) -> int:
-        """Number of different labels."""
+        """Number of distinct labels."""
         return len(np.unique(self.y))
 
     def fingerprint(self) -> str:
         """Return 32 hexadecimal digits that depend on the labels, the splits and some evenly spaced rows.
 
-        It tells whether results belong to the same data, and does not detect tampering.
+        It identifies the data of results, but does not detect tampering.
         """
         rows = np.unique(np.linspace(0, len(self.X) - 1, _FINGERPRINT_ROWS).astype(np.intp))
         digest = hashlib.sha256(repr((self.name, self.kind, self.X.shape, self.X.dtype.str)).encode())
@@ -175,7 +175,7 @@ def split_by_fold(fold: Array, seed: int) -> tuple[Split, ...]:
 
 
 def single_split(test: Any, seed: int) -> tuple[Split, ...]:
-    """Return one split with the test rows of a mask, and training rows in random order."""
+    """Return one split with the test rows given by a mask, and training rows in random order."""
     test = np.asarray(test, bool)
     return ((_shuffled(np.flatnonzero(~test), seed), np.flatnonzero(test)),)
 

@@ -1,7 +1,7 @@
-"""Checkpoints: the progress of a fit, in a folder of its own, so that the fit can be resumed.
+"""Checkpoints: the progress of a fit, in its own folder, from which the fit can be resumed.
 
 Each is one file in the format of model files, written atomically. The last two are kept: if the newest cannot be read,
-the one before it is used.
+the previous one is used.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Checkpoint:
     beginning: str | None = None
     """Fingerprint of the first rows of a source that can be read only once."""
     n_rows: int = 0
-    """Number of rows learnt, if the model learns in one read."""
+    """Number of rows learnt, if the model learns in one pass."""
     n_rows_before: int = 0
     """Number of these rows that came from an earlier source, which the current one continues."""
     classes: Any = None
@@ -74,7 +74,7 @@ class Checkpoint:
     """Results of the reads so far, if the fit reads the data several times."""
 
     def require_same(self, other: Checkpoint, folder: AnyPath) -> None:
-        """Raise CheckpointError that says what differs from another checkpoint."""
+        """Raise CheckpointError if this differs from another checkpoint, naming the difference."""
         changed = [*_changes(self.begun, other.begun)]
         if self.source != other.source:
             changed.append("the data, or which columns of it are used and in blocks of how many rows")
@@ -91,7 +91,7 @@ class Checkpoint:
             )
 
     def require_model(self) -> None:
-        """Raise ModelFileError unless the model is the one that the fit began with, after the stated number of rows.
+        """Raise ModelFileError unless the model is that of the fit, after the stated number of rows.
 
         Files with correct hashes may still be forged.
         """
@@ -110,7 +110,7 @@ class Checkpoint:
             raise ModelFileError("The model is one of another number of rows.")
 
     def is_within(self, n_rows: int) -> bool:
-        """Return whether it can be a checkpoint of a fit to a source with this number of rows."""
+        """Return whether this can be a checkpoint of a fit to a source with ``n_rows`` rows."""
         known = None if self.journal is None else self.journal.n_first
         if self.journal is None or known is None:
             return self.n_rows - self.n_rows_before <= n_rows
@@ -122,13 +122,13 @@ _CHECKPOINT = Object(Checkpoint)
 
 def _changed_parameters(now: Any, before: Any) -> list[str]:
     """Return the parameters that differ between two models of a class."""
-    # Compared as encoded in a file, so numbers and states of random generators are compared bit by bit.
+    # Compared as encoded in a file: numbers and states of random generators must be bit-identical.
     mine, theirs = (encode(MODEL, model, "model", {})["parameters"] for model in (now, before))
     return [name for name, value in mine.items() if value != theirs[name]]
 
 
 def _changes(now: Any, before: Any) -> Iterator[str]:
-    """Yield what differs between the classes and parameters of two models that are not fitted."""
+    """Yield the differences between the classes and parameters of two unfitted models."""
     if type(now) is not type(before):
         yield f"the method ({type(before).__name__}, now {type(now).__name__})"
         return
@@ -147,7 +147,7 @@ class CheckpointFolder:
     every_rows : int or None
         Number of rows between checkpoints.
     every_seconds : float or None
-        Number of seconds between checkpoints, whichever comes first. More if writing takes long.
+        Seconds between checkpoints, whichever comes first; more if writing is slow.
     """
 
     def __init__(self, folder: str | os.PathLike[str], every_rows: int | None, every_seconds: float | None) -> None:
@@ -216,11 +216,11 @@ class CheckpointFolder:
         return self._n_rows > 0 or self._failed
 
     def try_to_write(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint; if that fails, warn and continue the fit, because the previous checkpoint is kept."""
+        """Write a checkpoint. If that fails, warn and continue the fit; the previous checkpoint is kept."""
         try:
             self.write(checkpoint)
         except (OSError, MemoryError, ValueError) as error:
-            # ValueError if the model has too few rows for its number of components to be saved.
+            # ValueError if the model has too few rows for its components to be saved.
             self._rest()
             if not self._failed:
                 reason = (str(error) or "there is not enough memory").rstrip(".")
@@ -256,7 +256,7 @@ class CheckpointFolder:
     def locked(self) -> Iterator[None]:
         """Lock the folder against other processes; the lock ends with this process and its forks.
 
-        An object store has no locks: make sure that no other process writes there.
+        An object store has no locks: the caller must ensure that no other process writes there.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         if isinstance(self.folder, RemotePath):

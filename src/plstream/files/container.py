@@ -1,8 +1,8 @@
 """The container of a model: a safetensors file with a JSON document in its metadata, and hashes of everything.
 
 The file consists of eight bytes with the length of the header, the header, which is JSON, and the bytes of the arrays.
-The header gives the type, shape and place of every array. It is checked before memory is allocated for arrays: whatever
-a file declares, no more is read than the file has.
+The header gives the type, shape and offset of every array. It is checked before memory is allocated for arrays: a file
+cannot request more memory than its size.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .files import replacing
 LONGEST_HEADER = 1 << 25
 MOST_TENSORS = 100_000
 _MOST_DIMENSIONS = 3
-# Versions in any other form are not repeated in messages.
+# Versions in any other form are not shown in messages.
 _VERSION = re.compile(r"\d[\w.+!-]{0,40}", re.ASCII)
-# Size of the part of an array that stays in cache while it is hashed and checked.
+# Size of the part of an array that is hashed and checked while in cache.
 _PART_BYTES = 1 << 20
 
 
@@ -41,7 +41,7 @@ class ModelFileError(ValueError):
 
 
 class LaterFormatError(ModelFileError):
-    """A file that was written by a later version."""
+    """A file written by a later version."""
 
 
 class NotAModelError(ValueError):
@@ -49,7 +49,7 @@ class NotAModelError(ValueError):
 
 
 def require_known_format(document: Any, newest: int, where: str) -> None:
-    """Raise LaterFormatError if a later version wrote the document, whatever else it contains."""
+    """Raise LaterFormatError if a later version wrote the document, before any other check."""
     number = document.get("format") if isinstance(document, dict) else None
     if type(number) is int and number > newest:
         version = str(document.get("plstream"))
@@ -73,9 +73,9 @@ def write_container(
     The bytes depend only on the document and the arrays.
     """
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    # The package safetensors writes metadata in an order that changes from call to call.
+    # The package safetensors writes metadata in random order.
     header: dict[str, Any] = {"__metadata__": {"plstream": text, "sha256": sha256(text.encode()).hexdigest()}}
-    # The widest numbers first, so that all are aligned in a mapped file.
+    # Widest types first, so that all arrays are aligned in a mapped file.
     names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     end = 0
     for name in names:

@@ -1,4 +1,4 @@
-"""Objects as a JSON document with arrays, and back, as declared by their classes (``_core/schema.py``).
+"""Conversion of objects to a JSON document with arrays and back, as their classes declare (``_core/schema.py``).
 
 Reading has three steps. ``Reading.check`` validates every field, type and shape in the document. Then the arrays
 are read, and ``Reading.check_rules`` validates relations between fields. Only then does ``build`` create objects.
@@ -51,7 +51,7 @@ class MismatchError(ValueError):
 
 @dataclass
 class StoredArray:
-    """An array of the file, which is read after everything has been checked."""
+    """An array of the file, read after the document has been checked."""
 
     where: str
     """Its location in the document, which is also its name in the file."""
@@ -60,7 +60,7 @@ class StoredArray:
     shape: tuple[int, ...]
     order: str
     contents: Array | None = None
-    """As stored, which for order "F" is the transpose."""
+    """The stored array: for order "F", the transpose."""
 
     @property
     def array(self) -> Array:
@@ -76,7 +76,7 @@ class StoredArray:
 
 @dataclass
 class Record:
-    """An object that has been checked but not created. Its fields look like the attributes of the object."""
+    """An object that has been checked but not created. Its fields mirror the attributes of the object."""
 
     cls: Any
     where: str
@@ -121,7 +121,7 @@ def require_keys(node: Any, keys: Any, where: str) -> None:
 
 
 def encode(kind: Kind, value: Any, where: str, arrays: dict[str, Array]) -> Any:
-    """Return the JSON representation of a value, and add its arrays; raise MismatchError if there is none."""
+    """Return the JSON representation of a value, and add its arrays; raise MismatchError if it has none."""
     match kind:
         case OrElse() | OrMissing():
             return value if _is_other(kind, value) else encode(kind.kind, value, where, arrays)
@@ -222,7 +222,7 @@ class Reading:
         self._shapes = dict(shapes)
 
     def check(self, kind: Kind, node: Any, where: str, sizes: _Sizes | None = None) -> Any:
-        """Return the value of a part of the document; raise MismatchError if it is not of the kind."""
+        """Return the value of a part of the document; raise MismatchError if it does not match the kind."""
         sizes = sizes or _Sizes()
         match kind:
             case OrElse() | OrMissing():
@@ -247,7 +247,7 @@ class Reading:
             raise MismatchError("there is an array that is no part of the model")
 
     def check_rules(self) -> None:
-        """Raise MismatchError if fields do not agree, after the arrays have been read."""
+        """Raise MismatchError if fields are inconsistent, after the arrays have been read."""
         for record in self._records:
             for sentence, holds in _declared(record.cls).rules.items():
                 if record.fields is not None and not holds(record):

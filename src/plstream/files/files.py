@@ -20,7 +20,7 @@ from .._core.warnings import warn_user
 if sys.platform != "win32":
     import fcntl
 
-# Errors of file systems without hard links, or without folders that can be flushed.
+# Errors of file systems without hard links or without flushing of folders.
 _NOT_SUPPORTED = {errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
 
 # Errors of file systems without locks.
@@ -41,12 +41,12 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
     Parameters
     ----------
     path : str or path-like
-        Path of the file. A link is followed. An object in a store is written at the end, as a whole.
+        Path of the file. Links are followed. An object in a store is uploaded as a whole at the end.
     overwrite : bool, default=True
         Whether to replace an existing file. Otherwise FileExistsError is raised, even if the file is created in the
         meantime.
     prefix : str
-        Prefix of the name that the file has until it is complete.
+        Prefix of the temporary name.
 
     Yields
     ------
@@ -81,7 +81,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     _unfinished.add(temporary)
     try:
-        # From the start, it has no more permissions than the file it replaces.
+        # It never has more permissions than the file it replaces.
         with open(temporary, "xb", opener=partial(os.open, mode=0o666 if mode is None else mode & 0o666)) as file:
             yield file
         if mode is not None:
@@ -89,7 +89,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, prefix: s
         put_in_place(temporary, target, overwrite=overwrite)
     except OSError as error:
         if error.errno is not None and error.filename in {None, str(temporary)}:
-            # Names the file that the caller knows.
+            # The error names the caller's path.
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:
@@ -115,7 +115,7 @@ def _putting(place: RemotePath, *, overwrite: bool, prefix: str) -> Iterator[Bin
 
 
 def remove_unfinished() -> None:
-    """Remove all files that are being written, before the process is ended abruptly."""
+    """Remove all files that are being written, before the process exits abruptly."""
     for temporary in [*_unfinished]:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -132,7 +132,7 @@ def _flush(path: Path) -> None:
 
 
 def put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
-    """Flush a complete file to the disk, and rename it. If it is linked, the old name is left to the caller."""
+    """Flush a complete file to the disk, and rename or link it. After a link, the caller removes the old name."""
     _flush(temporary)
     _rename(temporary, target, overwrite=overwrite)
     _flush_folder(target.parent)
@@ -160,7 +160,7 @@ def _exists(path: str | os.PathLike[str]) -> FileExistsError:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Flush the new name to the disk, where folders can be flushed."""
+    """Flush the new name to the disk, if folders can be flushed."""
     if os.name == "nt":
         return
     try:
@@ -182,11 +182,11 @@ def locked_file(path: Path) -> BinaryIO | None:
     while True:
         file = path.open("ab")
         if sys.platform == "win32":
-            # No such locks exist there, so other processes are not excluded.
+            # Without locks, other processes are not excluded.
             return file
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The previous owner may have removed the file in the meantime, and another process created a new one.
+            # The previous owner may have removed the file, and another process created a new one.
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
         except FileNotFoundError:

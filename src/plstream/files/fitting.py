@@ -51,8 +51,8 @@ def fit_source(
 ) -> Model:
     """Fit a model to a source, with checkpoints: if the process is killed, the same call resumes the fit.
 
-    The result is bit-identical to ``model.fit(source)``, with and without checkpoints, and however often the fit
-    was killed; for models with cross-validation, to that of ``model.partial_fit(source)``: see Notes. If it fails or is
+    The result is bit-identical to ``model.fit(source)``, with and without checkpoints, no matter how often the fit
+    was killed; for models with cross-validation, to ``model.partial_fit(source)``: see Notes. If it fails or is
     stopped, the model is unchanged.
 
     Parameters
@@ -62,13 +62,13 @@ def fit_source(
     source : Source
         The rows, see :func:`plstream.open_source`.
     checkpoint : str or path-like, default=None
-        A folder for this fit alone, made if there is none. When the fit is complete its checkpoints are removed, and
-        the folder stays. By default there are no checkpoints.
+        A folder for this fit alone, created if necessary. When the fit is complete its checkpoints are removed, and
+        the folder is kept. By default there are no checkpoints.
     every_rows : int, default=None
-        Rows after which the next checkpoint is written, at the end of a block.
+        Number of rows between checkpoints, which are written at the end of a block.
     every_seconds : float, default=30.0
-        Seconds after which the next one is written, whichever comes first. More if the model is so large that writing
-        would take more than a tenth of the time. None for rows alone.
+        Seconds between checkpoints, whichever comes first; more for large models, so that writing takes at most a tenth
+        of the time. None for no time limit.
     one_pass : bool, default=False
         Whether IncrementalPLS or IncrementalPLSClassifier with ``solver="auto"`` reads the data once, as in
         ``partial_fit``.
@@ -76,13 +76,13 @@ def fit_source(
         All labels that will occur, for models that learn labels. By default those of the source, or of its first
         block if it can be read only once.
     on_block : callable, default=None
-        Called with the model, X and y before a model that reads the data once learns a block of rows, for example to
-        test it on them. The model is not fitted yet for the first block.
+        Called with the model, X and y before a one-pass model learns a block of rows, for example to test it on them.
+        For the first block, the model is not fitted yet.
     on_fitted : callable, default=None
         Called with the fitted model, a copy that will replace ``model``, before its checkpoints are removed: save it
         here, so that there is always a file to resume from.
     on_stopped : callable, default=None
-        Called with the current model when it is stopped, if it learns in one read.
+        Called with the current model when the fit is stopped, if it learns in one pass.
     stop : callable, default=None
         Called after each block, and while a pipe is silent. If it returns true, a last checkpoint is written, and
         ``Stopped`` is raised.
@@ -101,18 +101,18 @@ def fit_source(
 
     Notes
     -----
-    The checkpoint of a model that learns in one read contains the model as written by :func:`save`, and the number of
+    The checkpoint of a model that learns in one pass contains the model as written by :func:`save`, and the number of
     rows. An exact fit of IncrementalPLS reads the data several times: its checkpoint contains the result of each read,
     and the sums of the current one. Data of up to 32 MiB is simply read again. Data that is slow to read is copied
-    again to a temporary file. A pipe, which can be read only once, may start again from its first row, and rows that
-    were learnt are skipped, or continue with new rows, which are all learnt: the first rows decide which. Blocks of a
-    pipe end when it is silent for a second, so results there are equal up to rounding.
+    again to a temporary file. A pipe, which can be read only once, may either restart from its first row, in which case
+    rows already learnt are skipped, or continue with new rows, which are all learnt; its first rows show which. Blocks
+    of a pipe end when it is silent for a second, so results are equal up to rounding.
 
-    Models with cross-validation learn in one read, from one state per fold, because only states can be kept in
-    checkpoints. Of a source that can be read again, their ``fit`` computes exact errors for any number of features.
+    Models with cross-validation learn in one pass, with one state per fold, because only states can be kept in
+    checkpoints. Their ``fit`` of a source that can be read again computes exact errors for any number of features.
 
-    If a checkpoint cannot be written, for example because the disk is full, a warning is raised and the fit continues;
-    the previous checkpoint is kept. Only if the last one before ``Stopped`` cannot be written, OSError is raised.
+    If a checkpoint cannot be written, for example because the disk is full, a warning is issued and the fit continues;
+    the previous checkpoint is kept. OSError is raised only if the last one before ``Stopped`` cannot be written.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def fit_source(
 
 
 def _learner_of(model: Any) -> Any:
-    """Return the estimator to train: the model, a new one for a selector, or None if that has a fitted one."""
+    """Return the estimator to train: the model, a new one for a selector, or None if the selector has a fitted one."""
     model._validate_params()
     if isinstance(model, VIPSelector):
         if model.prefit or isinstance(model.estimator, FrozenEstimator):
@@ -199,7 +199,7 @@ class _Fit:
         """The progress of the fit."""
 
     def run(self, stop: Callable[[], bool] | None, on_stopped: Callable[[Any], None] | None) -> None:
-        """Fit the model, starting from the last checkpoint if there is one; write one more if the fit is stopped."""
+        """Fit the model, resuming from the last checkpoint if there is one; write one more if the fit is stopped."""
 
         def ask(_step: Step) -> None:
             if stop is not None and stop():
@@ -222,7 +222,7 @@ class _Fit:
             raise
 
     def _resumed(self, folder: CheckpointFolder) -> Checkpoint:
-        """Return the last checkpoint of this fit, or one of its beginning."""
+        """Return the last checkpoint of this fit, or its initial one."""
         _require_nothing_else(self.model)
         if folder.every_rows is not None and not self.source.rereadable:
             self.source.limit_rows(folder.every_rows)
@@ -236,7 +236,7 @@ class _Fit:
         found = folder.resume(fresh, self.source.n_rows)
         if found.beginning == fresh.beginning:
             return found
-        # A pipe that does not start again, but continues: all rows are new.
+        # The pipe continues instead of restarting: all rows are new.
         return replace(found, beginning=fresh.beginning, n_rows_before=found.n_rows)
 
     def _learn(self) -> None:
@@ -288,7 +288,7 @@ class _Fit:
 
 
 def _is_pls(model: Any) -> bool:
-    """Return whether a model keeps a state that is described by ``Settings``."""
+    """Return whether a model keeps a state described by ``Settings``."""
     return hasattr(model, "memory_usage")
 
 

@@ -28,17 +28,17 @@ SAVED = Object(*MODELS, StreamingPipeline, *declared(monitoring))
 
 
 def save(model: Any, path: str | os.PathLike[str] | BinaryIO, *, overwrite: bool = True) -> None:
-    """Write a complete model to a file: the one that :func:`load` returns can continue training.
+    """Write a complete model to a file. After :func:`load`, it can continue training.
 
-    The file is replaced only when the new one is complete. If anything fails, the earlier file is left unchanged.
+    The file is replaced only when the new one is complete. If anything fails, an existing file is left unchanged.
 
     Parameters
     ----------
     model : estimator, Monitor or DriftTracker
         Any estimator of this library, fitted or not, or a monitor or tracker, which is saved with its model.
     path : str, path-like or binary file
-        Where to write it. By convention names end in ``.plstream``. A URL such as ``s3://bucket/model.plstream`` names
-        an object in a store. An open file is written to at its current position.
+        Where to write it. By convention, names end in ``.plstream``. A URL such as ``s3://bucket/model.plstream`` names
+        an object in a store. An open file is written at its current position.
     overwrite : bool, default=True
         Whether to replace an existing file. Otherwise FileExistsError is raised.
 
@@ -49,9 +49,9 @@ def save(model: Any, path: str | os.PathLike[str] | BinaryIO, *, overwrite: bool
     Notes
     -----
     The file is a safetensors file with the arrays of the model, and everything else as JSON in its metadata. Parameters
-    must be numbers, strings, tuples or lists of such, one-dimensional arrays, None or a ``RandomState``; the model of a
-    ``VIPSelector`` must be an estimator of this library. Steps of a :class:`StreamingPipeline` are estimators of this
-    library, or some of scikit-learn and chemotools: see ``docs/models.md``.
+    must be numbers, strings, tuples or lists of these, one-dimensional arrays, None or a ``RandomState``; the model of
+    a ``VIPSelector`` must be an estimator of this library. Steps of a :class:`StreamingPipeline` must be estimators of
+    this library, or supported ones of scikit-learn and chemotools: see ``docs/models.md``.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def save(model: Any, path: str | os.PathLike[str] | BinaryIO, *, overwrite: bool
 
 
 def load(path: str | os.PathLike[str] | bytes | BinaryIO) -> Any:
-    """Read a model from a file that :func:`save` has written.
+    """Read a model from a file written by :func:`save`.
 
     Nothing in the file is executed. Everything is checked before objects are created: hashes, classes, fields, types,
     shapes and numbers. Unknown content is refused.
@@ -120,7 +120,7 @@ def load(path: str | os.PathLike[str] | bytes | BinaryIO) -> Any:
 
 
 def require_ours(model: Any, what: str, kind: Object = MODEL) -> None:
-    """Raise TypeError unless it is an estimator of this library; ``what`` is the past participle in the message."""
+    """Raise TypeError unless it is an estimator of this library; ``what`` is a past participle in the message."""
     if type(model) not in kind.classes.values():
         name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__qualname__}"
         raise TypeError(f"Only estimators of plstream can be {what}, and this is {name}: pass one of those.")
@@ -135,7 +135,7 @@ def write_object(
     overwrite: bool,
     prefix: str = PREFIX,
 ) -> None:
-    """Write an object, a model or a checkpoint, as ``key`` of the document of a file."""
+    """Write a model or a checkpoint as ``key`` of the document of a file."""
     if not isinstance(path, str | os.PathLike) and (not hasattr(path, "write") or hasattr(path, "encoding")):
         raise TypeError(f"A model is written to a path or a binary file, not to a {type(path).__name__}.")
     try:

@@ -1,4 +1,4 @@
-"""ONNX graphs of models, to run without Python: scores, predictions and labels of linear models."""
+"""Export of models as ONNX graphs, which compute scores, predictions and labels without Python."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..estimators.classifier import ClassifierMethods
 from ..online import IncrementalLDA
 from .files import replacing
 
-# Supported by all runtimes of recent years.
+# Supported by all recent runtimes.
 _OPSET = 17
 _IR_VERSION = 8
 # The size limit of an ONNX file.
 _LARGEST_BYTES = (1 << 31) - 1
-# Affine steps of chemotools: rows x become x A + b. Both follow from the results for unit vectors and for zero.
+# Affine steps of chemotools, x A + b. A and b follow from the results for unit vectors and for zero.
 _AFFINE = frozenset(
     {
         "ConstantBaselineCorrection",
@@ -51,29 +51,28 @@ def export_onnx(
     """Export a fitted model as an ONNX graph.
 
     The graph has an input ``X`` with any number of rows. Its output ``scores`` equals the result of ``transform``, and
-    ``prediction`` that of ``predict``: values, or labels of their own type. Models with ``predict_proba``
-    also return ``probabilities``. Rows are centred before they are multiplied, as in this library.
+    ``prediction`` that of ``predict``: values, or labels of their original type. Models with ``predict_proba`` also
+    have an output ``probabilities``. Rows are centred before multiplication, as in this library.
 
     Parameters
     ----------
     model : estimator
-        Any fitted estimator of this library. The graph of a :class:`plstream.StreamingPipeline` has all steps, which
-        compute in float64: it takes rows as its first step does.
+        Any fitted estimator of this library. The graph of a :class:`plstream.StreamingPipeline` contains all steps,
+        computed in float64; its input is that of the first step.
     path : str or path-like
         Path of the output; an existing file is replaced only when the new one is complete.
     method : {"transform", "predict"}, default=None
-        What the graph computes. By default everything that the model can do.
+        What the graph computes. By default, everything that the model supports.
     dtype : {float32, float64}, default=float32
-        The type of the input and of scores; predicted values are float64. In float32, the
-        mean is subtracted in two parts, so that columns far from zero lose no more digits than the data has.
+        The type of the input and of scores; predicted values are float64. In float32, the mean is subtracted in two
+        parts, so that columns far from zero lose no further digits.
     overwrite : bool, default=True
         Whether to replace an existing file. Otherwise FileExistsError is raised.
 
     Notes
     -----
-    It requires the package onnx, which is installed by ``pip install 'plstream[onnx]'``. The version of the library,
-    the class and the names of the features are in the metadata of the file. Unlike a model file (:func:`save`), the
-    graph cannot be trained further.
+    Requires the package onnx: ``pip install 'plstream[onnx]'``. The metadata of the file contains the version of the
+    library, the class and the feature names. Unlike a model file (:func:`save`), the graph cannot be trained further.
 
     Examples
     --------
@@ -282,11 +281,11 @@ class _Graph:
     def _minus_mean(self, mean: Float64Array) -> str:
         centred = self.node("Sub", self.rows, self.constant("mean", mean))
         rest = mean - mean.astype(self.number_type)
-        # The difference of a row from the rounded mean is exact where they are close, so the rounding error matters.
+        # The difference between a row and a close rounded mean is exact, so the rounding error of the mean matters.
         return self.node("Sub", centred, self.constant("mean_rest", rest)) if rest.any() else centred
 
     def _in_range(self, name: str, array: Float64Array) -> Array:
-        """Return numbers in the type of the graph; raise ValueError if they do not fit."""
+        """Return numbers in the type of the graph; raise ValueError if they are out of its range."""
         with np.errstate(over="ignore", under="ignore"):
             numbers = array.astype(self.number_type)
         finite = np.isfinite(array)
@@ -303,7 +302,7 @@ class _Graph:
 
 
 def _add_step(graph: _Graph, name: str, step: Any, rows: str) -> str:
-    """Add a fitted step, given the name of rows in float64, and return the name of its result."""
+    """Add a fitted step, given the name of its float64 input, and return the name of its result."""
     while isinstance(step, FrozenEstimator):
         step = step.estimator
     library, kind = type(step).__module__.partition(".")[0], type(step).__name__

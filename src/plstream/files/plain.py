@@ -1,8 +1,8 @@
-"""Plain values in strict JSON and back, bit-exact: numbers, strings, tuples, labels, random states.
+"""Bit-exact conversion of numbers, strings, tuples, labels and random states to strict JSON and back.
 
 JSON values are written unchanged. Everything else is an object with one key that names its type: ``{"float": "inf"}``,
 ``{"tuple": [1, 2]}``, ``{"dict": [["no", 1], ["yes", 2]]}``, ``{"array": "<U3", "values": ["no", "yes"]}``. NumPy
-scalars are written as plain numbers: sums of small integer types wrap, and loops would be compiled for each
+scalars are written as plain numbers: small integer types would overflow in sums, and loops would be compiled for each
 type.
 """
 
@@ -18,16 +18,16 @@ import numpy as np
 
 from .._core.types import Array
 
-# Limit of the characters of all labels of an array, or of its numbers.
+# Maximum number of characters of all labels of an array, or of numbers.
 _LARGEST_ARRAY = 1 << 24
 _DEEPEST = 4
-# Memory that an array of text may take, and per letter if that is more.
+# Maximum memory of a string array, and per character if that is more.
 _LEAST_BOUND = 1 << 20
 _MOST_BYTES_A_LETTER = 256
 _SCALARS = {"bool", "float16", "float32", "float64"} | {f"{sign}int{8 << i}" for sign in ("", "u") for i in range(4)}
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _ARRAY_TYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f[248]|[US]\d{1,7})", re.ASCII)
-# State of the generator of RandomState: this many numbers of 32 bits, and a position.
+# State of RandomState: this many 32-bit numbers, and a position.
 _TWISTER_LENGTH = 624
 
 
@@ -36,7 +36,7 @@ class UnfitError(ValueError):
 
 
 def to_json(value: Any) -> Any:
-    """Return the JSON representation of a value; raise UnfitError if there is none."""
+    """Return the JSON representation of a value; raise UnfitError if it has none."""
     return _array_to_json(value) if isinstance(value, np.ndarray) else _to_json(value, _DEEPEST)
 
 
@@ -47,7 +47,7 @@ def from_json(node: Any) -> Any:
 
 
 def _to_json(value: Any, levels: int) -> Any:
-    """Return the representation of a value that is not an array, up to a depth of tuples, lists and dictionaries."""
+    """Return the representation of a value that is not an array, nested at most ``levels`` deep."""
     if type(value) in {tuple, list, dict} and levels:
         return {type(value).__name__: _entries_to_json(value, levels - 1)}
     if type(value) is np.random.RandomState:
@@ -72,7 +72,7 @@ def _entries_to_json(value: Any, levels: int) -> Any:
 
 
 def _from_json(node: Any, levels: int) -> Any:
-    """Return the value, which is not an array, up to a depth of tuples, lists and dictionaries."""
+    """Return a value that is not an array, nested at most ``levels`` deep."""
     if _is_json(node):
         return node
     keys = frozenset(node) if isinstance(node, dict) else frozenset()
@@ -147,7 +147,7 @@ def _type_name(name: Any) -> str:
 
 
 def _entries(type_name: str, values: list[Any]) -> Array:
-    """Return numbers or text as an array of a known type; raise UnfitError unless they are of that type."""
+    """Return numbers or strings as an array of a known type; raise UnfitError if they have another type."""
     try:
         dtype = np.dtype(type_name)
     except (TypeError, ValueError):
@@ -177,7 +177,7 @@ def _entries(type_name: str, values: list[Any]) -> Array:
 
 
 def _is_mostly_empty(dtype: np.dtype[Any], entries: list[Any]) -> bool:
-    """Return whether an array of text takes far more memory than its text: a small file must not fill the memory."""
+    """Return whether a string array takes far more memory than its strings: a small file must not fill the memory."""
     text = sum(len(entry) for entry in entries if isinstance(entry, str | bytes))
     return dtype.itemsize * len(entries) > max(_LEAST_BOUND, _MOST_BYTES_A_LETTER * text)
 
@@ -199,7 +199,7 @@ def _random_from_json(node: dict[str, Any]) -> np.random.RandomState:
     is_key = isinstance(key, list) and len(key) == _TWISTER_LENGTH
     if not is_key or not all(type(word) is int and 0 <= word < 2**32 for word in key):
         raise UnfitError("is not the state of a random generator")
-    # Numbers beyond the end would be read from memory that is not the generator's.
+    # A larger position would read memory outside the generator.
     if not (type(position) is int and 0 <= position <= _TWISTER_LENGTH):
         raise UnfitError("is not the state of a random generator")
     if not (type(has_gauss) is int and has_gauss in {0, 1} and type(gauss) is float and math.isfinite(gauss)):

@@ -1,8 +1,8 @@
-"""Pipelines in files: the classes that steps may have, with their attributes.
+"""Pipelines in files: the supported classes of steps, with their attributes.
 
 Classes of other libraries are imported when a pipeline with such a step is saved or loaded. Only classes listed here
-can be imported; nothing in a file adds to them. Steps that call functions (``FunctionTransformer``) are not listed, nor
-are steps whose parameters could demand more memory or time than the arrays of a file do.
+can be imported, whatever a file contains. Steps that call functions (``FunctionTransformer``) are not listed, nor are
+steps whose parameters could demand more memory or time than the arrays of a file justify.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _is_for_every_feature(its: Any) -> bool:
     return np.ndim(its.n_samples_seen_) == 0 or len(its.n_samples_seen_) == its.sizes["m"]
 
 
-# Steps have few arrays or none whose sizes would bound the cost of using them.
+# Steps have few or no arrays whose sizes would bound the cost of using them.
 _MOST_FEATURES = 1 << 20
 _LONGEST_WINDOW = 10_001
 _HIGHEST_ORDER = 100
@@ -81,7 +81,7 @@ class _Step(NamedTuple):
     fields: Mapping[str, Kind] = {}
     """Attributes besides names and number of features, and parameters that are used in ``transform``."""
     rules: Mapping[str, Rule] = {}
-    """Conditions on them."""
+    """Conditions on the attributes."""
 
 
 # By name in files.
@@ -172,12 +172,12 @@ class StepObject(Object):
     """A step of a pipeline: an estimator of this library, or of a class listed above."""
 
     def name_of(self, cls: type) -> str | None:
-        """Return the name of a class in a file, or None if it may not be there."""
+        """Return the name of a class in a file, or None if it is not supported."""
         name = f"{cls.__module__.partition('.')[0]}.{cls.__name__}"
         return name if self.class_of(name) is cls else super().name_of(cls)
 
     def class_of(self, name: Any) -> type | None:
-        """Return the class of a name in a file, or None if it may not be there."""
+        """Return the class of a name in a file, or None if it is not supported."""
         step = _STEPS.get(name) if isinstance(name, str) else None
         if step is None:
             return super().class_of(name)
@@ -204,7 +204,7 @@ _STEP = StepObject(*MODELS, FrozenEstimator)
 stored(
     {
         "steps": Each(Tuple(Text(), OrNone(OrElse(_STEP, "passthrough"))), list),
-        # joblib unpickles files of a cache folder, so a file must not name one.
+        # joblib unpickles files in its cache folder, so a file must not name one.
         "memory": Choice(None),
         "_n_learnt": Count(),
     }

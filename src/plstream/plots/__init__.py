@@ -1,4 +1,4 @@
-"""Plots of models and of data: displays compute and hold the numbers, matplotlib and Plotly draw them."""
+"""Plots of models and data: displays compute and hold the values, matplotlib and Plotly draw them."""
 
 from .components import CrossValidationDisplay, ExplainedVarianceDisplay
 from .features import CoefficientsDisplay, FeatureDisplay, LoadingsDisplay, VIPDisplay

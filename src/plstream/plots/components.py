@@ -1,4 +1,4 @@
-"""ExplainedVarianceDisplay and CrossValidationDisplay: how many components."""
+"""ExplainedVarianceDisplay and CrossValidationDisplay: number of components."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MARK: dict[str, Any] = {"markersize": 6, "markeredgecolor": PAPER, "markeredgewidth": 0.6, "linewidth": 1.6}
-# With more components, there are no markers.
+# With more components, no markers are drawn.
 _MOST_MARKERS = 40
 
 
@@ -64,10 +64,10 @@ class ExplainedVarianceDisplay(Display):
         ----------
         model : object
             A model with ``x_explained_variance_ratio_`` and ``y_explained_variance_ratio_``, or with
-            ``explained_variance_ratio_``, which is of X, or of the differences between classes in a discriminant
-            analysis.
+            ``explained_variance_ratio_``, which refers to X or, in a discriminant analysis, to differences between
+            classes.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options
@@ -114,14 +114,14 @@ class ExplainedVarianceDisplay(Display):
 
 
 class CrossValidationDisplay(Display):
-    """Cross-validated error against the number of components, with standard errors and the number chosen.
+    """Cross-validated error against the number of components, with standard errors and the chosen number.
 
     Parameters
     ----------
     n_components : array-like of int
         Numbers of components.
     error : array-like of float
-        The error, or another metric, of each.
+        Error, or another metric, for each number.
     std_error : array-like of float, default=None
         Its standard error.
     folds : array-like of shape (n_folds, n_numbers), default=None
@@ -129,7 +129,7 @@ class CrossValidationDisplay(Display):
     chosen : int, default=None
         The chosen number of components.
     ylabel : str, default="RMSE"
-        What the error is.
+        Name of the error.
 
     Attributes
     ----------
@@ -176,13 +176,13 @@ class CrossValidationDisplay(Display):
         ----------
         model : IncrementalPLSCV or another with ``cv_results_`` and ``n_components_``
             The model. Its results have "n_components", "mean_test_rmse" and, for each fold, "split0_test_rmse", or the
-            same of another metric. Standard errors are in "se_test_rmse", or are those of the mean of all folds.
+            same for another metric. Standard errors are in "se_test_rmse", or those of the mean over folds.
         metric : str, default=None
-            Which metric. By default "rmse", or "score" if there is none, as for labels.
+            The metric. By default "rmse", or "score" if that is missing, as for labels.
         target : int, default=0
-            Which response, if there are several.
+            Index of the response, if there are several.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options

@@ -1,4 +1,4 @@
-"""The base of all displays, and their style in matplotlib: only axes are changed, no settings of matplotlib."""
+"""The base class of all displays, and their style in matplotlib: only axes are changed, no global settings."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ WIDTH, HEIGHT = 5.2, 3.5
 TEXT, SMALL = 9.5, 8.5
 """Font sizes, in points."""
 _ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.01, 1.0)}
-# With more points, they are rasterized, even in an SVG file.
+# More points than this are rasterized, even in an SVG file.
 _VECTOR_POINTS = 2000
 
 
 class Display:
     """Base class of all displays.
 
-    A display computes its numbers in ``from_estimator`` and holds them as attributes. ``plot`` draws them with
-    matplotlib, and ``plotly`` returns the data of the same figure for Plotly. The first two return the display.
+    A display computes its values in ``from_estimator`` and holds them as attributes. ``plot`` draws them with
+    matplotlib, and ``plotly`` returns the same figure as data for Plotly. The first two return the display.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Display:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         title : str, default=""
             Title of the plot.
         """
@@ -66,7 +66,7 @@ class Display:
 
 
 def ink(ax: Axes) -> str:
-    """Return the colour of text around axes: given axes may be in a dark figure."""
+    """Return the colour of text around axes, which may be in a dark figure."""
     from matplotlib.colors import rgb_to_hsv, to_rgba
 
     red, green, blue, alpha = to_rgba(ax.figure.get_facecolor())
@@ -86,7 +86,7 @@ def dress(ax: Axes) -> None:
 
 
 def label(ax: Axes, x: str, y: str, title: str = "", above: int = 0) -> None:
-    """Write the labels of axes, and a title above the lines of a legend there."""
+    """Set the labels of axes, and a title above ``above`` lines of a legend."""
     ax.set_xlabel(x, fontsize=TEXT, color=ink(ax))
     ax.set_ylabel(y, fontsize=TEXT, color=ink(ax))
     if title:
@@ -95,7 +95,7 @@ def label(ax: Axes, x: str, y: str, title: str = "", above: int = 0) -> None:
 
 
 def legend(ax: Axes, title: str = "", *, beside: bool = False) -> int:
-    """Add a legend above the axes, or to their right if it is long, and return how many lines of it are above."""
+    """Add a legend above the axes, or to their right if it is long, and return its number of lines above."""
     handles, names = ax.get_legend_handles_labels()
     # In inches: the total width, a handle with its gaps, and a letter.
     columns = max(1, min(4, int(4.1 / (0.5 + 0.075 * max(map(len, names))))))
@@ -105,7 +105,7 @@ def legend(ax: Axes, title: str = "", *, beside: bool = False) -> int:
     box = ax.legend(
         handles,
         names,
-        # In a dark figure its lines may be dark, too.
+        # In a dark figure, its lines may be dark too.
         frameon=ink(ax) != INK,
         facecolor=PAPER,
         fontsize=SMALL,
@@ -126,7 +126,7 @@ def legend(ax: Axes, title: str = "", *, beside: bool = False) -> int:
 
 
 def points(n: int) -> dict[str, Any]:
-    """Return the style of n points: the more points, the smaller and more transparent."""
+    """Return the style of n points: smaller and more transparent for more points."""
     size, alpha = (26, 0.9) if n <= 100 else (16, 0.75) if n <= 1000 else (7, 0.5)
     return {"s": size, "alpha": alpha, "linewidths": 0, "rasterized": n > _VECTOR_POINTS}
 
@@ -139,6 +139,6 @@ def short(name: Any, length: int = 24) -> str:
 
 
 def sampled_title(title: str, n_drawn: int, n: int) -> str:
-    """Return a title that says how many rows are drawn, if not all are."""
+    """Return a title that states how many rows are drawn, if not all are."""
     note = f"{n_drawn:,} of {n:,} rows drawn" if n_drawn < n else ""
     return "\n".join(filter(None, [title, note]))

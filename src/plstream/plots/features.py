@@ -25,32 +25,32 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_LINES = 10
-# With more bars, there is no room for their names.
+# More bars than this have no room for their names.
 _MOST_BARS = 30
 _BAR_HEIGHT = 0.24
-# Lines that an interactive figure shows at first. A click on a name shows or hides a line.
+# Lines that an interactive figure shows initially. A click on a name shows or hides a line.
 SHOWN_AT_FIRST = 3
 _DASHES = ("-", "--", ":", "-.")
 
 
 class FeatureDisplay(Display):
-    """One value per feature, for one or several lines; the base of the displays below.
+    """One value per feature, in one or more lines; the base class of the displays below.
 
     Parameters
     ----------
     values : dict of str to ndarray of shape (n_features,)
         The values, by the name of the line in the legend.
     feature_names : array-like of shape (n_features,)
-        Names of the features. If all are numbers, with or without a unit, and in order, the values are drawn at these.
+        Names of the features. If all are numbers in order, with or without a unit, they are the positions of features.
     ylabel : str
-        What the values are.
+        Name of the values.
 
     Attributes
     ----------
     axis : str
-        What the numbers in the names are, such as "Wavelength, nm"; "" if the names are not numbers.
+        Quantity of the numbers in the names, such as "Wavelength, nm"; "" if the names are not numbers.
     positions : ndarray of shape (n_features,)
-        Where the features are drawn.
+        Positions of the features.
     ax_, figure_
         The axes of the last plot, and their figure.
 
@@ -74,7 +74,7 @@ class FeatureDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         xlabel : str, default=None
             What the features are, such as "Wavelength, nm". By default it is guessed from their names.
         title : str, default=""
@@ -204,14 +204,14 @@ class LoadingsDisplay(FeatureDisplay):
         model : IncrementalPLS or another with ``x_loadings_``
             The model.
         components : sequence of int, default=None
-            Which components, counted from one. By default the first three.
+            Components to draw, counted from one. By default the first three.
         kind : {"loadings", "weights", "rotations"}, default="loadings"
-            What is drawn. The weights of CCIPCA and IncrementalLDA are their directions.
+            What to draw. The weights of CCIPCA and IncrementalLDA are their directions.
         x : array-like of shape (n_features,), default=None
-            Where the features are, such as the wavelengths of spectra, or names. By default the names that the model
-            knows.
+            Positions of the features, such as the wavelengths of spectra, or names. By default the feature names of the
+            model.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options
@@ -266,16 +266,16 @@ class CoefficientsDisplay(FeatureDisplay):
         model : IncrementalPLS or another with ``coef_``
             The model.
         targets : sequence, default=None
-            Names of the responses. By default those of the y of ``fit``, or of the classes, or numbers; the first ten
-            are drawn.
+            Names of the responses, of which the first ten are drawn. By default those of y in ``fit``, class labels, or
+            numbers.
         scaled : bool or "features", default=False
-            Whether to draw the coefficients of scaled features and responses, or of scaled features alone, which can
-            be compared with each other where units differ.
+            Whether to draw the coefficients of scaled features and responses, or of scaled features alone, which are
+            comparable even if units differ.
         x : array-like of shape (n_features,), default=None
-            Where the features are, such as the wavelengths of spectra, or names. By default the names that the model
-            knows.
+            Positions of the features, such as the wavelengths of spectra, or names. By default the feature names of the
+            model.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options
@@ -300,16 +300,16 @@ class CoefficientsDisplay(FeatureDisplay):
 
 
 class VIPDisplay(FeatureDisplay):
-    """Variable importance in projection, with the threshold one, and the names of the highest features.
+    """Variable importance in projection, with a threshold at one, and the names of the highest features.
 
     Parameters
     ----------
     vip : ndarray of shape (n_features,)
         The scores.
     feature_names : array-like of shape (n_features,)
-        Names of the features. If all are numbers, with or without a unit, and in order, the values are drawn at these.
+        Names of the features. If all are numbers in order, with or without a unit, they are the positions of features.
     name : str, default="VIP"
-        What the scores are.
+        Name of the scores.
     kept : ndarray of shape (n_features,), default=None
         Which features a selector keeps, marked in Plotly's figure.
 
@@ -339,12 +339,12 @@ class VIPDisplay(FeatureDisplay):
         Parameters
         ----------
         model : object
-            A model that :func:`plstream.vip_scores` takes.
+            A model accepted by :func:`plstream.vip_scores`.
         x : array-like of shape (n_features,), default=None
-            Where the features are, such as the wavelengths of spectra, or names. By default the names that the model
-            knows.
+            Positions of the features, such as the wavelengths of spectra, or names. By default the feature names of the
+            model.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options
@@ -367,11 +367,11 @@ class VIPDisplay(FeatureDisplay):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         n_named : int, default=5
-            How many of the highest features have their names in a spectrum; those too close to a higher one do not.
+            Number of highest features to name in a spectrum; those too close to a higher one are not named.
         threshold : float, default=1.0
-            Where the line is, above which features count as important.
+            Position of the line above which features count as important.
         xlabel : str, default=None
             What the features are, such as "Wavelength, nm". By default it is guessed from their names.
         title : str, default=""
@@ -392,7 +392,7 @@ class VIPDisplay(FeatureDisplay):
         around = np.pad(vip, 1, constant_values=-np.inf)
         is_peak = (vip >= around[:-2]) & (vip >= around[2:])
         peaks = order[(is_peak & (vip > threshold))[order]]
-        # Names stand upright on peaks, which takes room.
+        # Vertical names above peaks take space.
         low, high = self.ax_.get_ylim()
         self.ax_.set_ylim(low, high + 0.25 * (high - low))
         upright: dict[str, Any] = {"ha": "center", "va": "bottom", "rotation": 90, "fontsize": SMALL - 1, "color": INK}
@@ -405,7 +405,7 @@ class VIPDisplay(FeatureDisplay):
         return self
 
     def plotly(self, *, threshold: float | None = 1.0) -> PlotlyFigure:
-        """Return the figure as data for Plotly, with a line at the threshold, if any, and marks of kept features."""
+        """Return the figure as data for Plotly, with a line at the threshold, if any, and kept features marked."""
         data, layout = super().plotly()
         (vip,) = self.values.values()
         if self.kept is not None:
@@ -420,7 +420,7 @@ class VIPDisplay(FeatureDisplay):
 
 
 def apart(which: NDArray[np.intp], at: Float64Array, n: int, share: float = 0.05) -> NDArray[np.intp]:
-    """Return the first n of some features, skipping those too close to an earlier one to be labelled."""
+    """Return the first n features, skipping those too close to an earlier one to be labelled."""
     gap = share * float(np.ptp(at))
     kept: list[int] = []
     for i in which:

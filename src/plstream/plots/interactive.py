@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from .._core.types import Array
 from .palette import CLASS_MARKERS, CLASSES
 
-# Enough for a plot. More digits would make reports several times as large.
+# Digits sufficient for a plot. More would make reports several times as large.
 _DIGITS = 6
 _LONGEST_TEXT, _LONGEST_TICK = 60, 16
 _SYMBOLS = {
@@ -45,12 +45,12 @@ def colour(i: int) -> str:
 
 
 def symbol(i: int) -> str:
-    """Return the marker of the i-th line or group, different from others with the same colour."""
+    """Return the marker of the i-th line or group, which differs from others of the same colour."""
     return _SYMBOLS[CLASS_MARKERS[(i + i // len(CLASSES)) % len(CLASS_MARKERS)]]
 
 
 def numbers(values: ArrayLike) -> list[float | None]:
-    """Return numbers with the digits that a plot needs, and None for those that are not finite.
+    """Return numbers rounded for a plot, with None for those that are not finite.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def markers(x: Array, y: Array, rows: Array, hover: str, name: object, marker: M
 
 
 def dashed(x: ArrayLike, y: ArrayLike, name: str) -> dict[str, Any]:
-    """Return a trace of a dashed line, such as a limit; without a name it is not in the legend."""
+    """Return the trace of a dashed line, such as a limit; without a name it is not in the legend."""
     return {
         "type": "scatter",
         "mode": "lines",
@@ -110,7 +110,7 @@ def dashed(x: ArrayLike, y: ArrayLike, name: str) -> dict[str, Any]:
 
 
 def figure(x: str, y: str, data: Sequence[dict[str, Any]], **axes: Mapping[str, Any]) -> PlotlyFigure:
-    """Return a figure with titles of its axes, further settings of ``xaxis`` and ``yaxis``, and a legend if needed."""
+    """Return a figure with axis titles, further settings of ``xaxis`` and ``yaxis``, and a legend if needed."""
     layout: dict[str, Any] = {
         "xaxis": {"title": plain(x), **axes.get("xaxis", {})},
         "yaxis": {"title": plain(y), **axes.get("yaxis", {})},

@@ -1,4 +1,4 @@
-"""MonitoringDisplay: T2 and Q of rows, with limits; ContributionsDisplay: the contributions of features to them."""
+"""MonitoringDisplay: T2 and Q of rows, with limits; ContributionsDisplay: contributions of features to T2 or Q."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _MOST_NUMBERS = 8
 # Size of a number, in inches.
 _ROOM = 0.3, 0.12
-# Beyond this many times the limit, an axis is logarithmic: otherwise rows below the limit would have no room.
+# With values above this many times the limit, an axis is logarithmic: rows below the limit would have no room.
 _FAR_ABOVE = 8.0
 
 
 class MonitoringDisplay(Display):
-    """T2 and Q of rows: one against the other, or over time, relative to their limits.
+    """T2 and Q of rows relative to their limits, against each other or over time.
 
-    Rows to the right of the limit of T2 are extreme within the model, and rows above that of Q contain something that
+    Rows to the right of the T2 limit are extreme within the model, and rows above the Q limit contain variation that
     the model does not describe.
 
     Parameters
@@ -77,11 +77,11 @@ class MonitoringDisplay(Display):
         Parameters
         ----------
         monitor : Monitor
-            The monitor, or a model with a streaming state, for which one is made.
+            The monitor, or a model with a streaming state, for which one is created.
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options
@@ -95,7 +95,7 @@ class MonitoringDisplay(Display):
 
     @property
     def alarm(self) -> NDArray[np.bool_]:
-        """Which rows are above a limit."""
+        """Mask of the rows above a limit."""
         return (self.t2 > self.t2_limit) | (self.q > self.q_limit)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "chart", title: str = "") -> Self:
@@ -104,11 +104,11 @@ class MonitoringDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         kind : {"chart", "time"}, default="chart"
             Q against T2, or both, each relative to its limit, in the order of the rows.
         title : str, default=""
-            Title of the plot. By default how many rows are above a limit.
+            Title of the plot. By default the number of rows above a limit.
         """
         if kind not in {"chart", "time"}:
             raise ValueError(f"kind must be 'chart' or 'time', not {kind!r}.")
@@ -151,7 +151,7 @@ class MonitoringDisplay(Display):
         return self.t2 / t2_limit, self.q / q_limit
 
     def _drawn_limits(self) -> tuple[float, float]:
-        """Return the positions of the limits: those of rows without variation are zero, or nearly so."""
+        """Return the positions of the limits, which are (nearly) zero for rows without variation."""
         least = 1e-9 * self.t2.max(initial=0.0), 1e-9 * self.q.max(initial=0.0)
         return max(self.t2_limit, least[0]) or 1.0, max(self.q_limit, least[1]) or 1.0
 
@@ -202,12 +202,12 @@ class MonitoringDisplay(Display):
 
 
 def _is_wide(relative: Float64Array) -> bool:
-    """Return whether an axis must be logarithmic: some values are far above the limit, and none is zero."""
+    """Return whether an axis is logarithmic: some values are far above the limit, and none is zero."""
     return bool(relative.max(initial=0.0) > _FAR_ABOVE and relative.min() > 0)
 
 
 def _set_scale(ax: Axes, which: str, relative: Float64Array) -> None:
-    """Make an axis logarithmic if values are far apart, otherwise let it begin at zero."""
+    """Make an axis logarithmic if values are far apart; otherwise start it at zero."""
     if _is_wide(relative):
         getattr(ax, f"set_{which}scale")("log")
     else:
@@ -249,16 +249,16 @@ class ContributionsDisplay(FeatureDisplay):
         Parameters
         ----------
         monitor : Monitor
-            The monitor, or a model or pipeline, for which one is made.
+            The monitor, or a model or pipeline, for which one is created.
         X : array-like of shape (n_samples, n_features)
             The rows, preferably a few. The first ten are drawn.
         statistic : {"q", "t2"}, default="q"
-            Which statistic.
+            The statistic.
         x : array-like of shape (n_features,), default=None
-            Where the features are, such as the wavelengths of spectra, or names. By default the names that the model
-            knows.
+            Positions of the features, such as the wavelengths of spectra, or names. By default the feature names of the
+            model.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options

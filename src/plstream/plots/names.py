@@ -1,4 +1,4 @@
-"""Names of features, components and responses, and where features with numbers for names are drawn."""
+"""Names of features, components and responses, and positions of features with numeric names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _QUANTITIES = {
 
 
 def axis_names(model: Any, x: Any = None) -> Array:
-    """Return the names of the features of a model, or what a caller gives in their place."""
+    """Return the names of the features of a model, or those given by the caller."""
     names = feature_names(model)
     if x is None:
         return names
@@ -33,7 +33,7 @@ def axis_names(model: Any, x: Any = None) -> Array:
 
 
 def positions(names: Array) -> tuple[str, Float64Array]:
-    """Return what the numbers in names are, "" if they are column numbers or there are none, and where features are.
+    """Return the quantity of the numbers in names, "" if they are column numbers or absent, and the positions.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def positions(names: Array) -> tuple[str, Float64Array]:
         return "", index
     values = np.array([float(match[1]) for match in matches if match])
     steps = np.diff(values)
-    # Columns that are called 0, 1, 2 have no names.
+    # Columns named 0, 1, 2 count as unnamed.
     if not ((steps > 0).all() or (steps < 0).all()) or np.array_equal(values, index):
         return "", index
     units = {match[2] for match in matches if match}
@@ -65,7 +65,7 @@ def are_numbered(names: Array) -> bool:
 
 
 def component_columns(components: Sequence[int], n_components: int) -> list[int]:
-    """Return the columns of components counted from one; raise ValueError if there are fewer."""
+    """Return the column indices of components counted from one; raise ValueError if there are fewer."""
     for number in components:
         if number not in range(1, n_components + 1):
             raise ValueError(
@@ -75,7 +75,7 @@ def component_columns(components: Sequence[int], n_components: int) -> list[int]
 
 
 def weights_of(model: Any) -> Array | None:
-    """Return the weights of X, or similar directions, one column per component; None if there are none."""
+    """Return the weights of X, or similar directions, with one column per component, or None."""
     for name in ("x_weights_", "scalings_"):
         if hasattr(model, name):
             return np.asarray(getattr(model, name))
@@ -89,7 +89,7 @@ def response_names(model: Any, n_responses: int, target_names: Sequence[str] | N
         # With two classes, the only response represents the second.
         return distinct(classes if n_responses == len(classes) else classes[-n_responses:])
     if target_names is None:
-        # Those of the y that the model was fitted to.
+        # Names of y in ``fit``.
         target_names = getattr(getattr(getattr(model, "_fitted", None), "head", None), "names", None)
     if target_names is not None and len(target_names) == n_responses:
         return distinct(target_names)
@@ -97,6 +97,6 @@ def response_names(model: Any, n_responses: int, target_names: Sequence[str] | N
 
 
 def distinct(names: Sequence[Any]) -> list[str]:
-    """Return unique names, because lines are identified by their names."""
+    """Return unique names, by which lines are identified."""
     texts = [str(name) for name in names]
     return [text if texts.index(text) == k else f"{text} ({k})" for k, text in enumerate(texts)]

@@ -1,7 +1,7 @@
 """Colours and markers of all plots, in matplotlib and in Plotly, for light and dark backgrounds.
 
-The colours of classes are safe for colour-blind readers, and have enough contrast on both
-backgrounds. Ink, paper, faint and grid follow the HTML report that a figure is part of.
+The colours of classes are safe for colour-blind readers, and have enough contrast on both backgrounds. Ink, paper,
+faint and grid follow the enclosing HTML report.
 """
 
 INK, PAPER, FAINT, GRID = "#1b1f24", "#ffffff", "#5c6670", "#d7dce1"
@@ -10,7 +10,7 @@ CLASS_MARKERS = ("o", "^", "s", "v", "D", "P", "X", "h", "<", ">")
 # Low, middle and high values.
 SCALE = ("#d98200", "#c2405f", "#3b1470")
 
-# The colours of an HTML report by the names of its CSS variables, which plots by Plotly refer to.
+# The colours of an HTML report by CSS variable, as used in Plotly figures.
 LIGHT = {
     "--ink": INK,
     "--paper": PAPER,

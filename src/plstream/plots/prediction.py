@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class PredictionDisplay(Display):
     """Predicted against measured values, with RMSE, R2 and bias.
 
-    With more than 10,000 rows, a sample is drawn, and the title says so: those with the largest errors, and others at
-    random. The statistics are computed from all rows.
+    With more than 10,000 rows, only those with the largest errors and a random sample are drawn, and the title says so.
+    The statistics are computed from all rows.
 
     Parameters
     ----------
@@ -90,11 +90,11 @@ class PredictionDisplay(Display):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Measured values.
         target : int, default=0
-            Which response, if there are several.
+            Index of the response, if there are several.
         name : str, default=None
-            Its name. By default that in ``y``, or in the y that the model was fitted to, or "y".
+            Its name. By default that of ``y``, or of y in ``fit``, or "y".
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options

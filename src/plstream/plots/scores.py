@@ -21,14 +21,14 @@ from .thinning import sample
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Number of distinguishable classes: by colour and marker alone, and in a figure that names them on hover.
+# Number of distinguishable classes: by colour and marker, and in a figure that names them on hover.
 _MOST_CLASSES, _MOST_INTERACTIVE = 10, 20
 _OTHERS = "others"
 _MISSING = "no value"
 
 
 class Ellipse(NamedTuple):
-    """A region that contains most rows: mean, covariance, and the number of rows these are computed from."""
+    """A region that contains most rows: mean, covariance, and the number of rows they are computed from."""
 
     mean: Float64Array
     covariance: Float64Array
@@ -48,9 +48,9 @@ class Ellipse(NamedTuple):
 class ScoresDisplay(Display):
     """Scores of rows on two components, coloured by class or value, with Hotelling's ellipse.
 
-    Rows outside of the ellipse are extreme within the model. With one component, scores are drawn in the order of the
-    rows, and the ellipse is a band. With more than 10,000 rows, a sample is drawn, and the title says so: the
-    outermost, and others at random.
+    Rows outside the ellipse are extreme within the model. With one component, scores are drawn in the order of the
+    rows, and the ellipse is a band. With more than 10,000 rows, only the outermost and a random sample are drawn, and
+    the title says so.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ class ScoresDisplay(Display):
     rows : array-like of shape (n_samples,), default=None
         Row numbers. By default 0, 1 and so on.
     has_values : bool, default=None
-        Whether y holds values rather than classes. By default floats are values, and integers if there are many
-        different ones.
+        Whether y holds values rather than classes. By default floats are values, and so are integers with many
+        distinct values.
 
     Attributes
     ----------
@@ -123,16 +123,16 @@ class ScoresDisplay(Display):
         Parameters
         ----------
         model : IncrementalPLS or another with ``transform``
-            The model. The ellipse is that of its training rows if their covariance is known, otherwise that of the rows
-            drawn.
+            The model. The ellipse is that of its training rows if their covariance is known, else that of the drawn
+            rows.
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
         y : array-like of shape (n_samples,), default=None
             Classes or values, for colours.
         components : sequence of one or two int, default=(1, 2)
-            Which components, counted from one.
+            Components to draw, counted from one.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         draw : bool, default=True
             Whether to draw with matplotlib.
         **options
@@ -156,7 +156,7 @@ class ScoresDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. By default those of a new figure.
+            Axes to draw in. None for a new figure.
         level : float, default=0.95
             Share of rows within the ellipse, for normal scores.
         ylabel : str, default=""
@@ -201,7 +201,7 @@ class ScoresDisplay(Display):
                 bar = {"title": {"text": plain(ylabel), "side": "right"}, "thickness": 12, "outlinewidth": 0}
                 scale = [[0, "--s0"], [0.5, "--s1"], [1, "--s2"]]
                 look = {"color": numbers(self.y[which]), "colorscale": scale, "showscale": True, "colorbar": bar}
-                # The name is not part of the template, where it might be interpreted.
+                # Not part of the template, where the name might be interpreted.
                 text, more = f"{hover}<br>%{{meta}} %{{marker.color:.4g}}", {"meta": plain(ylabel), "showlegend": False}
             at = places[which]
             data.append(markers(at[:, 0], at[:, 1], self.rows[which], text, name or "rows", look) | more)
@@ -220,12 +220,12 @@ class ScoresDisplay(Display):
         return self.scores if self._is_plane else np.column_stack([self.rows, self.scores])
 
     def _drawn(self) -> NDArray[np.intp]:
-        """Return which rows are drawn."""
+        """Return the indices of the rows to draw."""
         centred = self.scores - self.scores.mean(axis=0) if len(self.scores) else self.scores
         return sample(np.square(centred).sum(axis=1))
 
     def _groups(self, drawn: NDArray[np.intp], most: int) -> dict[str, NDArray[np.intp]]:
-        """Return the drawn rows by class; those with values, or all without y, have no name."""
+        """Return the drawn rows by class; with values or without y, one group without a name."""
         if self.y is None:
             return {"": drawn}
         if not self.has_values:
@@ -241,7 +241,7 @@ class ScoresDisplay(Display):
         return Ellipse(self.scores.mean(axis=0), covariance, float(n))
 
     def _outlines(self, level: float) -> list[Float64Array]:
-        """Return the border around most rows, or the two lines of a band; none if there are too few rows."""
+        """Return the outline of the ellipse, or the two lines of a band; none if there are too few rows."""
         if self.ellipse is None or self.ellipse.n_rows <= self.scores.shape[1]:
             return []
         outline = self.ellipse.outline(level)
@@ -276,7 +276,7 @@ def _share(level: float) -> str:
 
 
 def component_labels(model: Any, columns: Sequence[int]) -> list[str]:
-    """Return labels of axes for components, with the share of the variance of X if the model knows it."""
+    """Return axis labels of components, with the share of the variance of X if known."""
     explained = getattr(model, "x_explained_variance_ratio_", None)
     return [
         f"Component {j + 1}" + ("" if explained is None else f" ({100 * explained[j]:.3g} % of X)") for j in columns
@@ -284,7 +284,7 @@ def component_labels(model: Any, columns: Sequence[int]) -> list[str]:
 
 
 def are_values(y: Array) -> bool:
-    """Return whether y holds values rather than classes: floats with fractions, or many different integers.
+    """Return whether y holds values rather than classes: floats, or many distinct integers.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def are_values(y: Array) -> bool:
 
 
 def groups_of(y: Array, most: int = _MOST_CLASSES) -> dict[str, NDArray[np.bool_]]:
-    """Return the rows of each class by name; with many classes, the most frequent, and all others together."""
+    """Return the rows of each class by name; with many classes, the most frequent ones, and all others as one."""
     missing = np.array([value is None or value != value for value in y], dtype=bool)  # noqa: PLR0124
     names = np.array([str(value) for value in y], dtype=object)
     known, counts = np.unique(names[~missing].astype(str), return_counts=True)

@@ -1,6 +1,6 @@
-"""Few points for many values: lines that keep their extremes, and samples that keep the outermost points.
+"""Thinning of many values: lines that keep their extremes, and samples that keep the outermost points.
 
-Everything that decides which values are drawn is here, for matplotlib and for Plotly.
+This module alone decides which values are drawn, with matplotlib and with Plotly.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_POINTS = 10_000
 
 
 def thin(x: Array, y: Float64Array, n_bins: int = LINE_BINS) -> tuple[Array, Float64Array]:
-    """Return the points of a line: the lowest and the highest of each bin, in their order, or all if they are few.
+    """Return the lowest and the highest point of each bin of a line, in order, or all points if they are few.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def interactive_bins(n_lines: int) -> int:
 
 
 def sample(distances: Float64Array, most: int = MOST_POINTS) -> NDArray[np.intp]:
-    """Return which points to draw, in order: all, or a random sample and the few that are farthest out."""
+    """Return the indices of the points to draw, in order: all, or a random sample and the outermost few."""
     n = len(distances)
     if n <= most:
         return np.arange(n)
@@ -59,7 +59,7 @@ def sample(distances: Float64Array, most: int = MOST_POINTS) -> NDArray[np.intp]
 class KeptRows:
     """The rows with the smallest keys, from blocks of any size.
 
-    With random keys these are a sample in which every row is equally likely.
+    With random keys, they are a uniform random sample.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class KeptRows:
     Attributes
     ----------
     columns : dict of str to ndarray
-        Values of the rows, in the order in which the rows were added.
+        Values of the rows, in the order of addition.
 
     Examples
     --------

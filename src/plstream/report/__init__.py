@@ -1,4 +1,4 @@
-"""HTML reports, each one file: about a model, and about its results on data."""
+"""Self-contained HTML reports about a model and its results on data."""
 
 from .html import Page, Section
 from .model import model_report

@@ -1,4 +1,4 @@
-"""Checks of a model and of its results on data, with findings in plain words.
+"""Checks of a model and of its results on data, with plain-language findings.
 
 A check is a function that yields diagnostics, listed in `diagnose`.
 """
@@ -24,16 +24,16 @@ _FEW_ROWS = 30
 _FEW_ROWS_PER_COMPONENT = 5
 # Estimated sine of the angle to the exact solution, as in IncrementalPLS.
 _LARGE_SUBSPACE_ERROR = 0.3
-# In standard errors: exceeded by chance once in hundreds of thousands, and there are many features.
+# In standard errors: exceeded by chance once in hundreds of thousands, because there are many features.
 _BEYOND_CHANCE = 5.0
 # In standard deviations.
 _MOVED = 0.5
 _N_NAMED = 3
-# Measured data is not normal: this many times as many rows exceed the two limits as for normal data.
+# Measured data is not normal: this many times as many rows exceed the two limits as with normal data.
 _OFTEN_BEYOND = 5.0
 # Limits from fewer rows are too narrow, particularly with many features.
 _FEW_ROWS_FOR_LIMITS = 100
-# Minimum number of rows to compare errors, and the ratio from which errors are much larger.
+# Minimum number of rows to compare errors, and the ratio above which errors are much larger.
 _COMPARABLE_ROWS = 5
 _MUCH_LARGER = 2.0
 
@@ -172,7 +172,7 @@ def _alarms(summary: ModelSummary, result: EvaluationResult, responses: list[str
 
 
 def _errors_beyond(result: EvaluationResult, responses: list[str]) -> tuple[bool | None, str]:
-    """Return whether errors of rows beyond a limit are much larger than those of others, None if unknown; in words."""
+    """Return whether errors of rows beyond a limit are much larger than others (None if unknown), and a sentence."""
     beyond, within = result.metrics_beyond, result.metrics_within
     if beyond is None or within is None or min(beyond.n_rows, within.n_rows) < _COMPARABLE_ROWS:
         return None, ""
@@ -193,7 +193,7 @@ def _drift(summary: ModelSummary, result: EvaluationResult) -> Iterator[Diagnost
         return
     deviation = np.sqrt(result.features.x_squares / (n - 1))
     if getattr(summary.model, "scale", False) and summary.scale is not None and summary.is_used is not None:
-        # As in the training rows, not as in this data. A feature with weights of zero was constant.
+        # Of the training rows, not of this data. A feature with zero weights was constant.
         deviation = np.where(summary.is_used, summary.scale, 0.0)
     moves = np.zeros(len(mean))
     np.divide(result.features.x_mean - mean, deviation, out=moves, where=deviation > 0)

@@ -1,4 +1,4 @@
-"""EvaluationResult: a model's results on data, from one read of it, in memory independent of the number of rows."""
+"""EvaluationResult: results of a model on data, from one read, in memory independent of the number of rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..states import Gram, Moments
 
 # Components whose scores are drawn.
 N_COMPONENTS = 4
-# Rows that are drawn, and unusual rows that are named with the features at fault.
+# Number of rows drawn, and of unusual rows listed with the features responsible.
 _N_DRAWN, _N_NAMED, _N_CAUSES = 2000, 10, 3
 
 
@@ -45,7 +45,7 @@ class EvaluationResult:
     monitor : Monitor or None
         Source of T2, Q and their limits.
     no_monitor : str
-        Why there is none.
+        The reason if there is none.
     has_labels : bool
         Whether y holds labels.
     n_rows : int
@@ -53,7 +53,7 @@ class EvaluationResult:
     metrics : Metrics or None
         Metrics of the predictions, if there are predictions and y.
     metrics_beyond, metrics_within : Metrics or None
-        The same of the rows beyond a limit of T2 or Q, and of the others, if there are any.
+        The same for the rows beyond a limit of T2 or Q, and for the others, if any.
     moments : Gram
         Means and covariances of the scores.
     features : Moments
@@ -63,10 +63,10 @@ class EvaluationResult:
     sample : dict of str to ndarray
         A random sample of rows: their number ``row``, ``scores``, and if known ``y``, ``predicted``, ``t2`` and ``q``.
     unusual : dict of str to ndarray
-        The rows farthest beyond the limits of T2 and Q, the farthest first: as in the sample, with ``excess``, the
-        larger of T2 and Q relative to its limit, and the features ``X``.
+        The rows farthest beyond the limits of T2 and Q, farthest first: as in the sample, with ``excess``, the larger
+        of T2 and Q relative to its limit, and the features ``X``.
     causes : list
-        For each of these, the features with the largest contributions to T2 or Q, and their shares.
+        For each unusual row, the features with the largest contributions to T2 or Q, and their shares.
     """
 
     name: str
@@ -89,13 +89,13 @@ class EvaluationResult:
 
     @property
     def sampled_note(self) -> str:
-        """A sentence about the rows that are drawn, if not all are."""
+        """A sentence about the rows drawn, if not all are."""
         n = len(self.sample["row"])
         return f" Drawn are {n:,} rows, a random sample of {self.n_rows:,}." if n < self.n_rows else ""
 
 
 def evaluate(model: Any, X: Any, y: Any = None) -> EvaluationResult:
-    """Return the results of a fitted model on data, a source or arrays.
+    """Return the results of a fitted model on a source or arrays.
 
     The data is read once, or twice if the limits of T2 and Q are computed from it.
     """
@@ -111,11 +111,11 @@ def evaluate(model: Any, X: Any, y: Any = None) -> EvaluationResult:
             check_consistent_length(rows, target)
         result = EvaluationResult("the data given", names_of_target(y))
     drawn, named = KeptRows(_N_DRAWN), KeptRows(_N_NAMED)
-    # The keys of rows do not depend on where blocks end.
+    # The keys of rows do not depend on the blocks.
     random = np.random.default_rng(0)
     row, completes = getattr(X, "first_row", 0), takes_missing(model)
     with warnings.catch_warnings():
-        # Names of features are checked by now.
+        # Feature names have been checked.
         warnings.simplefilter("ignore")
         result.monitor, result.no_monitor = _monitor(model, rows)
         for read, read_y in _blocks(rows, target):
@@ -155,7 +155,7 @@ def _blocks(rows: Any, target: Array | None) -> Iterator[tuple[Rows, Array | Non
 
 
 def _monitor(model: Any, rows: Any) -> tuple[Monitor | None, str]:
-    """Return a monitor with limits from the model, or else from these rows; or the reason why there is none."""
+    """Return a monitor with limits from the model or else from these rows, or the reason why there is none."""
     try:
         monitor = Monitor(model)
     except TypeError:
@@ -173,7 +173,7 @@ def _monitor(model: Any, rows: Any) -> tuple[Monitor | None, str]:
 
 
 def _add(result: EvaluationResult, model: Any, X: Rows, y: Array | None) -> dict[str, Array]:
-    """Add a block, and return what is known of its rows."""
+    """Add a block, and return the results of its rows."""
     n = X.shape[0]
     scores = np.asarray(model.transform(X), dtype=np.float64)[:, :N_COMPONENTS]
     if not result.n_rows:
@@ -204,7 +204,7 @@ def _add(result: EvaluationResult, model: Any, X: Rows, y: Array | None) -> dict
 
 
 def _completed(model: Any, X: Rows) -> Rows:
-    """Return rows without gaps, which are filled by the model or, if it completes no rows, by means."""
+    """Return rows with missing values filled by the model or, if it does not support this, by means."""
     if not (takes_missing(model) and has_gaps(X)):
         return X
     if model.missing == "model":
@@ -214,7 +214,7 @@ def _completed(model: Any, X: Rows) -> Rows:
 
 
 def _added(metrics: Metrics | None, model: Any, y: Array, predicted: Array) -> Metrics | None:
-    """Return metrics updated with some rows; None as long as there are none."""
+    """Return metrics updated with some rows; None without any rows so far."""
     if not len(y):
         return metrics
     metrics = metrics_for(model, y) if metrics is None else metrics
@@ -228,7 +228,7 @@ def _causes(monitor: Monitor, rows: dict[str, Array]) -> list[list[tuple[int, fl
     for X, is_q in zip(rows["X"], q >= t2, strict=True):
         parts = monitor.contributions(X[None], "q" if is_q else "t2")[0]
         most = np.argsort(-parts, kind="stable")[:_N_CAUSES]
-        # Parts of T2 may be negative, and then the others sum to more than it.
+        # Contributions to T2 may be negative; the others then sum to more than T2.
         total = np.abs(parts).sum()
         causes.append([(int(k), float(parts[k] / total)) for k in most if parts[k] > 0])
     return causes

@@ -1,4 +1,4 @@
-"""The part of a report about features: importance, loadings and coefficients."""
+"""The report section about features: importance, loadings and coefficients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPECTRA = " Smooth lines with few peaks suggest chemistry or physics, a jagged 
 
 
 def features_part(section: Section, summary: ModelSummary, responses: list[str]) -> None:
-    """Fill the part about features: importance, coefficients, loadings, and a table of the first of them."""
+    """Fill the section about features: importance, coefficients, loadings, and a table of the top features."""
     n = f"all {len(summary.feature_names):,} features"
     if summary.importance is not None:
         name = summary.importance_name

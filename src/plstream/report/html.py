@@ -1,8 +1,7 @@
 """Self-contained HTML reports: nothing is loaded, and only the scripts that draw plots run.
 
-All text is plain, and escaped here: names and titles never become markup. Figures are embedded as
-SVG; plots are drawn by Plotly, which is embedded as well. Colours follow the reader's preference,
-light or dark.
+All text is plain, and escaped here: names and titles never become markup. Figures are embedded as SVG; plots are drawn
+by Plotly, which is embedded as well. Colours follow the reader's preference, light or dark.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from ..plots.palette import DARK, FAINT, GRID, INK, LIGHT, PAPER
 # Figures drawn in these colours follow the page: text and lines, background, secondary elements, grids.
 _FOLLOWING = {INK: "var(--ink)", PAPER: "var(--paper)", FAINT: "var(--faint)", GRID: "var(--grid)"}
 
-# Control characters except newlines and tabs: some change what follows, and XML allows none of them.
+# Control characters except newlines and tabs: some affect the following text, and XML forbids them.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 Verdict = Literal["yes", "partly", "no", "open"]
 _MARKS: dict[Verdict, str] = {"yes": "✓", "partly": "◐", "no": "✗", "open": "?"}
 
-# Elements allowed in a figure. Anything else could run, load or hide something.
+# Elements allowed in a figure. Others could run, load or hide something.
 _ELEMENTS = {"svg", "g", "defs", "path", "use", "text", "tspan", "clipPath", "rect", "circle", "line", "polyline"}
 _DROPPED = {"metadata", "style", "title", "desc"}
 # Length from which an entry of a table is wrapped.
@@ -54,7 +53,7 @@ def _without_control(text: str) -> str:
 
 
 class Section:
-    """A section of a report: blocks, one after the other.
+    """A section of a report: a sequence of blocks.
 
     All methods return the section, so that calls can be chained.
     """
@@ -67,7 +66,7 @@ class Section:
         self._blocks: list[str | Section] = []
 
     def part(self, title: str) -> Section:
-        """Begin a section of this section, and return it."""
+        """Begin a subsection, and return it."""
         new = Section(title, self._level + 1, self._ids)
         self.parts.append(new)
         self._blocks.append(new)
@@ -118,7 +117,7 @@ class Section:
         caption: str,
         strong: Collection[int] = (),
     ) -> Section:
-        """Add a table. The first entry of a row is its heading; some rows, by number, are highlighted."""
+        """Add a table. The first entry of each row is its heading; rows given by number are highlighted."""
         head = "".join(f"<th scope='col'>{escape(entry)}</th>" for entry in header)
         body = "".join(
             f"<tr{' class=strong' if i in strong else ''}><th scope='row'>{escape(first)}</th>"
@@ -126,7 +125,7 @@ class Section:
             + "</tr>"
             for i, (first, *others) in enumerate(rows)
         )
-        # Not a caption element, which would be as wide as the table and scroll with it.
+        # A caption element would be as wide as the table and scroll with it.
         name = _new_id("table", self._ids)
         return self._add(
             f"<p class='caption' id='{name}'>{escape(caption)}</p>"
@@ -147,7 +146,7 @@ class Section:
         return self._add(f"<figure>{inline_svg(svg, name, description)}{words}</figure>")
 
     def plot(self, figures: Mapping[str, PlotlyFigure], description: str, caption: str = "") -> Section:
-        """Add an interactive plot, with a choice by name if there are several figures.
+        """Add an interactive plot, with a selection by name if there are several figures.
 
         The description is the alternative text.
         """
@@ -163,7 +162,7 @@ class Section:
 
     @property
     def plotted(self) -> bool:
-        """Whether there is a plot in it."""
+        """Whether the section contains a plot."""
         return self._plotted or any(block.plotted for block in self._blocks if isinstance(block, Section))
 
     def html(self) -> str:
@@ -181,7 +180,7 @@ class Section:
 
 
 class Page(Section):
-    """An HTML report: a title, a summary, blocks of its own, and sections with a table of contents.
+    """An HTML report: a title, a summary, blocks, and sections with a table of contents.
 
     Parameters
     ----------
@@ -219,7 +218,7 @@ class Page(Section):
                 "<head>",
                 '<meta charset="utf-8">',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
-                # Even if a script were injected, it would neither run nor load.
+                # An injected script would neither run nor load.
                 f'<meta http-equiv="Content-Security-Policy" content="{_allowed(drawing)}">',
                 '<meta name="color-scheme" content="light dark">',
                 f"<title>{title}</title>",
@@ -244,7 +243,7 @@ class Page(Section):
 
     def _repr_html_(self) -> str:
         """Return the page for a notebook, in a sandboxed frame."""
-        # Its scripts run without the notebook's origin, so they reach neither the notebook nor its server.
+        # Its scripts run without the notebook's origin, and have no access to the notebook or its server.
         return (
             f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(self.html())}" width="100%" '
             f'height="{_FRAME_HEIGHT}" style="border: 1px solid #8888" title="{escape(self.title)}"></iframe>'
@@ -268,7 +267,7 @@ class Page(Section):
 
 
 def _allowed(drawing: Collection[str]) -> str:
-    """Return the content security policy: these scripts and no others, and images saved from plots."""
+    """Return the content security policy, which allows only these scripts, and images saved from plots."""
     digests = (b64encode(sha256(script.encode()).digest()).decode() for script in drawing)
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
     return f"{_ALLOWED}; script-src {hashes}; img-src data: blob:" if drawing else _ALLOWED
@@ -285,7 +284,7 @@ def scripts() -> tuple[str, ...]:
     """
     library = import_optional("plotly.offline", "An HTML report with interactive plots", "report").get_plotlyjs()
     texts = library, _file("drawing.js")
-    # Line ends as browsers read them, because they compare hashes.
+    # Line endings as normalized by browsers, which compare hashes.
     return tuple(text.replace("\r\n", "\n").replace("</script", "<\\/script") for text in texts)
 
 
@@ -294,7 +293,7 @@ def _file(name: str) -> str:
 
 
 def _as_json(figures: Mapping[str, PlotlyFigure]) -> str:
-    """Return figures as JSON without any character that could end the enclosing element."""
+    """Return figures as JSON without characters that could end the enclosing element."""
     parts = [{"name": name, **figure._asdict()} for name, figure in figures.items()]
     text = json.dumps(_shown(parts), allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
@@ -320,11 +319,11 @@ def _choice(names: Collection[str], name: str) -> str:
 
 
 def inline_svg(svg: str, name: str, description: str) -> str:
-    """Return an SVG figure for embedding, with colours that follow the page, and at most as wide as the page.
+    """Return an SVG figure for embedding, with the colours of the page, and at most as wide as the page.
 
-    The name is the prefix of all its ids. Raises ValueError if it contains anything but shapes and text.
+    The name is the prefix of all ids. Raises ValueError if it contains anything but shapes and text.
     """
-    # Trusted input, and a parser without external entities.
+    # The input is trusted, and the parser does not load external entities.
     root = ET.fromstring(_without_control(svg))  # noqa: S314
     if _local(root.tag) != "svg":
         raise ValueError(f"A figure is an svg element, not {_local(root.tag)}.")
@@ -334,14 +333,14 @@ def inline_svg(svg: str, name: str, description: str) -> str:
     root.attrib |= {
         "role": "img",
         "aria-label": _without_control(description),
-        # A point is 4/3 of a pixel. Up to a third larger, where there is room.
+        # A point is 4/3 of a pixel. Up to a third larger, if there is room.
         "style": f"max-width: {round(width * 4 / 3 * 4 / 3)}px",
     }
     return ET.tostring(root, encoding="unicode")
 
 
 def _clean(element: ET.Element, name: str) -> None:
-    """Drop what is useless in a page, and refuse what does not belong in a figure."""
+    """Drop elements that are useless in a page, and raise ValueError for those not allowed in a figure."""
     element.tag = _local(element.tag)
     if element.tag not in _ELEMENTS:
         raise ValueError(f"A figure has shapes and text, and nothing like {element.tag}.")
@@ -360,7 +359,7 @@ def _clean(element: ET.Element, name: str) -> None:
 
 
 def _value(key: str, value: str, name: str) -> str:
-    """Return the value of an attribute, with ids and colours of the page."""
+    """Return the value of an attribute, with the ids and colours of the page."""
     if key == "href":
         value = f"url({value})"
     if re.search(r"url\((?!#)", value):

@@ -1,4 +1,4 @@
-"""model_report: a model, how well it predicts, which features and rows matter, and what to be careful about."""
+"""model_report: a report about a model, its accuracy, important features, unusual rows, and diagnostics."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from .predictions import predictions_part
 
 
 def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None = None) -> Page:
-    """Return a report about a model, and about its results on data: one HTML file with interactive plots.
+    """Return a report about a model and its results on data, as one HTML file with interactive plots.
 
-    It describes the model, how well it predicts, which features matter, which rows are unusual, and what to be
-    careful about. Data is read block by block, and memory does not depend on the number of rows. Plots show a sample
-    of many rows, and the extremes of many features.
+    It describes the model, its accuracy, important features, unusual rows, and diagnostics. Data is read block by
+    block, and memory does not depend on the number of rows. Plots show a sample of many rows, and the extremes of many
+    features.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None 
         A fitted model or selector of this package, or a scikit-learn ``Pipeline`` that ends with one: the report then
         describes its last step, and rows as transformed by the earlier steps.
     X : array-like or sparse matrix of shape (n_samples, n_features), or source, default=None
-        Rows to evaluate the model on, preferably not those it was fitted to.
+        Rows to evaluate the model on, preferably not training rows.
     y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
         The true target, if known. None if X is a source, which has it.
     title : str, default=None
@@ -51,7 +51,7 @@ def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None 
     Raises
     ------
     ImportError
-        When it is converted to HTML, if Plotly is not installed: ``pip install 'plstream[report]'``.
+        On conversion to HTML, if Plotly is not installed: ``pip install 'plstream[report]'``.
 
     Examples
     --------

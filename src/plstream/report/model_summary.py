@@ -1,4 +1,4 @@
-"""ModelSummary: the results of a fitted model, under the same names for all kinds of models."""
+"""ModelSummary: the results of a fitted model, under the same names for all models."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .._core.types import Array, Float64Array
 from ..monitoring.pipelines import feature_names, last_step
 from ..plots.names import response_names, weights_of
 
-# Responses in tables with one column for each.
+# Maximum number of responses shown as columns of a table.
 N_RESPONSES = 4
 
 
 class ModelSummary:
-    """The results of a fitted model; None for those its kind of model lacks.
+    """The results of a fitted model; None for those that the model lacks.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class ModelSummary:
     importance : ndarray of shape (n_features,), or None
         VIP, or the scores by which a selector ranks features.
     kept : ndarray of shape (n_features,), or None
-        Which features a selector keeps.
+        Mask of the features that a selector keeps.
     classes : ndarray, or None
         Labels that it predicts.
     """
@@ -94,12 +94,12 @@ class ModelSummary:
 
     @property
     def is_used(self) -> Array | None:
-        """Which features have nonzero weights; None if it has no weights."""
+        """Mask of features with nonzero weights; None without weights."""
         return None if self.weights is None else np.asarray(self.weights.any(axis=1))
 
     @property
     def strength(self) -> Float64Array:
-        """Values to rank features by: their importance, else their largest scaled coefficient, or weight."""
+        """Values to rank features by: importance, or else the largest scaled coefficient, or weight."""
         if self.importance is not None:
             return np.asarray(self.importance, dtype=np.float64)
         if self.coefficients is not None:
@@ -110,5 +110,5 @@ class ModelSummary:
 
 
 def note_of_first(n: int, responses: list[str]) -> str:
-    """Return a sentence about the responses that are drawn, if not all are."""
+    """Return a sentence about the responses drawn, if not all are."""
     return f" Drawn are the first {n} of {len(responses)} responses." if len(responses) > n else ""

@@ -1,4 +1,4 @@
-"""The part of a report about predictions: errors of values, and which labels are confused."""
+"""The report section about predictions: errors of values, and confusions of labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .evaluation import EvaluationResult
 from .html import Section
 from .model_summary import ModelSummary, note_of_first
 
-# Labels of a confusion matrix that is drawn, drawn with numbers, and shown as a table.
+# Maximum labels of a confusion matrix drawn, drawn with numbers, and shown as a table.
 _MOST_CONFUSED, _MOST_WITH_NUMBERS, _MOST_IN_TABLE = 40, 20, 12
 # Labels whose shares are listed.
 _MOST_LABELS = 200
@@ -25,7 +25,7 @@ _NOTHING = "–"  # noqa: RUF001
 
 
 def predictions_part(section: Section, summary: ModelSummary, result: EvaluationResult, responses: list[str]) -> None:
-    """Fill the part about predictions: metrics, and predicted against measured values or labels."""
+    """Fill the section about predictions: metrics, and predicted against measured values or labels."""
     metrics = result.metrics
     assert metrics is not None
     if isinstance(metrics, ClassificationMetrics):
@@ -121,7 +121,7 @@ def _label_predictions(section: Section, summary: ModelSummary, metrics: Classif
 
 
 def _confusion_figure(names: list[str], counts: Array) -> PlotlyFigure:
-    # Shares of the rows of a label: otherwise common labels would dominate.
+    # Shares of the rows of each label: otherwise frequent labels would dominate.
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     positions = list(range(len(names)))
     data = {

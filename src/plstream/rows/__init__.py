@@ -1,6 +1,6 @@
-"""Training rows in blocks: of arrays, of sources, and of Dask collections.
+"""Training rows in blocks, from arrays, sources and Dask collections.
 
-All three are :class:`TrainingRows`, which can be read block by block, and reduced where they are stored.
+All three are :class:`TrainingRows`, which are read block by block, and reduced where they are stored.
 """
 
 from .arrays import ArrayRows

@@ -16,7 +16,7 @@ from .blocks import Block, TrainingRows
 
 # Dense data above this size, in float64, is read by compiled loops if that requires no copy.
 _LOOP_BYTES = 2 << 20
-# With fewer columns, the loops, which run along rows, are slower than NumPy.
+# With fewer columns, loops along rows are slower than NumPy.
 _LEAST_COLUMNS = 32
 
 AS_FLOAT64: Callable[[Array], Float64Array] = partial(np.asarray, dtype=np.float64)
@@ -42,7 +42,7 @@ class ArrayRows(TrainingRows):
         Names of the columns, for messages.
     batch_size : int, optional
         Number of rows per block. By default 1/32 of all, but at least 4 and at most 32 MiB; 4 MiB if rows are
-        skipped, and all rows of small dense arrays.
+        skipped; all rows for small dense arrays.
     numbers : callable, optional
         Converts some rows of Y to float64. By default Y holds numbers.
 
@@ -78,7 +78,7 @@ class ArrayRows(TrainingRows):
         self.n_columns = int(X.shape[1])
         self.n_targets = n_classes or int(Y.shape[1])
         if isinstance(self.X, np.ndarray):
-            # Loops over contiguous rows, none of them skipped, pay off earlier than loops over copies.
+            # Loops over contiguous rows pay off earlier than loops over copies.
             is_contiguous = self.X.flags.c_contiguous and self.X.dtype in LOOP_DTYPES and self.n_rows == len(self.X)
             wide = self.n_columns >= _LEAST_COLUMNS
             self.compiled = 8 * self.X.size > (min(SMALL_BYTES, _LOOP_BYTES) if is_contiguous and wide else SMALL_BYTES)
@@ -86,7 +86,7 @@ class ArrayRows(TrainingRows):
         if batch_size is not None:
             self.batch_size = batch_size
         elif self.in_memory:
-            # Too small to be worth dividing among threads.
+            # Too small to divide among threads.
             self.batch_size = int(X.shape[0])
         elif weight is not None and self.n_rows < X.shape[0]:
             # Skipping rows copies blocks, several of which are processed at a time.
@@ -95,7 +95,7 @@ class ArrayRows(TrainingRows):
             self.batch_size = default_block_rows(self.X)
 
     def require_finite(self) -> None:
-        """Raise ValueError for the first number that is not finite, if there is one."""
+        """Raise ValueError for the first number that is not finite, if any."""
         require_finite("X", self.X, self.weight, self.feature_names, allow_missing=self.allow_missing)
         require_finite("y", self.Y, self.weight, allow_missing=self.allow_missing)
 

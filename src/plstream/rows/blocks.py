@@ -1,4 +1,4 @@
-"""Blocks of rows, and the interface of rows that come in blocks."""
+"""Blocks of rows, and the interface of rows read in blocks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .._core.types import Float64Array, Rows
 class Block(NamedTuple):
     """Some rows: X unchanged, Y in float64 with one column per response, and weights or None.
 
-    For labels, Y is one column of class indices. It represents one response per class, which is one for
-    the rows of the class and zero for all others, but that is never formed.
+    For labels, Y is one column of class indices. It represents one indicator response per class, which is never
+    formed.
     """
 
     X: Rows
@@ -29,7 +29,7 @@ class Block(NamedTuple):
     n_classes: int = 0
     """Number of classes, if Y holds labels."""
     first: int = 0
-    """Number of its first row among all rows with a weight, as counted by :meth:`TrainingRows.parts`."""
+    """Number of its first row among all rows of nonzero weight, as counted by :meth:`TrainingRows.parts`."""
 
     @property
     def n_rows(self) -> int:
@@ -52,7 +52,7 @@ class Block(NamedTuple):
         return (np.arange(self.n_classes) == self.Y).astype(np.float64) if self.n_classes else self.Y
 
     def present(self) -> Block:
-        """Return the block without rows of weight zero, which count as absent."""
+        """Return the block without rows of weight zero."""
         if self.weight is None or (self.weight > 0).all():
             return self
         rows = np.flatnonzero(self.weight > 0)
@@ -72,7 +72,7 @@ class Block(NamedTuple):
         return self._replace(weight=weight if self.weight is None else self.weight * weight)
 
     def aged(self, forgetting: float, n_later: int = 0) -> Block:
-        """Return the block with its weights after its last row and ``n_later`` more rows."""
+        """Return the block with its weights decayed by its own later rows and ``n_later`` more."""
         if forgetting >= 1.0:
             return self.present()
         age = np.arange(n_later + self.n_rows - 1, n_later - 1, -1, dtype=np.float64)
@@ -103,7 +103,7 @@ class TrainingRows(ABC):
     n_classes: int = 0
     """Number of classes if y holds labels, else 0."""
     compiled: bool = False
-    """Whether the rows are dense, and either too many for memory or enough for compiled loops to be faster."""
+    """Whether the rows are dense, and too large for memory or large enough for compiled loops to be faster."""
     in_memory: bool = False
     """Whether the rows are dense, and few enough to be copied as a whole."""
     allow_missing: bool = False
@@ -116,7 +116,7 @@ class TrainingRows(ABC):
         """Read the rows once, in blocks without rows of weight zero, starting at the beginning of a block."""
 
     def tracked_blocks(self, label: str, start: int = 0) -> Generator[Block, None, None]:
-        """Read the rows as :meth:`blocks` does, and report progress under a label."""
+        """Read the rows like :meth:`blocks`, and report progress under a label."""
         n_rows = None if self.n_rows is None else self.n_rows - start
         return track(self.blocks(start), label, n_rows, lambda block: block.n_rows)
 
@@ -125,7 +125,7 @@ class TrainingRows(ABC):
     ) -> Iterator[tuple[Part, int]]:
         """Read the rows once, and yield the results of ``work``, in order, with the number of rows done.
 
-        Weights are those after the very last row. Remote rows yield a single part, that of all of them.
+        Weights are those after the very last row. Remote rows yield a single part for all of them.
         """
         assert self.n_rows is not None
         blocks = self.aged_blocks(forgetting, start)
@@ -136,7 +136,7 @@ class TrainingRows(ABC):
         """Raise ValueError for the first number that is not finite, if blocks do not know its position."""
 
     def as_one_block(self, forgetting: float = 1.0, label: str | None = None) -> Block:
-        """Read all rows once, as one block, and report progress if there is a label; weights as in :meth:`parts`."""
+        """Read all rows once as one block, and report progress under a label, if given; weights as in :meth:`parts`."""
         blocks = self.blocks()
         first, *others = blocks if label is None else track(blocks, label, self.n_rows, lambda block: block.n_rows)
         if others:
@@ -152,7 +152,7 @@ class TrainingRows(ABC):
         for block in self.blocks(start):
             n_later -= block.n_rows
             n_read += block.n_rows
-            # Rows of weight zero have been dropped, except those that become too old to have a weight.
+            # Rows of weight zero have been dropped, except those whose weight decays to zero.
             present = block.aged(forgetting, n_later) if forgetting < 1.0 else block
             if present.n_rows:
                 yield present._replace(first=self.n_rows - n_later - block.n_rows), n_read

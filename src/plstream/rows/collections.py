@@ -33,7 +33,7 @@ _SMALLER = "use smaller chunks or fewer threads per worker"
 
 Total = TypeVar("Total")
 
-# Opens a block: given the features of the model, X, y and weights, it gives training rows and their head.
+# Opens a block: given the features of the model, X, y and weights, it yields training rows and their head.
 OpenBlock: TypeAlias = Callable[[BaseEstimator, Any, Any, Any], AbstractContextManager[tuple[TrainingRows, Any]]]
 
 
@@ -43,7 +43,7 @@ class CollectionRows(TrainingRows):
     Each read is one computation. Only the merged result of all blocks is transferred to this process.
     """
 
-    # Opens the training rows of a block, on the workers. It is set before the first read.
+    # Opens the training rows of a block, on the workers. Set before the first read.
     open_block: OpenBlock
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None, **columns: Any) -> None:
@@ -63,7 +63,7 @@ class CollectionRows(TrainingRows):
         """Yield the merged parts of all blocks, from one read."""
         blocks = self.collection.blocks
         vector = 8 * self.n_columns
-        # Small blocks are centred in a copy, and of large ones as much is worked on at a time.
+        # Small blocks are centred in a copy, and large ones in parts of the same size.
         blocks.require_room(2 * SMALL_BYTES + 8 * vector, vector * (self.n_targets + 6), _SMALLER)
         blocks.hold_if_few(self.n_rows if blocks.n_rows is None else sum(blocks.n_rows))
         self.features.missing = "model" if self.allow_missing else "error"
@@ -86,16 +86,16 @@ class CollectionRows(TrainingRows):
     ) -> Any:
         """Return a stream of all rows, in one read.
 
-        ``absorb`` returns a stream with the rows of a block, given the number of the first of them and the other
-        columns; to find that number, if it is needed (``by_number``), may take another read. ``state_bytes`` is the
-        memory of a stream, including temporary arrays.
+        ``absorb`` returns a stream with the rows of a block, given the number of its first row and the other columns.
+        That number, needed if ``by_number``, may take another read. ``state_bytes`` is the memory of a stream,
+        including temporary arrays.
         """
         blocks = self.collection.blocks
         blocks.require_room(state_bytes, state_bytes // 3, f"{_SMALLER}, or solver='sketch'")
         first_rows = self._first_rows() if by_number else None
         self.features.missing = "model" if self.allow_missing else "error"
         add = partial(_add_to_stream, self.features, self.open_block, empty, absorb, first_rows)
-        # A state is sent to another process, and buffered rows are not.
+        # Only the state is sent to another process, not buffered rows.
         fold = _Fold(self.collection.names, add, methodcaller("without_waiting"))
         stream = blocks.reduce(fold, _merge_streams, label)
         if stream is None:
@@ -103,7 +103,7 @@ class CollectionRows(TrainingRows):
         return stream
 
     def label_counts(self) -> tuple[Array, Array]:
-        """Return all labels, and the weight of the rows of each, from a read without X."""
+        """Return all labels, and the total weight of each, from a read without X."""
         targets = self.collection.targets
         counts = targets.reduce(_Fold(self.collection.names, _add_label_counts), _merge_label_counts, "labels")
         if counts is None:
@@ -121,7 +121,7 @@ class CollectionRows(TrainingRows):
         return first
 
     def _first_rows(self) -> Array:
-        """Return the number of rows with a weight before each block, which may take a read of the weights."""
+        """Return the number of rows of nonzero weight before each block, which may take a read of the weights."""
         names, n_rows = self.collection.names, self.collection.blocks.n_rows
         if n_rows is None or "sample_weight" in names:
             counts = self.collection.targets.reduce(_Fold(names, _add_row_count), dict.__or__, "rows counted") or {}
@@ -135,12 +135,12 @@ class CollectionRows(TrainingRows):
         return self
 
     def __exit__(self, *error: object) -> None:
-        # At once, and not when an error that refers to the blocks is garbage collected.
+        # Now, not when an error that refers to the blocks is garbage collected.
         self.collection.blocks.let_go()
 
 
 def apply_lazily(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Any:
-    """Return ``function`` of the rows of a Dask collection, to be computed when it is needed."""
+    """Apply ``function`` lazily to the rows of a Dask collection."""
     if isinstance(X, OnWorkers):
         raise TypeError("OnWorkers is for fit and partial_fit: pass the source itself.")
     known: Any = estimator
@@ -151,7 +151,7 @@ def apply_lazily(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Ar
         width = m if isinstance(X, list | tuple) else X.shape[-1]
         validate_rows(_Features.of(m, None), np.zeros((1, int(width))), reset=False)
         dtype = getattr(X, "dtype", np.dtype(np.float64))
-    # Neither zero nor constant, which some functions warn of.
+    # Neither zero nor constant, because some functions warn about such rows.
     rows = np.linspace(1.0, 2.0, m)[None].astype(dtype)
     names = getattr(known, "feature_names_in_", None)
     sample = function(rows)
@@ -206,13 +206,13 @@ class _Fold:
             columns = dict(zip(self.names, others, strict=True))
             if _n_present(X, y, columns):
                 total = self.add(total, block.number, X, y, columns)
-            # Before the next one is made.
+            # Released before the next one is computed.
             del block, X, y, others, columns
         return total if self.then is None or total is None else self.then(total)
 
 
 def _n_present(X: Any, y: Any, columns: dict[str, Any]) -> int:
-    """Return the number of rows that have a weight; raise ValueError unless all columns have one entry per row."""
+    """Return the number of rows of nonzero weight; raise ValueError unless all columns have one entry per row."""
     n = X.count() if isinstance(X, Source) else _num_samples(X)
     for name, column in (("y", y), *columns.items()):
         if np.ndim(column) and _num_samples(column) != n:
@@ -277,7 +277,7 @@ def _merge_streams(first: Any, second: Any) -> Any:
 
 
 def _add_label_counts(total: Any, _number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
-    """Add the labels of a block, and the weight of the rows of each."""
+    """Add the labels of a block, and the total weight of each."""
     if isinstance(X, Source):
         counted = X.label_counts()
     else:

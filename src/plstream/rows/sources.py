@@ -71,7 +71,7 @@ class SourceRows(TrainingRows):
 
     @property
     def first_y(self) -> Array | None:
-        """The y of the first block, which is still to be read."""
+        """The y of the first block, which remains to be read."""
         if self._first is None:
             self._blocks = self.source.records()
             self._first = self._require_block(next(self._blocks, None))
@@ -96,7 +96,7 @@ class SourceRows(TrainingRows):
         return self
 
     def __exit__(self, *error: object) -> None:
-        # At once, and not when an error that refers to blocks read ahead is garbage collected.
+        # Now, not when an error that refers to blocks read ahead is garbage collected.
         if isinstance(self._blocks, Generator):
             self._blocks.close()
 
@@ -144,7 +144,7 @@ class _MappedRows(ArrayRows):
     def parts(
         self, work: Callable[[Block], Part], forgetting: float, label: str, start: int = 0
     ) -> Iterator[tuple[Part, int]]:
-        """Check the files before every block, in the thread that processes it: changed files must not be read."""
+        """Check for changed files before every block, in the thread that processes it."""
         if self.is_copy:
             return super().parts(work, forgetting, label, start)
 
@@ -155,7 +155,7 @@ class _MappedRows(ArrayRows):
         return super().parts(checked_work, forgetting, label, start)
 
     def require_finite(self) -> None:
-        """Add the file to the error."""
+        """Raise ValueError for numbers that are not finite, naming the file."""
         self.source.require_finite()
 
 
@@ -177,10 +177,10 @@ def reread(source: Source, numbers: Numbers, batch_size: int | None, **labels: A
         source.require_unchanged()
         return
     with SourceRows(source, numbers, **labels) as rows:
-        # A copy has X and y alone.
+        # A copy has only X and y.
         if source.slow and "weight" not in source.roles and (copy := _copied(rows)) is not None:
             with copy as (X, Y):
-                # Blocks as without a copy: results do not depend on whether there was room for one.
+                # The same blocks as without a copy: results must not depend on free disk space.
                 yield _MappedRows(source, X, Y, AS_FLOAT64, source.block_rows, is_copy=True, **labels)
             return
         rows.n_rows = source.n_weighted() if "weight" in source.roles else source.count()
@@ -197,7 +197,7 @@ def require_rereadable(source: Source) -> None:
 
 
 def _copied(rows: SourceRows) -> TemporaryCopy | None:
-    """Return a copy of the rows, or None if there is no room for it."""
+    """Return a copy of the rows, or None if disk space is insufficient."""
     source = rows.source
     n_bytes = source.n_columns * source.dtype.itemsize * (source.n_rows or 0)
     blocks = rows.tracked_blocks("copied to a temporary file, as it is slow to read")
@@ -228,7 +228,7 @@ def require_target(source: Source, name: str, y: Any, sample_weight: Any = None)
 
 
 def require_alone(y: Any, sample_weight: Any = None) -> None:
-    """Raise ValueError if something is given in addition to a source."""
+    """Raise ValueError if y or weights are given in addition to a source."""
     if y is not None:
         raise ValueError("y is part of a source: pass target= to open_source, and no y.")
     if sample_weight is not None:
@@ -271,7 +271,7 @@ def validate_source(estimator: BaseEstimator, columns: Source | CollectionRows, 
 
 
 def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Array:
-    """Apply a function to the rows of X: to an array as a whole, to a source in blocks, to Dask collections lazily."""
+    """Apply a function to the rows of X: an array as a whole, a source in blocks, a Dask collection lazily."""
     X, _ = opened_data(X, None)
     if is_collection(X):
         return apply_lazily(estimator, X, function)

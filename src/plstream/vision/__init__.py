@@ -1,4 +1,4 @@
-"""Image features: from images to rows of features, and to features of pairs."""
+"""Features of images and of pairs of images."""
 
 from .features import extract_features
 from .images import Images, find_images

@@ -1,4 +1,4 @@
-"""Archives of images, read sequentially: nothing is unpacked, no link is followed, and sizes are bounded."""
+"""Archives of images, read sequentially, without unpacking or following links, and with bounded sizes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tif
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 ARCHIVE_ENDINGS = (*TAR_ENDINGS, ".zip")
 _ERRORS = (tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError)
-# Limits for one compressed image, and for headers with long names: more is damage or malice.
+# Limits for one compressed image, and for headers with long names: larger ones are damaged or malicious.
 _LARGEST_MEMBER = 1 << 28
 _LARGEST_HEADER = 1 << 20
-# Types of members that hold names and attributes of the next one, which tarfile loads as a whole.
+# Types of members with names and attributes of the next one, which tarfile loads as a whole.
 _HEADER_TYPES = (
     tarfile.XHDTYPE,
     tarfile.XGLTYPE,
@@ -38,7 +38,7 @@ _Member = tuple[str, Callable[[], bytes]]
 
 
 def is_image(name: str) -> bool:
-    """Return whether a file is an image by its name, and not hidden."""
+    """Return whether a file is an image, by its name, and not hidden."""
     base = name.rsplit("/", 1)[-1]
     return base.lower().endswith(IMAGE_ENDINGS) and not base.startswith(".")
 
@@ -46,7 +46,7 @@ def is_image(name: str) -> bool:
 class Archive:
     """Images in a .tar or .zip file, in its order, including those of .tar files inside a .tar file.
 
-    An image of ``n01440764.tar`` in another archive is named as if that were a folder, ``n01440764/1.JPEG``.
+    An inner archive counts as a folder: an image of ``n01440764.tar`` is named ``n01440764/1.JPEG``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -98,7 +98,7 @@ def _members(path: Path) -> Iterator[_Member]:
 
 
 class _TarHeader(tarfile.TarInfo):
-    """A header that may not request more memory than names need."""
+    """A header that cannot request more memory than names need."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _TarHeader:
@@ -111,7 +111,7 @@ class _TarHeader(tarfile.TarInfo):
 def _tar_images(tar: tarfile.TarFile, folder: str | None = None) -> Iterator[_Member]:
     """Yield the images of a .tar file, or of one inside it, whose name becomes a folder."""
     while (member := tar.next()) is not None:
-        # tarfile keeps all members it has read, a gigabyte for a million images.
+        # tarfile keeps all members: a gigabyte for a million images.
         tar.members.clear()  # type: ignore[attr-defined]
         if not member.isreg() or member.issparse():
             continue
@@ -137,7 +137,7 @@ def _extracted(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _require_end(tar: tarfile.TarFile) -> None:
-    """Raise ReadError unless iteration ended at zeros or at the end of the file: tarfile also stops at damage."""
+    """Raise ReadError unless reading stopped at zeros or at the end of the file: tarfile also stops at damage."""
     assert tar.fileobj is not None
     tar.fileobj.seek(tar.offset)
     if any(tar.fileobj.read(tarfile.BLOCKSIZE)):
@@ -145,7 +145,7 @@ def _require_end(tar: tarfile.TarFile) -> None:
 
 
 def _read(opened: Callable[[Any], Any], member: Any, size: int) -> bytes:
-    # The declared size may be wrong, but never more than that is read.
+    # The declared size may be wrong, but bounds the read.
     if size > _LARGEST_MEMBER:
         raise OSError(f"it has {size:,} bytes, more than {_LARGEST_MEMBER >> 20} MiB: unpack the archive")
     with opened(member) as file:

@@ -50,7 +50,7 @@ def find_batches(place: Path) -> list[BatchFile]:
 
 
 def _is_batch(path: Path) -> bool:
-    """Return whether there is such a file. CIFAR-100's names are common names of other files."""
+    """Return whether a file is a batch: the names of CIFAR-100's files are common."""
     if not path.is_file() or path.name not in {"train", "test"}:
         return path.is_file()
     with path.open("rb") as file:
@@ -76,7 +76,7 @@ def read_batch(path: Path) -> tuple[Array, Array]:
 class Batches:
     """The images of batches, one file in memory at a time.
 
-    Image i of ``val_data``, of class 17, is named ``val/17/val_data_i``: features are labelled by the folder.
+    Image i of ``val_data``, of class 17, is named ``val/17/val_data_i``: the folder is the label.
     """
 
     def __init__(self, files: list[BatchFile]) -> None:

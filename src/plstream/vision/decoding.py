@@ -19,19 +19,19 @@ RESAMPLING = ("lanczos", "bicubic", "bilinear", "box")
 CHANNELS = ("rgb", "bgr")
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
-# Formats that are plain data: others of Pillow's start external programs.
+# Formats that are plain data: some of Pillow's others start external programs.
 _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 # Pillow needs up to 4 bytes per pixel of the decoded image, and as many for its conversion; its WebP decoder, which
 # supports several frames, needs two more images.
 _BYTES_PER_PIXEL = 8
 _BYTES_PER_PIXEL_OF = {"WEBP": 16}
-# For all images decoded at the same time, and thus for the largest: 134 million pixels; photographs have up
-# to 100 million.
+# For all images decoded at the same time, and thus for the largest one: 134 million pixels. Photographs have up to 100
+# million.
 _MOST_BYTES = 1 << 30
 _DECODING = MemoryBudget(_MOST_BYTES)
 # Available memory is checked for images that need this much.
 _LARGE_BYTES = 1 << 26
-# Size of the parts in which images are converted if that takes several copies.
+# Size of the strips for conversions that take several copies.
 _STRIP_PIXELS = 1 << 20
 _LARGEST_OF_16_BITS = 65_535
 
@@ -45,7 +45,7 @@ class Preprocessing:
 
     # Height and width.
     size: tuple[int, int]
-    # When downsampling, all pixels contribute.
+    # All pixels contribute when downsampling.
     resample: str = "lanczos"
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
@@ -72,7 +72,7 @@ class Preprocessing:
         height, width = self.size
         with _opened(content, where) as image:
             needed = _bytes_per_pixel(image) * image.width * image.height
-            # Release the pixels before others are decoded, even if they turn out to be invalid.
+            # Release the pixels before others are decoded, even if they are invalid.
             with _DECODING.taking(needed), closing(image):
                 upright = _in_rgb(image, where)
                 resample = getattr(Image.Resampling, self.resample.upper())
@@ -93,7 +93,7 @@ class Preprocessing:
 
 @contextmanager
 def _opened(content: Content, where: str) -> Iterator[Any]:
-    """Open an image, reading only the header; failures raise DataError, also during decoding."""
+    """Open an image, reading only the header; raise DataError for failures, also during decoding."""
     Image = import_optional("PIL.Image", "Reading images", "vision")
     if isinstance(content, DataError):
         raise content
@@ -121,7 +121,7 @@ def _bytes_per_pixel(image: Any) -> int:
 
 
 def _require_room(image: Any, where: str) -> None:
-    """Raise DataError if an image needs too much memory, according to its header."""
+    """Raise DataError if, according to its header, an image needs too much memory."""
     needed = _bytes_per_pixel(image) * image.width * image.height
     size = f"{image.width:,} x {image.height:,} pixels"
     if needed > _MOST_BYTES:
@@ -136,7 +136,7 @@ def _require_room(image: Any, where: str) -> None:
 
 
 def _in_rgb(image: Any, where: str) -> Any:
-    """Return the first frame upright in 8-bit RGB, with 16-bit grey scaled, and transparency on white."""
+    """Return the first frame, upright, in 8-bit RGB, with 16-bit grey scaled, and transparency on white."""
     Image, ImageOps = (import_optional(name, "Reading images", "vision") for name in ("PIL.Image", "PIL.ImageOps"))
     image.load()
     ImageOps.exif_transpose(image, in_place=True)

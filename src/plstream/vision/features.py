@@ -66,35 +66,35 @@ def extract_features(
 
     Parameters
     ----------
-    images : str, path-like or iterable of such
+    images : str, path-like or iterable of these
         A folder, a pattern, a .tar or .zip archive, batches of ImageNet 32x32 or CIFAR, a list in a text file, or
         paths: see :func:`find_images`.
     output : str or path-like
         The file, ending in .npy.
     model : "vgg16", "vggface" or path-like, default="vgg16"
-        The network: VGG16 with weights named as torchvision's or as VGGFace's, or an ONNX model with one input of
+        The network: VGG16 with weights named as in torchvision or VGGFace, or an ONNX model with one input of shape
         (n, 3, height, width) or (n, height, width, 3).
     weights : str or path-like, default=None
-        The weights of VGG16: see :func:`vgg16`. Those of an ONNX model are in it.
+        The weights of VGG16: see :func:`vgg16`. An ONNX model contains its own.
     layer : str, default=None
         The layer to extract. For VGG16 ``"conv1_1"`` to ``"pool5"``, by default ``"conv5_3"``, the last convolution
         after its ReLU; for an ONNX model the name of any tensor, by default of its only output.
     pool : {"none", "avg", "max"}, default="none"
-        Whether each map is reduced to one number. Otherwise all maps are flattened.
+        How to reduce each map to one number. With "none", all maps are flattened.
     size : int, default=None
         Height and width to resize images to. By default that of the model; for VGG16 the size of the images in
         batches, otherwise 224.
     resample : {"lanczos", "bicubic", "bilinear", "box"}, default="lanczos"
         Interpolation filter.
     mean, std : tuple of three floats, default=None
-        The network sees ``(RGB / 255 - mean) / std``. By default those of ImageNet, and for VGGFace its own mean with
-        a std of 1 / 255.
+        The network sees ``(RGB / 255 - mean) / std``. By default those of ImageNet; for VGGFace, its own mean and a
+        std of 1 / 255.
     channels : {"rgb", "bgr"}, default=None
-        The channel order of the network, also if mean and std are given, which are always for red, green and
-        blue. By default "rgb", and "bgr" for VGGFace.
+        The channel order of the network. ``mean`` and ``std`` are always in the order red, green, blue. By default
+        "rgb", or "bgr" for VGGFace.
     crop : float, default=1.0
-        The share of height and width to keep, around the centre, before resizing. The face in an aligned
-        frame of YouTube Faces is 1 / 2.2 of it.
+        The share of height and width to keep, around the centre, before resizing. The face takes 1 / 2.2 of an aligned
+        frame of YouTube Faces.
     per_folder : bool, default=False
         Whether to write one row per folder, the mean over its images, such as the frames of a video.
         The .txt file then lists the folders, with a trailing slash.
@@ -103,11 +103,11 @@ def extract_features(
     dtype : {"float32", "float16"}, default="float32"
         The type of numbers in the file.
     batch_size : int, default=None
-        Images per batch. By default as many as take about 256 MB, at most 64.
+        Images per batch. By default as many as fit in about 256 MB, at most 64.
     threads : int, default=None
-        Threads of the network. By default as many as BLAS may use.
+        Threads of the network. By default the same number as for BLAS.
     skip_bad : bool, default=False
-        Whether unreadable images are left out, with a warning. Otherwise the first one raises an error.
+        Whether to skip unreadable images with a warning. Otherwise the first one raises an error.
     overwrite : bool, default=False
         Whether to replace existing files.
 
@@ -128,7 +128,7 @@ def extract_features(
     beside = path.with_suffix(".txt")
     if isinstance(images, str | os.PathLike) and beside.exists() and Path(images).exists() and beside.samefile(images):
         raise ValueError(f"{beside} is the list of images, and would be replaced by that of rows: rename one of them.")
-    # Check weights and options before searching for images, which may be a million.
+    # Check weights and options before searching for images, of which there may be a million.
     chosen = _chosen(model, weights, layer)
     pixels = (tuple(mean or chosen.mean), tuple(std or chosen.std), crop, channels or chosen.channels)
     preprocessing = Preprocessing((_VGG_SIZE, _VGG_SIZE), resample, *pixels)
@@ -174,7 +174,7 @@ class _Batch(NamedTuple):
 
 
 class _RowsOf:
-    """The mapping of images to rows: one row per image, or one per folder, which is the mean."""
+    """The mapping of images to rows: one row per image, or the mean per folder."""
 
     def __init__(self, images: Images, *, per_folder: bool) -> None:
         self._names = images.folders() if per_folder else images.names
@@ -194,7 +194,7 @@ class _RowsOf:
         return list(kept) if self._ends is None else list(dict.fromkeys(kept))
 
     def made(self, computed: Iterable[tuple[Array, _Batch]], start: int) -> Iterator[tuple[Array, int, list[int]]]:
-        """Yield rows, the number of their images and which of these were skipped, from the features of batches."""
+        """Yield rows, the number of their images and the skipped ones, from the features of batches."""
         if self._ends is None:
             yield from ((values, batch.n_images, batch.bad) for values, batch in computed)
             return

@@ -16,11 +16,11 @@ TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 _CLASSES = "meta.mat"
 _KIT = "ILSVRC2012_devkit_t12"
 _ADDRESS = "https://image-net.org/"
-# Where the file may be: in the folder of the images, in its parent, or in a given folder.
+# Possible locations: the folder of the images, its parent, or a given folder.
 _PLACES = ("", "data", _KIT, f"{_KIT}/data")
 _IMAGE = re.compile(r"ILSVRC2012_(val|test)_(\d{8})\.jpe?g", re.IGNORECASE)
 _CLASS = re.compile(r"n\d{8}")
-# A line of a list, such as "ILSVRC2012_val_00000001.JPEG n01751748"; more may follow, such as Kaggle's boxes.
+# A line of a list, such as "ILSVRC2012_val_00000001.JPEG n01751748", possibly followed by more, such as Kaggle's boxes.
 _LINE = re.compile(r"ILSVRC2012_val_(\d{8})(?:\.jpe?g)?[\s,]+(n\d{8})(?:[\s,].*)?", re.IGNORECASE)
 # The file of the kit has 100 kB, and lists have 2 MB.
 _LARGEST_FILE = 1 << 26

@@ -116,10 +116,10 @@ def find_images(
 
     Parameters
     ----------
-    images : str, path-like or iterable of such
+    images : str, path-like or iterable of these
         One of: a folder, including subfolders; a pattern such as ``"faces/*/*.jpg"``; an archive (.tar, also
-        compressed, or .zip), also with one .tar file per class in it; an image; a text file with one path per
-        line, relative to its folder; a batch of the downsampled ImageNet or of CIFAR, or a folder of them; or the paths
+        compressed, or .zip), perhaps with one .tar file per class; an image; a text file with one path per line,
+        relative to its folder; a batch of the downsampled ImageNet or of CIFAR, or a folder of them; or the paths
         themselves. Folders and patterns are sorted by name, with 2 before 10; everything else keeps its order.
     labels : str or path-like, default=None
         The classes of ImageNet's validation images, which come without folders: the folder of the development kit,
@@ -129,7 +129,7 @@ def find_images(
     Returns
     -------
     found : Images
-        With ``names``: relative to the folder, as found, as in the archive, or as in the list. Names of ImageNet's
+        Its ``names`` are relative to the folder, as found, as in the archive, or as in the list. Names of ImageNet's
         validation images include the class folder; those of batches are like ``val/17/val_data_0``, with the label 17.
 
     Examples

@@ -23,16 +23,16 @@ _INPUT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "ten
 # Measured for VGG16: four to five times its first 64 maps, in float32.
 _BYTES_PER_PIXEL = 5 * 64 * 4
 _LARGEST_BATCH = 64
-# Errors are raised, so they need not be logged.
+# Errors are raised and need not be logged.
 _SILENT = 4
 
 
 class Network:
     """An ONNX graph from images to one layer, whose maps are flattened, or pooled to one number each.
 
-    ``size`` is the height and width of images, None for that of the model; ``threads`` is None for as many as BLAS may
-    use. Of the attributes, ``size`` is (height, width), and ``batch_size`` a number of images that takes a moderate
-    amount of memory, or that the model requires.
+    ``size`` is the height and width of images, None for that of the model; ``threads`` is None for the same number as
+    for BLAS. The attribute ``size`` is (height, width), and ``batch_size`` is the number of images that the model
+    requires or that takes moderate memory.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ def graph_up_to(path: str | os.PathLike[str], layer: str | None) -> tuple[bytes,
     try:
         model = onnx.load(path)
     except Exception as error:  # noqa: BLE001
-        # The exceptions of protobuf have moved between versions.
+        # The exceptions of protobuf differ between versions.
         raise DataError(f"{path} is not an ONNX model, or damaged: {error}.") from None
     graph = model.graph
     layer = _require_tensor(str(path), graph, layer)

@@ -12,14 +12,14 @@ from .._core.memory import require_memory
 from .._core.progress import track
 from .._core.types import Array
 
-# A block of rows that about fits into cache while it is subtracted.
+# A block of rows that roughly fits into cache.
 _BLOCK_BYTES = 4 << 20
 
 
 def pair_differences(features: Array, pairs: Any, *, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
     """Return the absolute differences of the features of pairs, ``|a - b|``, one row per pair.
 
-    This is the representation of a pair in the paper: as many features as an image has, small where two images agree.
+    This is the paper's representation of a pair: as many features as an image, small where two images agree.
 
     Parameters
     ----------

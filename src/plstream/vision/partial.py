@@ -1,7 +1,7 @@
-"""An array in a file that grows row by row, and can be resumed after the process was killed.
+"""An array in a file that grows row by row, and can be resumed if the process is killed.
 
 Until it is complete, its name is ``features.npy.part``, with a journal ``features.npy.part.json`` that records its
-inputs and the number of rows. Rows are flushed to disk before the journal counts them; any rows after these are
+inputs and the number of rows. Rows are flushed to disk before the journal counts them; rows beyond its count are
 truncated.
 """
 
@@ -92,7 +92,7 @@ class PartialArray:
         return self.n_done > 0
 
     def append(self, rows: Array, n_items: int, skipped: list[int]) -> None:
-        """Append the rows of the next items, some of which may be skipped."""
+        """Append the rows of the next items, except skipped ones."""
         self._file.write(np.ascontiguousarray(rows, self._dtype).data)
         self.n_done, self.n_rows = self.n_done + n_items, self.n_rows + len(rows)
         self.skipped = self.skipped + skipped
@@ -120,7 +120,7 @@ class PartialArray:
                 self._file.close()
                 self._remove()
                 return
-            # On a full disk, the previous journal is still there.
+            # On a full disk, the previous journal is kept.
             with suppress(OSError):
                 self._write_journal()
             with suppress(OSError):

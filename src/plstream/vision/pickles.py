@@ -1,7 +1,7 @@
 """Pickles of arrays, read without executing anything that they name.
 
-Batches of CIFAR and of the downsampled ImageNet are pickles, and a pickle is a program. Here it can call only
-the few functions of this module, which replace those by which old and new releases of NumPy write arrays.
+Batches of CIFAR and of the downsampled ImageNet are pickles, and a pickle is a program. Here it can call only the few
+functions of this module, which replace those that old and new releases of NumPy use for arrays.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _OPERATIONS: dict[int, Any] = pickle._Unpickler.dispatch
 def read_pickle(path: Path) -> dict[str, Any]:
     """Return the dictionary pickled in a file, if it contains only arrays of numbers, lists, numbers and strings.
 
-    The file may come from Python 2 or 3, any protocol and any release of NumPy. DataError is raised if it requests
-    anything else, before that is provided, or is damaged.
+    The file may come from Python 2 or 3, any protocol and any release of NumPy. DataError is raised if it is damaged,
+    or before anything else that it requests is provided.
     """
     try:
         with path.open("rb") as file:
@@ -46,7 +46,7 @@ def read_pickle(path: Path) -> dict[str, Any]:
 def _with_checked_keys(opcode: bytes, keys: slice) -> Callable[[Any], None]:
     """Return an operation that first checks the keys of a dictionary, at their places on the stack.
 
-    They must be strings or numbers: nested tuples take little space, and are slow to hash.
+    They must be strings or numbers: nested tuples take little space, but are slow to hash.
     """
 
     def load(unpickler: Any) -> None:
@@ -59,10 +59,10 @@ def _with_checked_keys(opcode: bytes, keys: slice) -> Callable[[Any], None]:
 
 
 class _Unpickler(pickle._Unpickler):
-    """Python's implementation, not the one in C: its memo is a dictionary, so a large index takes no memory."""
+    """The pure Python unpickler: unlike in C, its memo is a dictionary, so a large index takes no memory."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        # Python 2 strings are bytes: those of arrays must be, and names are decoded later.
+        # Python 2 strings are read as bytes, as arrays require; names are decoded later.
         super().__init__(file, encoding="bytes")
 
     def find_class(self, module: str, name: str) -> Any:
@@ -93,7 +93,7 @@ class _Unpickler(pickle._Unpickler):
 
 
 class _Type:
-    """Replacement of a dtype: numbers only."""
+    """Replacement for a dtype: numbers only."""
 
     def __init__(self, code: Any, *_: Any) -> None:
         dtype = np.dtype(_text(code))
@@ -106,7 +106,7 @@ class _Type:
 
 
 class _Array:
-    """Replacement of an array: its state, converted to an array only at the end."""
+    """Replacement for an array: its state, converted to an array only at the end."""
 
     def __init__(self, *_: Any) -> None:
         self.__setstate__((1, (0,), _Type("u1"), False, b""))

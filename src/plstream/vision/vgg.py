@@ -27,7 +27,7 @@ _Opened: TypeAlias = tuple[Collection[str], Callable[[str], NDArray[np.float32]]
 _TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "BF16": np.uint16}
 _TORCH_ENDINGS = (".pth", ".pt")
 _CONVOLUTIONS = (2, 2, 3, 3, 3)
-# Supported by all runtimes of recent years.
+# Supported by all recent runtimes.
 _OPSET = 13
 _IR_VERSION = 7
 
@@ -50,7 +50,7 @@ VGG16_LAYERS = tuple(_NUMBERS)
 
 
 class Preset(NamedTuple):
-    """Training data of VGG16: the names of its weights, and its input pixels."""
+    """A trained VGG16: the names of its weights, and its preprocessing."""
 
     title: str
     # The name of the weights of a layer, before ".weight" and ".bias".
@@ -64,7 +64,7 @@ PRESETS = {
     "vgg16": Preset(
         "torchvision's VGG16", lambda layer: f"features.{_NUMBERS[layer]}", IMAGENET_MEAN, IMAGENET_STD, "rgb"
     ),
-    # It takes pixels of 0 to 255 minus the mean of its faces, here divided by 255.
+    # Its input is pixels from 0 to 255 minus the mean of its faces, here divided by 255.
     "vggface": Preset(
         "VGGFace's VGG16",
         lambda layer: layer,
@@ -91,8 +91,8 @@ def vgg16(
     layer : {"conv1_1", "conv1_2", "pool1", ..., "conv5_3", "pool5"}, default="conv5_3"
         The last layer.
     preset : {"vgg16", "vggface"}, default="vgg16"
-        How the weights are named: ``features.0.weight`` to ``features.28.bias`` as in torchvision, or
-        ``conv1_1.weight`` to ``conv5_3.bias`` as VGGFace's are.
+        Naming of the weights: ``features.0.weight`` to ``features.28.bias`` as in torchvision, or
+        ``conv1_1.weight`` to ``conv5_3.bias`` as in VGGFace.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def _nodes(
 
 
 def read_weights(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str, NDArray[np.float32]]:
-    """Return arrays by name from a file, of any type of floating point, as float32; the others are not read."""
+    """Return named arrays of a file, of any floating-point type, as float32; other arrays are not read."""
     file = Path(path)
     require_readable(file)
     stored, read = _open_torch(file) if file.suffix in _TORCH_ENDINGS else _open_safetensors(file)
@@ -181,7 +181,7 @@ def read_weights(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str
 
 
 def _require_names(where: str, stored: Collection[str], names: list[str]) -> None:
-    """Raise DataError unless all weights are there, with advice if they have the names of another preset."""
+    """Raise DataError if weights are missing, with advice if they have the names of another preset."""
     absent = next((name for name in names if name not in stored), None)
     if absent is None:
         return
@@ -196,7 +196,7 @@ def _require_names(where: str, stored: Collection[str], names: list[str]) -> Non
 
 def _open_safetensors(path: Path) -> _Opened:
     try:
-        # It checks the header and the size of the file, but has no bfloat16 for NumPy.
+        # safetensors checks the header and the file size, but does not support bfloat16 in NumPy.
         with safe_open(path, "numpy"):
             pass
     except SafetensorError as error:
@@ -232,7 +232,7 @@ def _open_torch(path: Path) -> _Opened:
     try:
         tensors: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # noqa: BLE001
-        # PyTorch's own message advises to run the file.
+        # PyTorch's own message advises executing the file.
         raise DataError(f"{path} is damaged, or holds more than weights, which is never run.") from None
     if not isinstance(tensors, dict):
         raise DataError(f"{path} holds no weights by name: save a state_dict().")

@@ -1,4 +1,4 @@
-"""Data sets, by name: each becomes one task or several."""
+"""Data sets by name, each with one or more tasks."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def load_tasks(data: str, *, folds: int | None = None, seed: int = 0) -> list[Ta
     ----------
     data : str
         ``"digits"``, ``"lfw"``, ``"lfw-pixels"``, ``"lfw-view1"``, ``"ytf"``, ``"imagenet32"``, ``"imagenet224"`` or
-        ``"tiny-imagenet"``, which are looked for in the folder that the environment variable PLSTREAM_DATA names; or
-        else a folder or a feature file.
+        ``"tiny-imagenet"``, in the folder given by the environment variable PLSTREAM_DATA; otherwise a folder or a
+        feature file.
     folds : int, default=None
         Keep only the first splits. By default all.
     seed : int, default=0
@@ -55,8 +55,7 @@ def load_tasks(data: str, *, folds: int | None = None, seed: int = 0) -> list[Ta
     Raises
     ------
     DataError
-        If there is no such data set, or it is invalid. For missing data sets, the message says where to
-        download them.
+        If the data set is missing or invalid. For missing data sets, the message says where to download them.
 
     Examples
     --------

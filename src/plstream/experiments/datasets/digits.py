@@ -1,4 +1,4 @@
-"""The handwritten digits of scikit-learn: 10 classes, and pairs to verify; nothing is downloaded."""
+"""The handwritten digits of scikit-learn: 10 classes, and pairs to verify, without a download."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load(seed: int) -> list[Task]:
 
 
 def _make_pairs(y: Array, fold: Array, seed: int) -> tuple[Array, NDArray[np.int64], Array]:
-    """Return pairs of rows, whether they are the same, and their folds: in each fold first the same, as in LFW."""
+    """Return pairs of rows, whether they are the same, and their folds, with matching pairs first, as in LFW."""
     random = np.random.default_rng(seed)
     pairs = []
     for number in np.unique(fold):

@@ -21,7 +21,7 @@ _BESIDE = ("y", "fold", "test", "pairs", "same")
 
 
 class FeatureFile:
-    """A .npz file with an array X or F and arrays about its rows, or a .npy file with such files next to it.
+    """A .npz file with features X or F and arrays about its rows, or a .npy file with such files next to it.
 
     The image paths of ``vgg16.npy`` are in ``vgg16.txt``, one per line, in the order of the rows, and labels in
     ``vgg16.y.npy`` (likewise ``vgg16.fold.npy``, ``vgg16.test.npy``). ``X.npy`` may come with ``y.npy``.
@@ -108,7 +108,7 @@ def feature_files(folder: Path) -> list[Path]:
 
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a text file, without empty ones at the end."""
-    # File names need not be valid text.
+    # File names need not be valid UTF-8.
     return path.read_text(encoding="utf-8", errors="surrogateescape").rstrip().split("\n")
 
 
@@ -152,5 +152,5 @@ def as_rows(arrays: Sequence[Array], where: str) -> Array:
         return arrays[0]
     if len({array.shape[1] for array in arrays}) > 1:
         raise DataError(f"{where}: rows have {listed(map(str, (array.shape[1] for array in arrays)))} features.")
-    # A task only indexes rows.
+    # A task only needs row indexing.
     return cast("Array", StackedRows(arrays, dtype))

@@ -1,4 +1,4 @@
-"""User-defined feature files, and folders of them: labelled rows, images in one folder per class, or pairs."""
+"""User-supplied feature files and folders: labelled rows, images in one folder per class, or pairs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _TEST = ("val", "test")
 def load(path: Path, seed: int, *, name: str = "", title: str = "", without: Sequence[Path] = ()) -> list[Task]:
     """Return the task of a file, or one per feature file of a folder.
 
-    In a folder, ``a_train.npz`` and ``a_val.npz`` are one task, and files in ``without`` are ignored. The seed is for
-    folds that the files do not define, and for the order of training rows. Name and title of the data set are prepended
-    to those of the file; by default they are the name of the folder.
+    In a folder, ``a_train.npz`` and ``a_val.npz`` are one task, and files in ``without`` are ignored. The seed
+    determines folds that the files do not define, and the order of training rows. Name and title of the data set are
+    prepended to those of the file; by default they are the name of the folder.
     """
     if not path.is_dir():
         return [_of_files([path], path.stem, path.name, seed) if path.suffix in SUFFIXES else _of_table(path, seed)]
@@ -71,7 +71,7 @@ def _of_files(paths: Sequence[Path], name: str, title: str, seed: int) -> Task:
 
 
 def _require_learnt(labels: Array, train: Rows, test: Rows, where: str) -> None:
-    """Raise DataError if a class of test rows has no training rows, for example if classes are numbered in two ways."""
+    """Raise DataError if a class of test rows has no training rows, for example if numberings of classes differ."""
     unknown = np.setdiff1d(labels[test], labels[train])
     if unknown.size:
         raise DataError(
@@ -126,7 +126,7 @@ def as_labels(values: Array, where: str) -> NDArray[np.int64]:
     """Return integers unchanged, and names as their sorted index."""
     if values.dtype.kind in "SU" or (values.dtype.kind == "O" and all(isinstance(value, str) for value in values)):
         return np.unique(values.astype(str), return_inverse=True)[1].astype(np.int64)
-    # Values that are not finite leave NaN, which is a remainder like others.
+    # Values that are not finite have the remainder NaN, which is nonzero.
     with np.errstate(invalid="ignore"):
         whole = values.dtype.kind in "biu" or (values.dtype.kind == "f" and not np.mod(values, 1).any())
     if not whole:
@@ -135,7 +135,7 @@ def as_labels(values: Array, where: str) -> NDArray[np.int64]:
 
 
 def _splits(file: FeatureFile, y: Array, seed: int) -> tuple[tuple[Split, ...], str]:
-    """Return the splits in the file, or else folds by seed; and a description."""
+    """Return the splits in the file, or else folds by seed, and a description."""
     if "fold" in file:
         return split_by_fold(file.per_row("fold", len(y)), seed), "its own folds"
     if "test" in file:
@@ -149,6 +149,6 @@ def _splits(file: FeatureFile, y: Array, seed: int) -> tuple[tuple[Split, ...], 
 
 
 def _folders(image: str) -> tuple[str, ...]:
-    """Return the folders of an image down to that of its class, without Tiny ImageNet's folder images in it."""
+    """Return the folders of an image down to that of its class, without the folder ``images`` of Tiny ImageNet."""
     folders = PurePosixPath(image).parent.parts
     return folders[:-1] if folders[-1:] == ("images",) else folders

@@ -23,7 +23,7 @@ _CLASSES, _IMAGES = 1000, 1_281_167 + 50_000
 
 
 def load_32(folder: Path, seed: int) -> list[Task]:
-    """Return the pixels of the batches, and every feature file found."""
+    """Return the tasks of the pixels and of all feature files."""
     found = find_batches(folder)
     tasks = _of_batches(found, seed, "imagenet32", "ImageNet 32x32") if found else []
     tasks += _of_features(folder, seed, "imagenet32", "ImageNet 32x32", without=found)
@@ -38,7 +38,7 @@ def load_32(folder: Path, seed: int) -> list[Task]:
 
 
 def load_224(folder: Path, seed: int) -> list[Task]:
-    """Return every feature file of images in one folder per class."""
+    """Return the tasks of feature files of images in one folder per class."""
     tasks = _of_features(folder, seed, "imagenet224", "ImageNet 224x224")
     tasks = [_of_paper(task, "ImageNet 224x224") for task in tasks]
     if not tasks:
@@ -52,7 +52,7 @@ def load_224(folder: Path, seed: int) -> list[Task]:
 
 
 def load_tiny(folder: Path, seed: int) -> list[Task]:
-    """Return every pair of training and validation feature files."""
+    """Return the tasks of pairs of training and validation feature files."""
     tasks = _of_features(folder, seed, "tiny-imagenet", "Tiny ImageNet")
     if not tasks:
         raise DataError(
@@ -106,7 +106,7 @@ def _of_paper(task: Task, paper: str) -> Task:
 
 
 def find_batches(folder: Path) -> list[Path]:
-    """Return the training batches, in order of their numbers, and the test batch last; or none."""
+    """Return the training batches by number, followed by the test batch; or none."""
     found = batches.find_batches(folder) if folder.is_dir() else []
     parts = {batch.part for batch in found}
     return [batch.path for batch in found] if "train" in parts and len(parts) > 1 else []

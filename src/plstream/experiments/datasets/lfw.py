@@ -32,7 +32,7 @@ def load_view_1(folder: Path, seed: int) -> list[Task]:
     absent = [path.name for path in lists if not path.exists()]
     if absent:
         raise DataError(f"There is no {' and no '.join(absent)} in {folder}: download them from {ADDRESS}.")
-    # As two folds, only the first of which is tested on.
+    # Two folds, of which only the first is tested.
     train, test = (read_pairs(path) for path in lists)
     pairs = [pair._replace(fold=1) for pair in train] + test
     tasks = [

@@ -43,9 +43,9 @@ def find_rows(pairs: Sequence[NamedPair], rows: Mapping[str, int], where: str, w
 def verification(
     features: Array, pairs: Any, same: Any, fold: Any, *, name: str, note: str, seed: int, **about: Any
 ) -> Task:
-    """Return the task of distinguishing pairs of the same from others by |a - b|, one split per given fold.
+    """Return the task of distinguishing matching pairs from others by |a - b|, one split per given fold.
 
-    Pairs are rows of features; ``same`` and ``fold`` have one entry per pair. The seed is for the order of training
+    Pairs are rows of features; ``same`` and ``fold`` have one entry per pair. The seed determines the order of training
     rows; other arguments are further fields of the task.
     """
     pairs, same, fold = np.asarray(pairs), np.asarray(same), np.asarray(fold)

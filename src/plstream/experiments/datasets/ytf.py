@@ -15,7 +15,7 @@ from .features import FeatureFile, feature_files, read_lines
 from .pairs import NamedPair, find_rows, is_number, verification
 
 ADDRESS = "https://www.cs.tau.ac.il/~wolf/ytfaces/"
-# The first has corrected labels and is preferred.
+# The first file has corrected labels and is preferred.
 LISTS = ("splits_corrected.txt", "splits.txt")
 _OFFICIAL = 500 * FOLDS
 # The share of an aligned frame that shows the face: boxes are 2.2 times as large as the face.
@@ -41,8 +41,8 @@ def read_splits(path: Path) -> list[NamedPair]:
     """Read a list of pairs of videos.
 
     A line contains the number of the split, the number of the pair, the names of two videos and whether the person is
-    the same, separated by commas: ``1, 251, Edgar_Savisaar/1, Ray_Wasden/0, 0``. There may be a further field before
-    the last, and a header line.
+    the same, separated by commas: ``1, 251, Edgar_Savisaar/1, Ray_Wasden/0, 0``. A further field before the last, and
+    a header line, are allowed.
 
     DataError names the first invalid line, a duplicate pair, or a split of a different size.
     """

@@ -23,7 +23,7 @@ MODULES = {
     "selection": "selection",
     "projection": "projection",
 }
-"""The module of each experiment, by name, in the order of the paper. They are imported on demand, which is slow."""
+"""The module of each experiment, by name, in the order of the paper. Imported on demand, because this is slow."""
 
 
 @cache

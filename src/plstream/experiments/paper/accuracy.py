@@ -32,7 +32,7 @@ DATA_SETS = ("LFW", "YTF", "ImageNet 32x32", "ImageNet 224x224")
 
 
 class Reported(NamedTuple):
-    """An accuracy in per cent, and its 95 % confidence interval if there is one."""
+    """An accuracy in per cent, and its 95 % confidence interval, if any."""
 
     accuracy: float
     interval: tuple[float, float] | None = None
@@ -47,12 +47,12 @@ REPORTED: dict[str, tuple[Reported | None, ...]] = {
 }
 """Table "Comparison of existing incremental methods in terms of accuracy", by method, in the order of DATA_SETS.
 
-The authors' code states 91.68 for CIPLS on LFW, with which the advantage of 1.17 over IPLS in the text agrees.
+The authors' code states 91.68 for CIPLS on LFW, consistent with the advantage of 1.17 over IPLS in the text.
 """
 
 
 def reported(method: str, data_set: str | None) -> Reported | None:
-    """Return the accuracy in the paper of a method on one of its data sets, None if there is none.
+    """Return the accuracy of a method on a data set as reported in the paper, or None.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _tested(trial: Trial, n_components: int) -> Cell:
 
 
 def tables(found: TaskResults) -> list[Table]:
-    """Return accuracies with intervals and tests, next to the paper's."""
+    """Return accuracies with intervals and tests, beside the paper's."""
     data_set, values = found.task["paper"], found.values()
     in_paper = data_set in DATA_SETS
     like_pls, like_cipls = (p_values(values, other, found.difference) for other in ("pls", "cipls"))
@@ -146,7 +146,7 @@ _REPORTED_MARK: dict[str, Any] = {
 
 
 def figures(found: TaskResults) -> list[CaptionedFigure]:
-    """Draw means with intervals, and below each the paper's."""
+    """Draw means with intervals, each with the paper's below."""
     data_set = found.task["paper"]
     means = {
         method: interval([100 * cell["accuracy"] for cell in cells]) for method, cells in drawn_cells(found).items()
@@ -201,9 +201,9 @@ def seconds(costs: CostModel, method: str) -> float:
 
 
 def headline(found: TaskResults) -> str:
-    """Name the best method, and compare our own with PLS."""
+    """Name the best method, and compare our methods with PLS."""
     values = found.values(scale=100)
-    # Methods with fewer splits, because time was short, are not compared.
+    # Methods with fewer splits, due to a time budget, are not compared.
     most = max(map(len, values.values()))
     values = {method: by_split for method, by_split in values.items() if len(by_split) == most}
     means = {method: interval([*by_split.values()]) for method, by_split in values.items()}

@@ -1,13 +1,13 @@
 """Higher-order components: accuracy without the first score, and whether the others are copies of it.
 
-If the other components are near copies of the first, it was not dropped at all. There are two controls: the other
+If the other components nearly copy the first, it was not dropped at all. There are two controls: the other
 scores minus their regressions on the first score, or minus their parts along its direction; and the largest
 correlation and cosine with the first. With one model per class, the first scores of all models are used, because the
 other scores of one model may be copies of the first score of another.
 
-The first direction of PLS for two classes is the difference of the class means. Everything orthogonal to it has equal
-class means in the training rows, so the second control is at chance for every method with this direction: it shows how
-much of the rest is due to it. The first control does not change PLS, whose scores are uncorrelated.
+The first direction of PLS for two classes is the difference of the class means. In the training rows, class means are
+equal along all orthogonal directions, so the second control is at chance for every method with this direction: it shows
+how much of the rest is due to it. The first control does not change PLS, whose scores are uncorrelated.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def cells(trial: Trial) -> list[Cell]:
     def regressed(rows: Rows, scores: Array) -> Array:
         return trial.score_rows("regressed", rows, lambda part: regression.residuals(scores[part]))
 
-    # Subtracting any row does: the classifier standardises the scores.
+    # Any row will do: the classifier standardises the scores.
     others, origin = _without_first(projection), X[train[:1]][0]
 
     def projected(rows: Rows) -> Array:
@@ -72,7 +72,7 @@ def cells(trial: Trial) -> list[Cell]:
 
 
 def largest_cosine(weights: Float64Array) -> float:
-    """Return the largest absolute cosine of a first direction with any other direction, of all models.
+    """Return the largest absolute cosine between a first direction and any other direction, over all models.
 
     Examples
     --------
@@ -87,12 +87,12 @@ def largest_cosine(weights: Float64Array) -> float:
 
 @dataclass(frozen=True)
 class Regression:
-    """The regression of all scores but the first of each model on all first ones."""
+    """Regression of all scores but the first of each model on all first scores."""
 
     mean: Array
     scale: Array
     slopes: Array
-    # The largest absolute correlation of a first score with any other score, of all models.
+    # Largest absolute correlation between a first score and any other score, over all models.
     largest_correlation: float
 
     def residuals(self, S: Array) -> Array:
@@ -104,8 +104,8 @@ class Regression:
 def regress_on_first(blocks: Callable[[], Iterable[Array]], n_rows: int) -> Regression:
     """Regress scores on the first score of each model, reading them three times in blocks.
 
-    Blocks are combined by QR decompositions, which, unlike normal equations, do not square the condition number: the
-    first scores of all classes are nearly collinear.
+    Blocks are combined by QR decompositions, because normal equations would square the condition number, and the first
+    scores of all classes are nearly collinear.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def seconds(costs: CostModel, method: str) -> float:
 
 
 def memory(costs: CostModel, method: str) -> int:
-    """Estimate the bytes of a cell: with the scores of the controls, unless these are in files."""
+    """Estimate the bytes of a cell, including the scores of the controls unless these are in files."""
     large = is_large(costs.task, costs.settings)
     return costs.memory(method) + (0 if large else 4 * costs.bytes_of_scores(method))
 
@@ -287,7 +287,7 @@ def _mark(kind: str, colour: str) -> dict[str, Any]:
 
 def _is_far_ahead(found: TaskResults) -> claims.Assessment | None:
     values = found.values(scale=100)
-    # With two classes SGDPLS has a single component, and nothing is left without it; as released it has random ones.
+    # With two classes, SGDPLS has one component, and none without the first; as released, it has further random ones.
     rivals = [name for name in claims.rivals_among(values) if name != "sgdpls" or found.task["n_classes"] != 2]
     return claims.compare_with_rivals(
         values, rivals, lambda difference, _: claims.above(difference, _FAR), difference=found.difference

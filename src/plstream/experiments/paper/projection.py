@@ -32,7 +32,7 @@ _APART = 0.1
 
 
 def cells(trial: Trial) -> list[Cell]:
-    """Project test rows on two components, or on the first ones of two classes if there is one model per class."""
+    """Project test rows on two components, or on the first ones of two classes with one model per class."""
     projection = trial.fit(trial.max_components(2))
     random = np.random.default_rng([trial.seed, trial.split])
     rows = random.permutation(trial.test)[: trial.settings.points]
@@ -136,7 +136,7 @@ def _classes_are_apart(found: TaskResults) -> Assessment | None:
     sentences = {
         m: f"{TITLES[m]}: {100 * first:.0f} % and {100 * second:.0f} %" for m, (first, second) in shares.items()
     }
-    # SGDPLS has one component for two classes, and is not judged.
+    # SGDPLS has only one component for two classes, and is not judged.
     only_first = shares["ipls"][1] < _APART <= shares["ipls"][0]
     looks = []
     for variant in PAPER_VARIANTS:

@@ -41,7 +41,7 @@ REPORTED: dict[str, dict[str, tuple[float, ...]]] = {
 }
 """Table "Comparison of feature selection methods using different percentages of kept features", by SHARES."""
 
-# The paper's CIPLS is not the normalized one, and its ilFS is that of the article of 2017.
+# The paper's CIPLS is not the normalized one, and its ilFS is that of the 2017 article.
 _PAPER_NAMES = {"cipls-paper-vip": "cipls-vip", "ilfs-a": "ilfs", "cipls-vip": None, "ilfs": None}
 
 
@@ -58,7 +58,7 @@ def cells(trial: Trial) -> list[Cell]:
         start = time.perf_counter()
         kept = ranks <= number_to_keep(share, task.n_features)
         with warnings.catch_warnings():
-            # Warnings that the last iteration was reached.
+            # Warnings about the last iteration.
             warnings.simplefilter("ignore")
             svm = linear_svm(settings, task.n_features)
             predicted = svm.fit(X[:, kept], y).predict(X_test[:, kept])

@@ -1,4 +1,4 @@
-"""Accuracy on a stream: rows arrive in blocks, and the model is trained on and tested after each block."""
+"""Accuracy on a stream: rows arrive in blocks, and the model is trained and tested after each block."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIRST_BLOCKS = 5
 
 
 def cells(trial: Trial) -> list[Cell]:
-    """Train block by block, never twice on a row, and test a classifier of all rows so far after each block."""
+    """Train block by block, using each row once, and test a classifier of all rows so far after each block."""
     choice = choose(trial)
     trial, n_components = choice.trial, choice.n_components
     task, train, test, settings = trial.task, trial.train, trial.test, trial.settings
@@ -46,13 +46,13 @@ def cells(trial: Trial) -> list[Cell]:
 
 def seconds(costs: CostModel, method: str) -> float:
     """Estimate the time of a cell."""
-    # All rows so far are projected again before each classifier, which takes about twice as long as training it.
+    # All rows so far are projected again for each classifier, which takes about twice as long as training it.
     blocks = 3 * costs.settings.blocks * costs.classify(method, quick=True, n=costs.n / 2)
     return costs.choose(method) + costs.fit(method) + blocks
 
 
 def tables(found: TaskResults) -> list[Table]:
-    """Return accuracies after some of the blocks, and the mean over all."""
+    """Return accuracies after some of the blocks, and the mean over all blocks."""
     blocks = len(found.cells[0]["accuracy"]) if found.cells else 0
     shown = sorted({0, blocks // 4, blocks // 2, 3 * blocks // 4, blocks - 1} if blocks else set())
 

@@ -1,7 +1,7 @@
 """Time to learn one more row, and how it grows with rows, features, components and parameters of methods.
 
 The CPU time of one thread is measured. Methods take turns, because other work on the machine may still slow them down.
-The time includes computing the directions, because some methods do most of their work only then.
+The time includes computing the directions, where some methods do most of their work.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REPORTED = (
     "In the paper's figure of times SGDPLS is the slowest; CIPLS is not statistically different from CCIPCA, the "
     "fastest, and faster than IPLS and SGDPLS."
 )
-# One size varies at a time, the others have their usual values.
+# One size varies at a time; the others have their default values.
 GROWTH = {
     "n": (250, 500, 1000, 2000),
     "m": (512, 1024, 2048, 4096, 8192),
@@ -50,7 +50,7 @@ GROWTH = {
     "T": (1, 10, 100),
 }
 _SIZES = {"n": "rows n", "m": "features m", "c": "components c", "L": "PCA components L", "T": "steps T"}
-# Sizes of a single method, and its setting.
+# Sizes that apply to a single method, and its setting.
 _OF_ONE_METHOD = {"L": ("ipls", "ipls_directions"), "T": ("sgdpls-steps", "steps")}
 _USUAL = {"n": 500, "m": 2048, "c": 4}
 _REPEATS = 3
@@ -94,7 +94,7 @@ def run(parts: Sequence[Part], results: Results, deadline: Deadline) -> None:
 def update_times(
     task: Task, methods: Sequence[str], settings: Settings, seed: int
 ) -> tuple[list[Cell], dict[str, str]]:
-    """Return the times to learn one more row, for several rows, and the reasons why methods have none."""
+    """Return the times to learn one more row, for several rows, and the reasons for methods without times."""
     train, c = task.splits[0][0], settings.time_components
     classes = np.unique(task.y[train])
     rows = np.resize(train, settings.warm_rows + 2 + settings.runs)
@@ -111,7 +111,7 @@ def update_times(
         else:
             projections.append(projection)
     cells: list[Cell] = []
-    # The first runs may compile functions, and do not count.
+    # The first runs may compile functions, and are not counted.
     for run, row in enumerate(more, start=-2):
         X, y = task.X[row : row + 1], task.y[row : row + 1]
         first = run % max(1, len(projections))
@@ -149,7 +149,7 @@ def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Ce
 
 
 def _grown(varied: str, methods: Sequence[str]) -> list[str]:
-    """Return the methods that a size applies to; SGDPLS with T steps is only measured over T."""
+    """Return the methods that a size applies to; SGDPLS with T steps is measured only over T."""
     if varied in _OF_ONE_METHOD:
         return [name for name in methods if name == _OF_ONE_METHOD[varied][0]]
     return [name for name in methods if name != "sgdpls-steps"]
@@ -295,7 +295,7 @@ def format_time(seconds: float) -> str:
 
 
 def _time_axis(axes: Axes, which: str) -> None:
-    """Write times with units on a logarithmic axis, at 1, 2 and 5 if it is short."""
+    """Label a logarithmic axis with times and units, at 1, 2 and 5 if it is short."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     axis = getattr(axes, f"{which}axis")
@@ -323,7 +323,7 @@ def _is_fast(found: TaskResults) -> Assessment | None:
             limit = 0.1 * _median(values[rival])
             return "yes" if difference.high <= limit else "no" if difference.low > 0 else "open"
         is_longer = above(difference)
-        # SGDPLS has fewer components, so its being faster does not count.
+        # SGDPLS has fewer components, so being faster does not count.
         return "yes" if is_longer == "no" else "open" if rival == "sgdpls-steps" or is_longer == "open" else "no"
 
     return compare_with_rivals(
