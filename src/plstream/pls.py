@@ -8,7 +8,7 @@ With :math:`C = X_c^T Y_c` and :math:`S = X_c^T X_c`, each component is (Dayal a
     \tau &= r^T S r, \quad p = S r / \tau, \quad q = C^T r / \tau \\
     C &\leftarrow C - \tau p q^T
 
-X enters only through S r. So one solver serves every state: a Gram matrix, a sketch, or the data read again.
+X enters only through S r, so one solver serves every state: a Gram matrix, a sketch, or the data read again.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ._core.signs import peak_sign
 from ._core.types import Float64Array
 from ._core.warnings import warn_user
 
-# Rows of a symmetric matrix from which on LAPACK is faster with a workspace of the size that it asks for.
+# Order of a symmetric matrix from which LAPACK is faster with the workspace size that it requests.
 _MANY = 64
 
 
 class GramAction(Protocol):
-    """What the solver needs of X."""
+    """What the solver needs from X."""
 
     @property
     def rounding(self) -> float:
@@ -47,18 +47,18 @@ class GramAction(Protocol):
 
 
 class LossyGramAction(GramAction, Protocol):
-    """The Gram action of a state, which may be lossy; if not, the last two are zero."""
+    """The Gram action of a state that may be lossy; if not, ``lost`` and ``subspace_error`` are zero."""
 
     forgetting: float
     """Factor by which the weight of a row shrinks with every later row."""
 
     @property
     def lost(self) -> Float64Array | float:
-        """Sums of squares of the columns that are dropped; the number 0.0 if none ever is."""
+        """Discarded sums of squares of the columns; 0.0 if the state is lossless."""
 
     @property
     def subspace_error(self) -> Float64Array:
-        """Estimated sine of the angle to the exact solution, for each number of components that was looked at."""
+        """Estimated sine of the angle to the exact solution, for each number of components examined."""
 
 
 @stored(
@@ -85,7 +85,7 @@ class Factors:
     score_squares : ndarray of shape (c,)
         Sums of squares of the scores.
     n_components : int
-        Components found before the rank was reached.
+        Number of components found before the rank was reached.
     """
 
     x_weights: Float64Array
@@ -96,12 +96,12 @@ class Factors:
     n_components: int
 
     def coefficients(self, n_components: int | None = None) -> Float64Array:
-        """Return R Q' of shape (m, q), from the first components only if requested."""
+        """Return R Q' of shape (m, q), optionally from the first components only."""
         k = slice(n_components)
         return self.x_rotations[:, k] @ self.y_loadings[:, k].T
 
     def first(self, n_components: int) -> Factors:
-        """Return the first components, which do not depend on those after them."""
+        """Return the first components, which do not depend on later ones."""
         weights, loadings, rotations, y_loadings = (
             np.ascontiguousarray(columns[:, :n_components])
             for columns in (self.x_weights, self.x_loadings, self.x_rotations, self.y_loadings)
@@ -110,16 +110,17 @@ class Factors:
         return Factors(weights, loadings, rotations, y_loadings, squares, found)
 
     def rounding_bound(self, resolution: float, x_squares: float, y_squares: float) -> float:
-        r"""Return an estimate of the relative errors of weights and scores that rounding of the Gram action leaves.
+        r"""Return an estimate of the relative errors of weights and scores due to rounding of the Gram action.
 
-        With the action known up to :math:`\epsilon \|X\|^2`, :math:`\epsilon` the ``resolution``, the covariance that
-        is left for component i is known up to :math:`\epsilon \|X\|^2 \sum_{j<i} \|r_j\| \|q_j\|`, where its length is
-        :math:`\tau_i \|q_i\|`, and the variance of the scores up to :math:`\epsilon \|X\|^2 \|r_i\|^2`.
+        With the ``resolution`` :math:`\epsilon`, the action is known up to :math:`\epsilon \|X\|^2`. The covariance
+        left for component i, of length :math:`\tau_i \|q_i\|`, is then known up to
+        :math:`\epsilon \|X\|^2 \sum_{j<i} \|r_j\| \|q_j\|`, and the variance of its scores up to
+        :math:`\epsilon \|X\|^2 \|r_i\|^2`.
         """
         c = self.n_components
         if not c:
             return 0.0
-        # All relative to lengths of X and y, and so numbers that float64 can hold.
+        # Relative to the lengths of X and y, so that nothing overflows.
         reach = np.sqrt(x_squares / self.score_squares[:c])
         loads = np.sqrt(np.square(self.y_lengths[:, :c] / sqrt(y_squares)).sum(axis=0))
         rotations = reach * np.sqrt(np.einsum("ij,ij->j", self.x_rotations, self.x_rotations))[:c]
@@ -128,18 +129,18 @@ class Factors:
 
     @property
     def x_explained(self) -> Float64Array:
-        """Sum of squares of X that each component explains."""
+        """Sum of squares of X explained by each component."""
         return np.square(self.x_loadings * np.sqrt(self.score_squares)).sum(axis=0)
 
     @property
     def y_lengths(self) -> Float64Array:
-        """Roots of the sums of squares that each component explains of each column of Y, (q, c), of any sign."""
-        # Not squares: those of loadings have less room than what they are multiplied to.
+        """Roots of the sums of squares of each column of Y explained by each component, (q, c), of any sign."""
+        # Not squares: those of loadings could overflow where the product does not.
         return self.y_loadings * np.sqrt(self.score_squares)
 
     @property
     def y_explained(self) -> Float64Array:
-        """Sum of squares of Y that each component explains."""
+        """Sum of squares of Y explained by each component."""
         return np.square(self.y_lengths).sum(axis=0)
 
 
@@ -160,26 +161,25 @@ def solve_pls(
     cross : ndarray of shape (m, q)
         Xc'Yc. Not modified.
     gram : GramAction
-        The action of Xc'Xc, of columns that are not multiplied by ``x_factor`` yet.
+        The action of Xc'Xc, for columns not yet multiplied by ``x_factor``.
     n_components : int
-        Number of components. If the data has fewer, there is one warning, and columns past the rank are zero.
+        Number of components. If the data has fewer, one warning is issued, and columns past the rank are zero.
     x_squares, y_squares : float
         Total sums of squares, to distinguish small numbers from rounding errors.
     x_factor : ndarray of shape (m,) or float, default=1.0
-        Factors of the columns of X, which are in ``cross`` and ``x_squares`` already.
+        Factors of the columns of X, already applied to ``cross`` and ``x_squares``.
     quiet : bool, default=False
         Whether to suppress the warning about missing components.
     """
     m, q = cross.shape
-    # One row per component, as their products with vectors are most of what small data takes. So is one response as a
-    # vector, and `dot` in place of `@`.
+    # For speed on small data: one row per component, a single response as a vector, and `dot` instead of `@`.
     W, P, R = np.zeros((3, n_components, m))
     Q, squares = np.zeros((n_components, q)), np.zeros(n_components)
     C = cross[:, 0] if q == 1 else cross
     # The covariance left must stand out from the rounding errors of the sums and of the deflations so far.
     noise = gram.rounding * sqrt(x_squares * y_squares)
     found = 0
-    # There are no more directions than features, whatever is left of rounding errors.
+    # There are no more directions than features, whatever rounding errors remain.
     for i in range(min(n_components, m)):
         left = _norm(C)
         if left <= noise:
@@ -187,17 +187,17 @@ def solve_pls(
         Wi, Pi, Ri = W[:i], P[:i], R[:i]
         w = _project_out(Wi, Wi, dominant_left_vector(C / left))
         w = w * (peak_sign(w) / _norm(w))
-        # Once more, for unlike the others w is not free of the earlier directions but for rounding errors.
+        # Twice, because w itself may have large components along the earlier directions.
         r = _project_out(Ri, Pi, _project_out(Ri, Pi, w))
         action, tau = gram.apply(x_factor * r)
         length = _norm(r)
         if not tau > gram.variance_resolution * x_squares * length**2:
             break
-        # The earlier directions are gone from S r but for rounding errors of the size of the largest of them.
+        # Remove from S r rounding errors along the earlier directions, relative to the largest of them.
         action = _project_out(Pi, Ri, x_factor * action)
         found = i + 1
         W[i], P[i], R[i], squares[i] = w, action / tau, r, tau
-        # One product takes this direction out of C, and what rounding errors have left of the earlier ones.
+        # One product removes this direction from C, and the rounding errors left by earlier ones.
         products = R[:found].dot(C)
         Q[i] = products[i] / tau
         C = C - P[:found].T.dot(products)
@@ -211,7 +211,7 @@ def solve_pls(
 
 def warn_of_rank(found: int, n_components: int, *, y_is_explained: bool) -> None:
     """Warn that the data has fewer components than requested."""
-    # scikit-learn's words, for code that looks for them.
+    # The same words as in scikit-learn, for code that matches them.
     why = f"y residual is constant at iteration {found}, and " if y_is_explained else ""
     warn_user(
         f"X and y have only {counted(found, 'component')} in common, fewer than the n_components="
@@ -220,18 +220,18 @@ def warn_of_rank(found: int, n_components: int, *, y_is_explained: bool) -> None
 
 
 def _norm(array: Float64Array) -> float:
-    """Return the root of the sum of squares; NumPy's function takes longer than all that a short vector does."""
+    """Return the root of the sum of squares, with less overhead than NumPy's function."""
     vector = array.ravel()
     return sqrt(vector.dot(vector))
 
 
 def largest_sine(W: Float64Array, other: Float64Array) -> float:
-    """Return the sine of the largest angle between the spaces of two matrices with orthonormal columns."""
+    """Return the sine of the largest angle between the column spaces of two orthonormal matrices."""
     return min(1.0, float(np.linalg.norm(W - other @ (other.T @ W), ord=2)))
 
 
 def subspace_sines(W: Float64Array, other: Float64Array) -> Float64Array:
-    """Return the sine of the largest angle between the spaces of the first k columns, for every k.
+    """Return the sine of the largest angle between the spans of the first k columns, for every k.
 
     Both matrices have orthonormal columns.
     """
@@ -259,7 +259,7 @@ def _dominant_eigenvector(A: Float64Array) -> Float64Array:
     """Return the eigenvector of the largest eigenvalue."""
     n = len(A)
     if n < _MANY:
-        # The same routine: what the other one does around it takes longer than the routine.
+        # The same LAPACK routine, without SciPy's overhead, which takes longer.
         _, vectors, _, _, info = lapack.dsyevr(A, range="I", il=n, iu=n)
         if info == 0:
             vector: Float64Array = vectors[:, 0]

@@ -4,14 +4,14 @@ Importing Numba takes half a second, so it is imported when a loop first runs.
 
 A recursion over rows makes a few passes over the features per row. Each pass computes as much as possible while the
 entries are in registers: it updates a vector of the state, deflates the row, and computes the products needed by the
-next pass. Each pass is a separate function, because LLVM vectorizes short loops, but not the loop
-over rows with everything in it.
+next pass. Each pass is a separate function, because LLVM vectorizes short loops, but not a loop over rows that contains
+everything.
 
-Results must not depend on the addresses of arrays. For arrays that may overlap, LLVM generates a second loop, without
-vectors, where sums have another order. If a loop changes an array in place, LLVM compares whole ranges, and arrays that
+Results must not depend on the addresses of arrays. For arrays that may overlap, LLVM generates a second loop, not
+vectorized, with another order of sums. If a loop changes an array in place, LLVM compares whole ranges, and arrays that
 do not overlap always take the first loop. But if each array is only read or only written, it compares distances, and
-short arrays can be too close. So a loop that computes sums either changes an array in place or stores nothing. (Sums in
-separate loops everywhere would be slower by a third to a half.)
+short arrays can be too close. So a loop that computes sums either changes an array in place or stores nothing. (Always
+computing sums in separate loops would be slower by a third to a half.)
 
 Numba's disk cache checks only the file of a function: after changing a loop that other files use, delete it
 (``find src -name '*.nb?' -delete``).
@@ -36,10 +36,10 @@ from .types import Array, Float64Array, FloatArray, Rows
 Function = TypeVar("Function", bound=Callable[..., Any])
 State = TypeVar("State")
 
-# Enough rows that copying columns to rows uses whole cache lines of each column.
+# Enough rows that copies from column-major order use whole cache lines.
 _COPY_BYTES = 4 << 20
-# Vectors that straddle two cache lines take up to 1.5 times as long to load. Smaller arrays are in L1 cache
-# anyway, and calls with one row should not take long.
+# Vectors that straddle two cache lines take up to 1.5 times as long to load. Smaller arrays are in L1 cache anyway, and
+# calls with one row should be fast.
 _CACHE_LINE = 64
 _LEAST_ALIGNED_BYTES = 8 << 10
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -52,7 +52,7 @@ _lock = Lock()
 def compiled(function: Function) -> Function:
     """Compile a function on first use, without the interpreter lock, and cache the result on disk if possible.
 
-    Sums may be reordered for vectorization; values that are not finite stay so.
+    Sums may be reordered for vectorization; non-finite values are preserved.
     """
     return cast("Function", CompiledFunction(function, {"reassoc", "contract", "nsz"}))
 
@@ -68,12 +68,12 @@ def compiled_inline(function: Function) -> Function:
 
 
 def compiled_in_order(function: Function) -> Function:
-    """Compile a function like :func:`compiled`, but with sums in the order in which they are written."""
+    """Compile a function like :func:`compiled`, but without reordering sums."""
     return cast("Function", CompiledFunction(function, {"contract"}))
 
 
 class CompiledFunction:
-    """A function that is passed to Numba when it is first called, from Python or from another such function."""
+    """A function that is passed to Numba on its first call, from Python or another such function."""
 
     def __init__(self, function: Callable[..., Any], fastmath: set[str], *, inlined: bool = False) -> None:
         update_wrapper(self, function)
@@ -94,7 +94,7 @@ class CompiledFunction:
 
     @property
     def _numba_type_(self) -> Any:
-        """The interface by which Numba calls an object from a compiled function."""
+        """The interface through which compiled functions call this object."""
         return self.dispatcher._numba_type_
 
     def _compile_on_use(self) -> Any:
@@ -139,17 +139,17 @@ class _ForgivingCache:
         except OSError:
             return
         except Exception:  # noqa: BLE001
-            # The index, which is read before it is written again.
+            # Remove the index, which is read before it is rewritten.
             with suppress(Exception):
                 Path(self._cache._cache_file._index_path).unlink(missing_ok=True)
                 self._cache.save_overload(*arguments)
 
 
 def readable(X: Rows) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield X in a form that the loops are compiled for: all at once if it has that form, else in small copies.
+    """Yield X in the form that the loops are compiled for: all at once if it has that form, else in small copies.
 
-    The form is dense, float32 or float64, C-ordered, and read-only: for writable arrays, Numba would
-    compile everything once more.
+    The form is dense, float32 or float64, C-ordered, and read-only: Numba would compile everything again for writable
+    arrays.
     """
     n_rows, n_columns = X.shape
     dtype = _SINGLE if X.dtype in _NOT_DOUBLE else _DOUBLE
@@ -172,7 +172,7 @@ def read_only(array: Array) -> Array:
 
 
 def aligned_empty(shape: tuple[int, ...]) -> Float64Array:
-    """Return an array whose first entry is at the beginning of a cache line."""
+    """Return an uninitialized array that starts at a cache line."""
     n_bytes = 8 * math.prod(shape)
     memory = np.empty(n_bytes + _CACHE_LINE, dtype=np.uint8)
     start = -memory.ctypes.data % _CACHE_LINE
@@ -184,7 +184,7 @@ def copied(state: State) -> State:
 
     It shares only arrays that the class declares as ``never_written``.
     """
-    # This is a good part of the time to learn one row.
+    # A considerable part of the time to learn one row.
     kind: Any = type(state)
     arrays, others = _fields_to_copy(kind)
     made: State = object.__new__(kind)
@@ -199,7 +199,7 @@ def copied(state: State) -> State:
 
 @cache
 def _fields_to_copy(state: Any) -> tuple[list[str], list[str]]:
-    """Return the names of a class's fields that hold arrays which are written to, and those that hold dataclasses."""
+    """Return the names of the fields that hold writable arrays, and of those that hold dataclasses."""
     shared: frozenset[str] = getattr(state, "never_written", frozenset())
     kinds = {f.name: f.type for f in fields(state) if f.type not in {"float", "int", "bool"} and f.name not in shared}
     arrays = [name for name, kind in kinds.items() if kind in {"Array", "Float64Array"}]

@@ -1,4 +1,4 @@
-"""Errors of data: one plain sentence that names the file, the row and the column."""
+"""Errors in data: one plain sentence that names the file, the row and the column."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class DataError(ValueError):
 
 
 class NonFiniteError(ValueError):
-    """A number that is not finite in X or y (``name``), and the position of the first one.
+    """A non-finite number in X or y (``name``), with the position of the first one.
 
     ``known_as`` is the name of its column, if any, ``instead`` an alternative to removing it, and ``where`` the block
-    in which rows are counted, if not from the very first row.
+    in which rows are counted, if not from the start.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class NonFiniteError(ValueError):
         )
 
     def of_model(self, model: Any) -> NonFiniteError:
-        """Return the error with the name of the column, and the parameter of a model that handles missing values."""
+        """Return the error with the column name, and the model's parameter for missing values."""
         changes = {}
         names = getattr(model, "feature_names_in_", None)
         if self.name == "X" and names is not None and self.column < len(names):
@@ -65,7 +65,7 @@ class NonFiniteError(ValueError):
         return self._with(**changes)
 
     def within(self, where: str) -> NonFiniteError:
-        """Return the error for a row that is counted in a block."""
+        """Return the error with rows counted in a block."""
         return self._with(where=where)
 
     def _with(self, **changes: str) -> NonFiniteError:
@@ -80,17 +80,17 @@ def _non_finite(attributes: dict[str, Any]) -> NonFiniteError:
 
 
 def printable(text: str) -> str:
-    """Return text with escaped control characters, such as those that control a terminal."""
+    """Return text with control characters escaped, such as terminal sequences."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def beginning(text: str) -> str:
-    """Return the beginning of a text, as shown in a message."""
+    """Return the beginning of a text for a message."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def shortened(text: str | bytes) -> str:
-    """Return text as shown in a message, in quotation marks."""
+    """Return text in quotation marks, shortened for a message."""
     return repr(beginning(text.decode(errors="replace") if isinstance(text, bytes) else text))
 
 
@@ -108,7 +108,7 @@ def counted(n: int, thing: str, things: str | None = None) -> str:
 
 @contextmanager
 def wrap_library_errors(where: str, problem: str = "is damaged or cut off") -> Iterator[None]:
-    """Raise DataError for any exception of a library inside: their types are arbitrary."""
+    """Raise DataError for any exception of a library inside, whatever its type."""
     try:
         yield
     except DataError:
@@ -121,19 +121,19 @@ def wrap_library_errors(where: str, problem: str = "is damaged or cut off") -> I
 
 
 def wrap_iteration(items: Iterator[Item], where: str) -> Iterator[Item]:
-    """Yield the items of a library's iterator, whose exceptions become DataError."""
+    """Yield the items of a library's iterator; its exceptions become DataError."""
     while True:
         with wrap_library_errors(where):
             found = next(items, None)
         if found is None:
             return
         yield found
-        # Release it while the next one is read.
+        # Free the item before the next one is read.
         del found
 
 
 def import_optional(module: str, what: str, extra: str = "io") -> Any:
-    """Import an optional module, which is installed by an extra of this package."""
+    """Import an optional dependency, installed by an extra of this package."""
     try:
         return import_module(module)
     except ImportError:
@@ -142,7 +142,7 @@ def import_optional(module: str, what: str, extra: str = "io") -> Any:
 
 
 def usable_dtype(dtype: np.dtype[Any], where: str, *, text: bool = False) -> np.dtype[Any]:
-    """Return the dtype in which values are returned; raise DataError for those that are neither numbers nor text."""
+    """Return the dtype of the returned values; raise DataError unless they are numbers or strings."""
     if dtype.kind == "O":
         raise DataError(f"{where} holds Python objects, which are never loaded: save it as an array of numbers.")
     if dtype.names is not None:

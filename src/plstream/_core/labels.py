@@ -1,4 +1,4 @@
-"""What y holds, labels or values: decided in the first call, and the same in every later one.
+"""Whether y holds labels or values: decided in the first call and fixed afterwards.
 
 Floats are values unless ``classes`` is given. Integers, booleans and strings are labels for online methods and
 classifiers, and values for IncrementalPLS, which refuses strings. The parameter ``target`` decides explicitly.
@@ -22,7 +22,7 @@ from .schema import Boolean, Choice, ClassLabels, Count, Object, OrNone, stored
 from .types import Array, Float64Array
 from .validation import as_numpy
 
-# Names of the kinds of dtype.
+# Names of dtype kinds.
 KINDS = {
     "b": "booleans",
     "i": "integers",
@@ -33,7 +33,7 @@ KINDS = {
 }
 # The same for single values.
 _KINDS_OF_TYPES = {bool: "booleans", int: "integers", float: "floats", str: "text", bytes: "text"}
-# Up to this, floats represent all integers.
+# Floats represent all integers up to this one exactly.
 _LARGEST_EXACT = 2**53
 _TELL_ALL = "all labels as classes= in the first call of partial_fit"
 
@@ -56,7 +56,7 @@ class Labels:
         return cls(known, KINDS[y.dtype.kind])
 
     def positions(self, y: Array, or_else: str = "") -> NDArray[np.intp]:
-        """Return labels as indices of the classes; ``or_else`` is advice about unknown ones."""
+        """Return labels as class indices; ``or_else`` is advice about unknown labels."""
         require_label_vector(y)
         kind = KINDS[y.dtype.kind]
         if kind != self.kind:
@@ -67,7 +67,7 @@ class Labels:
             sought = y.astype(self.classes.dtype, copy=False)
         index = np.minimum(np.searchsorted(self.classes, sought), len(self.classes) - 1)
         found = self.classes[index]
-        # A number that was rounded to the type of the classes may have become equal to a class.
+        # A number rounded to the type of the classes may equal a class.
         unknown = (found != sought) | (found.astype(y.dtype) != y)
         if y.dtype.kind == "u" and found.dtype.kind == "i":
             unknown |= found < 0
@@ -77,14 +77,14 @@ class Labels:
         return index
 
     def position_of(self, label: Any) -> int | None:
-        """Return the index of one label if obviously one of the classes, else None: then use :meth:`positions`."""
+        """Return the index of a label, or None if it is not certain: then use :meth:`positions`."""
         if isinstance(label, np.generic):
             label = label.item()
         return self._positions.get((type(label), label)) if type(label) in _KINDS_OF_TYPES else None
 
     @cached_property
     def _positions(self) -> dict[tuple[type, Any], int]:
-        """Indices by type and label, for types of the kind of the first call."""
+        """Indices by type and label, for types of the same kind as in the first call."""
         labels = enumerate(self.classes.tolist())
         return {(type(label), label): i for i, label in labels if _KINDS_OF_TYPES.get(type(label)) == self.kind}
 
@@ -92,7 +92,7 @@ class Labels:
         return {"classes": self.classes, "kind": self.kind}
 
     def with_label(self, label: Any) -> tuple[Labels, int]:
-        """Return the labels with one more, and its index."""
+        """Return the labels with one added, and its index."""
         added = as_target([label], "add_class")
         if KINDS[added.dtype.kind] != self.kind:
             raise ValueError(f"Labels are {self.kind}, and {label!r} is not: give a label of the same type.")
@@ -124,7 +124,7 @@ class TargetEncoding:
 
     @classmethod
     def of(cls, y: Array, classes: Any, target: str) -> TargetEncoding:
-        """Decide by the first y, the classes passed with it, and the parameter ``target``."""
+        """Return the encoding for the first y, the classes passed with it, and ``target``."""
         if holds_labels(y, classes, target):
             labels = Labels.of(y, classes)
             n_classes = len(labels.classes)
@@ -151,9 +151,9 @@ class TargetEncoding:
         return values
 
     def numbers_of_one(self, y: Any) -> Float64Array | None:
-        """Return the numbers of the y of one row if it is obviously of the same kind as before, else None.
+        """Return the y of one row as numbers if it is clearly of the same kind as before, else None.
 
-        Then :meth:`numbers` of an array with that y alone either returns them or raises an error, more slowly.
+        Then :meth:`numbers` of an array with only that y returns them or raises an error, more slowly.
         """
         if self.labels is not None:
             position = self.labels.position_of(y)
@@ -165,7 +165,7 @@ class TargetEncoding:
         return _as_array(y) if is_number and self.n_columns == 1 else None
 
     def columns(self, numbers: Float64Array) -> Float64Array:
-        """Return the columns that a recursion learns, for some of the numbers: all of them would take much memory."""
+        """Return the columns that a recursion learns, for a part of the numbers to limit memory."""
         if self.labels is None:
             return numbers
         if self.n_columns == 1:
@@ -182,7 +182,7 @@ class TargetEncoding:
 
 
 def _as_array(number: float) -> Float64Array:
-    # Half of the time of np.array([[number]]).
+    # Twice as fast as np.array([[number]]).
     array = np.empty((1, 1))
     array[0, 0] = number
     return array
@@ -194,12 +194,12 @@ def holds_labels(y: Array, classes: Any = None, target: str = "auto") -> bool:
 
 
 def as_target(y: Any, name: str) -> Array:
-    """Return y as an array of one or two dimensions; objects become numbers if possible, else text."""
+    """Return y as an array of one or two dimensions; objects become numbers if possible, else strings."""
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None: pass it as y.")
     target: Array = np.asarray(as_numpy(y, "y"))
     if target.dtype.kind == "O":
-        # Data frames of nullable types are converted to objects, too, with their own missing value.
+        # Data frames of nullable types also become objects, with their own missing value.
         target = _of_objects(target, "y")
     if target.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers or labels.")
@@ -213,15 +213,14 @@ def as_target(y: Any, name: str) -> Array:
 
 
 def as_one_target(y: Any) -> Any:
-    """Return the y of one row, a number, a label or several responses, as y of a single row."""
+    """Return the y of one row (a number, a label or several responses) as an array with one row."""
     return None if y is None else [y] if np.ndim(y) == 0 else np.asarray(y)[None]
 
 
 def as_labels(y: Any, name: str, *, first: bool = False, warn: bool = True) -> Array:
     """Return y as labels in one dimension; in the first call, raise ValueError if they cannot be labels.
 
-    Floats that are not integers must be passed as classes. There may be a
-    warning for y in two dimensions.
+    Non-integer floats must be passed as classes. Two-dimensional y may raise a warning.
     """
     labels: Array = column_or_1d(as_target(y, name), warn=warn)
     if first and labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels != np.round(labels)).any():
@@ -241,7 +240,7 @@ def require_label_vector(y: Array) -> None:
 
 
 def as_classes(classes: Any) -> Array:
-    """Return the labels in any collection in ascending order."""
+    """Return the labels of a collection in ascending order."""
     classes = as_numpy(classes, "classes")
     if not isinstance(classes, Iterable) or isinstance(classes, str):
         raise ValueError("classes must be a list of two labels or more.")  # noqa: TRY004
@@ -256,7 +255,7 @@ def as_classes(classes: Any) -> Array:
 
 
 def united(first: Array, second: Array) -> Array:
-    """Return the union of labels, in ascending order; integers stay integers, whatever their types."""
+    """Return the union of labels in ascending order; integers of any type stay integers."""
     kinds = {first.dtype.kind, second.dtype.kind}
     if kinds != {"i", "u"} or np.result_type(first, second).kind != "f":
         return np.union1d(first, second)
@@ -268,14 +267,14 @@ def united(first: Array, second: Array) -> Array:
 
 
 def require_known(classes: Any, known: Array) -> None:
-    """Raise ValueError if classes are passed again, and one of them is unknown."""
+    """Raise ValueError if classes are passed again and one is unknown."""
     unknown = np.setdiff1d(as_classes(classes), known)
     if len(unknown):
         raise ValueError(f"{unknown[0]} is not among the classes of the first call: call add_class with it.")
 
 
 def balanced_weights(counts: Array) -> Float64Array:
-    """Return weights that give all classes with rows the same total, and preserve the number of rows."""
+    """Return weights that give all non-empty classes the same total and preserve the number of rows."""
     weights: Float64Array = counts.sum() / max(1, np.count_nonzero(counts)) / np.where(counts > 0, counts, 1.0)
     return weights
 

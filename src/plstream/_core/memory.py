@@ -1,4 +1,4 @@
-"""Available memory, to refuse at once what would fail after an hour or make the machine swap."""
+"""Available memory, to refuse early what would fail later or make the machine swap."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ _GROUPS = Path("/sys/fs/cgroup")
 def available_bytes() -> int | None:
     """Return how much memory this process may still allocate, or None if unknown (on systems other than Linux).
 
-    It is limited by the machine, by control groups (a container, a job), and by the limit of
-    the address space.
+    It is limited by the machine, by control groups (a container, a job), and by the address space limit.
     """
     return min((room for room in (_machine_room(), *_group_rooms(), _own_room()) if room is not None), default=None)
 
 
 def require_memory(needed: int, purpose: str) -> None:
-    """Raise an error if there is less memory than needed."""
+    """Raise an error if memory is insufficient."""
     available = available_bytes()
     if available is not None and needed > available:
         raise MemoryError(
@@ -38,7 +37,7 @@ def format_bytes(n_bytes: int) -> str:
 
 
 class MemoryBudget:
-    """A budget of bytes for threads. A request larger than the budget waits to be the only one."""
+    """A budget of bytes shared by threads. A larger request waits until it is the only one."""
 
     def __init__(self, n_bytes: int) -> None:
         self._total = self._free = n_bytes
@@ -46,7 +45,7 @@ class MemoryBudget:
 
     @contextmanager
     def taking(self, n_bytes: int) -> Iterator[None]:
-        """Wait until this many bytes are available, and hold them inside."""
+        """Wait until this many bytes are available, and hold them inside the context."""
         taken = min(n_bytes, self._total)
         with self._changed:
             self._changed.wait_for(lambda: self._free >= taken)
@@ -102,7 +101,7 @@ def _group_room(folder: Path, limit_name: str, used_name: str) -> int | None:
         limit, used = (int((folder / name).read_text()) for name in (limit_name, used_name))
         statistics = _fields(folder / "memory.stat")
     except (OSError, ValueError):
-        # There is no such file, or the limit is "max".
+        # The file does not exist, or the limit is "max".
         return None
     # The page cache counts as used, though the system drops it when needed.
     pages = statistics.get("active_file", 0) + statistics.get("inactive_file", 0)
@@ -110,6 +109,6 @@ def _group_room(folder: Path, limit_name: str, used_name: str) -> int | None:
 
 
 def _fields(file: Path) -> dict[str, int]:
-    """Return the first two words of every line, a name and a number."""
+    """Return the name and number at the start of every line."""
     lines = (line.split() for line in file.read_text().splitlines())
     return {words[0].rstrip(":"): int(words[1]) for words in lines}

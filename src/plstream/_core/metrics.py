@@ -1,4 +1,4 @@
-"""Metrics of predictions, block by block: figures of merit of values, accuracy and confusions of labels."""
+"""Metrics of predictions, block by block: figures of merit for values, accuracy and confusion matrix for labels."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def metrics_for(model: Any, y: Array) -> Metrics:
 
 
 def with_values(y: Array) -> Array:
-    """Return which rows of a target have no missing value."""
+    """Return a mask of the rows of a target without missing values."""
     if y.dtype.kind != "f":
         return np.ones(len(y), bool)
     return np.logical_not(np.isnan(y.reshape(len(y), -1)).any(axis=1))
 
 
 class ClassificationMetrics:
-    """Accuracy and confusions of labels: the number of rows per pair of a true and a predicted label."""
+    """Accuracy and confusion matrix: the number of rows per pair of true and predicted labels."""
 
     def __init__(self) -> None:
         self.n_rows = 0
@@ -55,7 +55,7 @@ class ClassificationMetrics:
 
     @property
     def totals(self) -> Counter[Any]:
-        """Number of rows per true label, the most frequent label first."""
+        """Number of rows per true label, the most frequent first."""
         totals: Counter[Any] = Counter()
         for (true, _), count in self.confusions.items():
             totals[true] += count
@@ -153,7 +153,7 @@ class RegressionMetrics:
     @property
     def r2(self) -> Float64Array:
         """Explained variance, as in scikit-learn."""
-        # As in scikit-learn: a constant target is either predicted exactly or not.
+        # A constant target is either predicted exactly or not.
         constant = np.where(self._residual > 0, 1.0, 0.0)
         r2: Float64Array = 1.0 - np.divide(self._residual, self._total, out=constant, where=self._total > 0)
         return r2
@@ -204,8 +204,8 @@ def figures_of_merit(y_true: Any, y_pred: Any) -> FiguresOfMerit:
         \mathrm{SEP} = \sqrt{\tfrac1{n - 1} \sum (e_i - \bar e)^2}, \quad
         \mathrm{RPD} = s_y / \mathrm{SEP},
 
-    where :math:`s_y` is the standard deviation of the measured values (n - 1). The slope is that of least squares of
-    predicted on measured values, and R2 is that of :func:`sklearn.metrics.r2_score`.
+    where :math:`s_y` is the standard deviation of the measured values (n - 1). The slope is that of the least squares
+    line of predicted on measured values, and R2 is :func:`sklearn.metrics.r2_score`.
 
     RMSEC, RMSECV and RMSEP are the RMSE of different rows: training rows, rows held out in cross-validation
     (``predict_held_out`` of :class:`plstream.IncrementalPLSCV`), and new rows.
@@ -218,8 +218,8 @@ def figures_of_merit(y_true: Any, y_pred: Any) -> FiguresOfMerit:
     Returns
     -------
     figures : FiguresOfMerit
-        ``n_rows``, ``rmse``, ``sep``, ``bias``, ``slope``, ``r2`` and ``rpd``: numbers, or arrays of one per response
-        if y has two dimensions.
+        ``n_rows``, ``rmse``, ``sep``, ``bias``, ``slope``, ``r2`` and ``rpd``: numbers, or arrays with one entry per
+        response if y is two-dimensional.
 
     Examples
     --------

@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 # Seconds between updates in a notebook.
 _CELL_SECONDS = 0.2
-# Logs a line per fit, and at the level DEBUG one per read of the data.
+# Logs a line per fit, and at level DEBUG one per read of the data.
 logger = logging.getLogger("plstream")
 
 
@@ -57,7 +57,7 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def also_listening(listener: Listener) -> Iterator[None]:
-    """Send every step of the work done inside to ``listener``, too, after existing listeners."""
+    """Also send every step of the work done inside to ``listener``, after existing listeners."""
     first = _listener.get()
 
     def both(step: Step) -> None:
@@ -72,7 +72,7 @@ def also_listening(listener: Listener) -> Iterator[None]:
 def track(
     items: Iterable[Item], label: str, total: int | None, size: Callable[[Item], int], unit: str = "rows"
 ) -> Generator[Item, None, None]:
-    """Yield the items, and report after each how many units (``size`` of each) are done."""
+    """Yield the items, and report after each the number of units done (``size`` of each item)."""
     if _listener.get() is None and not logger.isEnabledFor(logging.DEBUG):
         yield from items
         return
@@ -100,7 +100,7 @@ def track(
 
 
 def log_fit(model: Any, start: float) -> None:
-    """Log that a model has been fitted; ``start`` is what ``time.monotonic`` returned when that began."""
+    """Log that a model has been fitted; ``start`` is the ``time.monotonic`` at which it began."""
     if logger.isEnabledFor(logging.INFO):
         shape = f"{model.n_samples_seen_:,} x {model.n_features_in_:,}"
         reads, seconds = model.n_reads_, time.monotonic() - start
@@ -131,9 +131,9 @@ def still_waiting() -> None:
 
 
 class ProgressBar:
-    """Draws steps as one line that is overwritten, after ``wait`` seconds, so that short work shows nothing.
+    """Draws steps in one line, which is overwritten, after ``wait`` seconds, so that short work shows nothing.
 
-    The line goes to a terminal, or to ``cell``, the result of IPython's ``display`` in a notebook.
+    The line goes to a terminal, or in a notebook to ``cell``, the result of IPython's ``display``.
     """
 
     def __init__(self, stream: TextIO, wait: float = 0.5, width: int = 24, cell: Any = None) -> None:
@@ -153,7 +153,7 @@ class ProgressBar:
             self.clear()
 
     def clear(self) -> None:
-        """Wipe the line."""
+        """Clear the line."""
         if self._drawn:
             if self._cell is None:
                 self.stream.write("\r" + " " * self._drawn + "\r")
@@ -187,12 +187,12 @@ class ProgressBar:
 
 @contextmanager
 def show_progress(stream: TextIO | None = None, *, wait: float = 0.5) -> Iterator[None]:
-    """Show a bar for the work done inside, on standard error if that is a terminal, or in a notebook.
+    """Show a progress bar for the work done inside, on standard error if it is a terminal, or in a notebook.
 
     Parameters
     ----------
     stream : text file, default=None
-        Where to draw. By default standard error, or the output of the cell in a notebook.
+        Where to draw. Default: standard error, or the cell output in a notebook.
     wait : float, default=0.5
         Seconds before a bar appears, so that short work shows none.
 
@@ -219,8 +219,8 @@ def show_progress(stream: TextIO | None = None, *, wait: float = 0.5) -> Iterato
 
 
 def _notebook_cell() -> Any:
-    """Return an output area of a notebook's cell, or None outside of a notebook."""
-    # Imported by whoever runs a notebook, and only then.
+    """Return an output area of a notebook cell, or None outside of a notebook."""
+    # A notebook has imported it already.
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     if getattr(shell, "kernel", None) is None:

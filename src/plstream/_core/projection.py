@@ -15,7 +15,7 @@ from .types import Float64Array, FloatArray, Rows
 def centred_product(X: Rows, mean: Float64Array, matrix: Float64Array, dtype: Any = np.float64) -> FloatArray:
     """Return (X - mean) matrix, computed in float64 without copying X; raise ValueError unless X is finite."""
     if X.shape[0] == 1 and isinstance(X, np.ndarray):
-        # The same numbers, faster than distributing blocks of rows over threads.
+        # The same result, faster than distributing blocks of rows over threads.
         with np.errstate(over="ignore", invalid="ignore"):
             scores: FloatArray = np.dot(np.subtract(X, mean, dtype=np.float64), matrix).astype(dtype, copy=False)
         if np.isfinite(scores).all():

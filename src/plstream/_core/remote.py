@@ -1,6 +1,6 @@
-"""Objects in stores supported by fsspec, such as ``s3://bucket/key``, used like paths of files.
+"""Objects in stores supported by fsspec, such as ``s3://bucket/key``, used like file paths.
 
-Ranges of bytes are read, and whole objects are written. The contents of an object are never used as URLs.
+Byte ranges are read, and whole objects are written. The contents of an object are never used as URLs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST_REASON = 200
 _NO_BUCKET = ", and no such bucket"
 _LOCAL = {"file", "local"}
 _WEB = {"http", "https"}
-# A reference file lists other URLs, which would be read.
+# A reference file would cause other URLs to be read.
 _REFUSED = {"reference"}
 # Metadata that change when an object is written; the size is always compared.
 _MARKS = (
@@ -39,10 +39,10 @@ _MARKS = (
 
 
 class RemotePath:
-    """An object in a store, or all objects below a name, with the methods of a path that are needed.
+    """An object in a store, or all objects below a name, with the path methods that are needed.
 
-    Of the URL, such as ``s3://bucket/key``, pathlib may have removed a slash. ``store`` is its fsspec file system, and
-    ``info`` the entry in a listing.
+    pathlib may have removed a slash from the URL, such as ``s3://bucket/key``. ``store`` is its fsspec file system, and
+    ``info`` its entry in a listing.
     """
 
     def __init__(self, url: str, store: Any = None, info: dict[str, Any] | None = None) -> None:
@@ -93,7 +93,7 @@ class RemotePath:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it is a pattern of object names."""
+        """Whether it is a glob pattern."""
         return not self.is_on_the_web and glob.has_magic(self._key)
 
     def relative_to(self, folder: Any) -> PurePosixPath:
@@ -129,9 +129,9 @@ class RemotePath:
         return False
 
     def status(self) -> str:
-        """Return metadata that change with the object, from a request: size, and ETag or time if available.
+        """Request metadata that change with the object: size, and ETag or time if available.
 
-        For a folder, it is a hash of those of all objects below it.
+        For a folder, return a hash of the metadata of all objects below it.
         """
 
         def ask() -> str:
@@ -149,12 +149,12 @@ class RemotePath:
         if self.is_on_the_web:
             raise DataError(f"{self} is on a web server, which does not list folders: name a file.")
         for info in self._listed(lambda: self._store.ls(self._key, detail=True)):
-            # There may be an object with the name of the folder.
+            # An object may have the name of the folder.
             if info["name"].rstrip("/") != self._key.rstrip("/"):
                 yield RemotePath(self._store.unstrip_protocol(info["name"]), self._store, info)
 
     def glob(self, pattern: str) -> Iterator[RemotePath]:
-        """Yield the objects and folders in a folder with matching names; none if there is no such folder."""
+        """Yield the objects and folders in a folder with matching names; nothing if it does not exist."""
         if self.is_dir():
             yield from (path for path in self.iterdir() if fnmatchcase(path.name, pattern))
 
@@ -170,7 +170,7 @@ class RemotePath:
         return [RemotePath(self._store.unstrip_protocol(name), self._store, info) for name, info in found.items()]
 
     def open(self, mode: str = "rb") -> io.BufferedReader:
-        """Open the object for reading: by ranges, or from a temporary copy if a web server does not support ranges."""
+        """Open the object for reading: by ranges, or from a temporary copy if the server does not support ranges."""
         assert mode == "rb"
         if self._copy is None and self.is_on_the_web and not self._has_ranges():
             self._copy = self._copied()
@@ -245,7 +245,7 @@ class RemotePath:
         if size < 2:
             return True
         try:
-            # A server without ranges sends the whole object, which is not read then.
+            # A server without ranges would send the whole object; it is not read.
             with self._store.open(self._key, "rb", cache_type="none", size=size) as file:
                 file.seek(1)
                 return len(file.read(1)) == 1
@@ -273,7 +273,7 @@ class RemotePath:
         return self._asked("listed", function)
 
     def _asked(self, action: str, function: Callable[[], Any]) -> Any:
-        """Return the response of a store; raise one sentence, without passwords, for any of its exceptions."""
+        """Return the response of a store; any exception becomes one sentence without passwords."""
         try:
             return function()
         except DataError:
@@ -295,7 +295,7 @@ class RemotePath:
             or status in {401, 403}
             or "redential" in f"{type(error).__name__} {reason}"
         ):
-            # Stores raise different errors.
+            # Each store raises its own errors.
             return PermissionError(
                 f"{self} cannot be {action}, because the credentials were refused or are missing: {reason}."
             )

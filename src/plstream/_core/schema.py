@@ -1,4 +1,4 @@
-"""Declarations of the attributes of a class, next to the class: all that a model file needs.
+"""Declarations of the attributes of a class, next to the class: the schema of model files.
 
 A declaration names every attribute with the kind of its value, and rules that relate them:
 
@@ -10,13 +10,13 @@ A declaration names every attribute with the kind of its value, and rules that r
 ... class Reservoir:
 ...     def __init__(self, size, n_columns): ...
 
-Symbols in shapes are sizes: within an object, each has one value, at least one; ``"w?"`` may be zero. Shapes may also
-contain numbers, sums and products such as ``"c+1"`` and ``"q*c"``, and None for any size. Sizes of
-a nested object are its own. ``Object(Factors, m="m", s="q*c")`` relates them to those of the enclosing object.
+Symbols in shapes are sizes: each has a single value of at least one within an object; ``"w?"`` may be zero. Shapes may
+also contain numbers, sums and products such as ``"c+1"`` and ``"q*c"``, and None for any size. A nested object has its
+own sizes. ``Object(Factors, m="m", s="q*c")`` relates them to those of the enclosing object.
 
-Attributes are those returned by ``__getstate__``, by default all, and are set by ``__setstate__`` if
-defined, as for pickle. A named tuple consists of its fields. Parameters of an estimator are declared only if they are
-more than plain values; its other attributes are either all present or, before it is fitted, all absent.
+As for pickle, attributes are those returned by ``__getstate__``, by default all, and are set by ``__setstate__`` if
+defined. A named tuple consists of its fields. Parameters of an estimator are declared only if they are not plain
+values; its other attributes are either all present or, before it is fitted, all absent.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Cls = TypeVar("Cls", bound=type)
 Rule = Callable[[Any], bool]
 
 LARGEST_COUNT = 2**53
-# For a model with fewer features. The number of components is at most that of the features; others are zero.
+# Allowed for any number of features; components beyond the number of features are zero.
 _COMPONENTS_IN_ANY_CASE = 1024
-# Arrays computed from a model have at most this many times its numbers, or this many.
+# Arrays computed from a model have at most this multiple of its size, or this many numbers.
 _MOST_TIMES = 100
 _NUMBERS_IN_ANY_CASE = 1 << 20
 
@@ -48,7 +48,7 @@ def most_components(n_features: int) -> int:
 
 
 def is_in_proportion(n_numbers: int, its: Any) -> bool:
-    """Return whether this many numbers may be computed from an object: a small file must not cost much.
+    """Return whether this many numbers may be computed from an object: a small file must not be expensive.
 
     ``its`` is the argument of a rule.
     """
@@ -56,14 +56,14 @@ def is_in_proportion(n_numbers: int, its: Any) -> bool:
 
 
 class Kind:
-    """The value of an attribute."""
+    """The kind of value of an attribute."""
 
 
 class Numbers(Kind):
     """An array of numbers or booleans.
 
-    ``least``, ``most`` and ``finite`` bound the numbers; NaN is not allowed unless ``nan`` is set, and then there are
-    no bounds. With ``any_order``, it may be in Fortran order: not for compiled loops, which require C order.
+    ``least``, ``most`` and ``finite`` bound the numbers; ``nan`` allows NaN, without bounds. With ``any_order``, the
+    array may be in Fortran order: not for compiled loops, which require C order.
     """
 
     def __init__(
@@ -91,12 +91,12 @@ class Numbers(Kind):
 
 
 def solved_numbers(*shape: int | str, least: float = -inf) -> Numbers:
-    """Return the kind of an array of a solution: with extreme units, some numbers are infinite."""
+    """Return the kind of an array of a solution, in which extreme units may make numbers infinite."""
     return Numbers(*shape, least=least, finite=False, any_order=True)
 
 
 class Value(Kind):
-    """Any plain value: a number, string or None, a tuple, list or dictionary of such, a one-dimensional array."""
+    """A plain value: a number, string or None; a tuple, list or dictionary of these; a one-dimensional array."""
 
     description = "a plain value"
     size: str | None = None
@@ -111,7 +111,7 @@ class Value(Kind):
         return len(value)
 
     def restored(self, value: Any) -> Any:
-        """Return the attribute of a value that was read."""
+        """Return the attribute for a value read from a file."""
         return value
 
 
@@ -145,7 +145,7 @@ class Number(Value):
 
 
 class Count(Value):
-    """An integer in a range, which may be a size in shapes."""
+    """An integer in a range, optionally a size in shapes."""
 
     def __init__(self, least: int = 0, most: int = LARGEST_COUNT, *, size: str | None = None) -> None:
         self.least = least
@@ -163,7 +163,7 @@ class Count(Value):
 
 
 class Text(Value):
-    """A string, bounded unless it may hold names of features."""
+    """A string of limited length."""
 
     description = "a string"
 
@@ -176,7 +176,7 @@ class Text(Value):
 
 
 class Choice(Value):
-    """One of some values."""
+    """One of several values."""
 
     def __init__(self, *choices: Any) -> None:
         self.choices = choices
@@ -201,7 +201,7 @@ class ClassLabels(Value):
 
 
 class FeatureNames(Value):
-    """Names of the features, m of them."""
+    """Names of the m features."""
 
     description = "an array of names"
     size = "m"
@@ -227,14 +227,14 @@ class OrNone(OrElse):
 
 
 class OrMissing(Kind):
-    """A value of some kind, of an optional attribute or entry."""
+    """An optional attribute or entry of some kind."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
 
 
 class Each(Kind):
-    """A sequence of any length, all of one kind; it is read as a tuple, or as a list."""
+    """A sequence of any length with entries of one kind, read as a tuple or list."""
 
     def __init__(self, kind: Kind, container: type = tuple) -> None:
         self.kind = kind
@@ -264,9 +264,9 @@ class Entries(Kind):
 
 
 class Object(Kind):
-    """An object of one of some declared classes; keywords relate its sizes to the enclosing object.
+    """An object of one of several declared classes; keywords relate its sizes to the enclosing object.
 
-    ``given`` are attributes that are restricted beyond the declaration of their class.
+    ``given`` are attributes restricted beyond the declaration of their class.
     """
 
     def __init__(self, *classes: type, given: Mapping[str, Kind] | None = None, **sizes: str) -> None:
@@ -292,14 +292,14 @@ class Object(Kind):
 FEATURES: dict[str, Kind] = {
     "n_features_in_": Count(1, size="m"),
     "feature_names_in_": OrMissing(FeatureNames()),
-    # Names that are numbers, which scikit-learn does not keep.
+    # Numeric names, which scikit-learn does not keep.
     "feature_axis_": OrMissing(Numbers("m")),
 }
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The attributes of a class, and rules: sentences, with functions that check them."""
+    """The attributes of a class, and its rules: sentences with functions that check them."""
 
     fields: Mapping[str, Kind]
     rules: Mapping[str, Rule]
@@ -311,9 +311,9 @@ _SCHEMAS: dict[type, Schema] = {}
 def stored(fields: Mapping[str, Kind], rules: Mapping[str, Rule] | None = None) -> Callable[[Cls], Cls]:
     """Declare the attributes of the objects of a class, in addition to those of a base class.
 
-    A rule is called with an object that has the declared attributes, also of nested objects, and
-    ``sizes``, the values of symbols, ``parameters``, those of an estimator, and ``n_numbers``, the number of values in
-    all arrays. It is called before any object is created, with all attributes of the right kind.
+    A rule is called with an object that has the declared attributes, including those of nested objects, ``sizes``, the
+    values of symbols, ``parameters``, those of an estimator, and ``n_numbers``, the number of values in all arrays. It
+    is called before any object is created; all attributes are then of the right kind.
     """
 
     def declare(cls: Cls) -> Cls:
@@ -325,11 +325,11 @@ def stored(fields: Mapping[str, Kind], rules: Mapping[str, Rule] | None = None) 
 
 
 def schema_of(cls: type) -> Schema | None:
-    """Return the declaration of a class, or None; not that of a base class."""
+    """Return the declaration of a class itself, not of a base class, or None."""
     return _SCHEMAS.get(cls)
 
 
 def declared(*packages: ModuleType, having: str = "__init__") -> tuple[type, ...]:
-    """Return the public classes of packages that are declared, and have an attribute."""
+    """Return the declared public classes of packages that have a given attribute."""
     public = (getattr(package, name) for package in packages for name in package.__all__)
     return tuple(cls for cls in public if isinstance(cls, type) and schema_of(cls) and hasattr(cls, having))

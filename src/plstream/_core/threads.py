@@ -1,9 +1,9 @@
 """Blocks of rows on all cores, with results in the order of the blocks.
 
-One pass over the data does a little BLAS on each block, too little for BLAS threads to pay off. The blocks
-are therefore distributed over threads, each with a single-threaded BLAS (NumPy and the compiled loops release the
-interpreter lock). The number of threads is that of BLAS, so ``OMP_NUM_THREADS``, ``threadpool_limits`` and
-joblib's limits are respected. Results are combined in the order of the blocks, whatever the number of threads.
+A pass over the data does too little work per block for BLAS threads to pay off. Blocks are therefore distributed over
+threads, each with a single-threaded BLAS (NumPy and the compiled loops release the interpreter lock). The number of
+threads is that of BLAS, so ``OMP_NUM_THREADS``, ``threadpool_limits`` and joblib's limits are respected. Results are
+combined in the order of the blocks, whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ Result = TypeVar("Result")
 
 @lru_cache(maxsize=1)
 def _libraries() -> list[Any]:
-    # Searching for the loaded libraries takes milliseconds, and is done once per process.
+    # Searching for the loaded libraries takes milliseconds, so it is done once per process.
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 def blas_threads() -> int:
-    """Return the number of threads that BLAS may use at this moment."""
+    """Return the number of threads that BLAS may currently use."""
     return max((library.get_num_threads() for library in _libraries()), default=1)
 
 
-# Users of the limit, and the previous number of threads of each library.
+# Users of the limit, and the original number of threads of each library.
 _users: set[object] = set()
 _before: list[int] = []
-# Reentrant: if an interrupt prevented its release, the next fit continues.
+# Reentrant, so that a fit can continue if an interrupt prevented its release.
 _lock = threading.RLock()
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[int]:
-    """Limit BLAS to one thread while anyone requires it, and yield the previous number of threads.
+    """Limit BLAS to one thread inside the context, and yield the previous number of threads.
 
-    The limit is global to the process: with several concurrent fits, the first one sets it and
-    the last one restores the previous value. Around a whole fit, it also keeps idle BLAS threads asleep: after
-    a product, they spin for tens of milliseconds on a core that the next pass could use.
+    The limit is global to the process: of several concurrent fits, the first sets it and the last restores the previous
+    value. Around a whole fit, it also keeps BLAS threads asleep: after a product, they would spin for tens of
+    milliseconds on a core that the next pass could use.
     """
     user = object()
     try:
@@ -60,7 +60,7 @@ def single_threaded_blas() -> Iterator[int]:
             _users.add(user)
         yield max(_before, default=1)
     finally:
-        # Wherever an interrupt occurred, the limit does not outlast its users.
+        # The limit does not outlast its users, wherever an interrupt occurs.
         with _lock:
             _users.discard(user)
             if not _users:
@@ -78,9 +78,8 @@ def ordered_map(
 ) -> Iterator[Result]:
     """Yield ``function(item)`` for each item in order, computed by as many threads as BLAS may use.
 
-    At most two items per thread are in progress at a time, and at most ``at_most``, so a source that reads from disk
-    never runs far ahead. If their total ``size`` exceeds ``largest``, no further item is read before the first
-    of them is done.
+    At most two items per thread, and at most ``at_most``, are in progress at a time, so a source that reads from disk
+    never runs far ahead. If their total ``size`` exceeds ``largest``, the next item is read when the first is done.
     """
     iterator = iter(items)
     first = list(islice(iterator, 2))

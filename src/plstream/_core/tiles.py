@@ -1,7 +1,7 @@
-"""Rows in pieces: the size of blocks, tiles that stay in cache, and the position of the first non-finite number.
+"""Blocks and tiles of rows: block sizes, tiles that stay in cache, and the position of the first non-finite number.
 
-A *block* is read at a time: enough rows to be worth a thread. A *tile* is a few rows of a block, few
-enough to stay in a core's cache while several products are computed: memory is read once, not once per product.
+A *block* is read at a time, and has enough rows to be worth a thread. A *tile* is a part of a block that stays in a
+core's cache while several products are computed: memory is read once, not once per product.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MIN_TILE_ROWS = 16
 
 
 def row_bytes(X: Rows) -> int:
-    """Return the bytes per row, for sparse rows on average."""
+    """Return the bytes per row; the average for sparse rows."""
     if sparse.issparse(X):
         return max(1, int(X.nnz) * int(X.data.itemsize + X.indices.itemsize) // max(1, int(X.shape[0])))
     return max(1, int(X.shape[1]) * int(X.dtype.itemsize))
@@ -36,7 +36,7 @@ def default_block_rows(X: Rows) -> int:
 
 
 def default_rows(n_rows: int | None, bytes_per_row: int) -> int:
-    """Return the number of rows of a block: few enough to keep many cores busy, enough to make merging cheap."""
+    """Return the number of rows per block: few enough to keep many cores busy, enough to make merging cheap."""
     total = LARGEST_BLOCK_BYTES * 32 if n_rows is None else bytes_per_row * n_rows
     block_bytes = min(max(total // 32, SMALLEST_BLOCK_BYTES), LARGEST_BLOCK_BYTES)
     return max(1, block_bytes // bytes_per_row)
@@ -66,9 +66,9 @@ def require_finite(
     *,
     allow_missing: bool = False,
 ) -> None:
-    """Raise NonFiniteError for the first value that is not finite, in a row with a positive weight.
+    """Raise NonFiniteError for the first non-finite value in a row with a positive weight.
 
-    ``names`` are those of the columns, if any. With ``allow_missing``, NaN is allowed.
+    ``names`` are the column names, if any. With ``allow_missing``, NaN is allowed.
     """
     step = default_block_rows(rows)
     for start in range(0, rows.shape[0], step):

@@ -1,4 +1,4 @@
-"""Types of arrays that are passed between modules."""
+"""Array types passed between modules."""
 
 from __future__ import annotations
 

@@ -13,27 +13,27 @@ HIDDEN = "***"
 _SCHEME = r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,30}:/+)"
 # A colon and a port number, which is not a password.
 _PORT = r":\d{1,5}(?=[/?#,;:.)'\"\]\s]|$)"
-# User and password, up to the last "@". Unquoted passwords may contain anything, including slashes and
-# spaces; without a password, there is no "@" other than that before the host.
+# User and password, up to the last "@". Unquoted passwords may contain anything, including slashes and spaces; without
+# a password, the only "@" is that before the host.
 _USER = re.compile(rf"{_SCHEME}(?!\*\*\*@)(?P<user>[^\s/:]*(?!{_PORT}):[^@]*@(?:[^\s@]*@)*|[^\s/:]*:\S*@|[^\s/?#]*@)")
 # Parameters, any of which may be a token or a signature. A "?" alone is part of a pattern. Punctuation after a name
 # in a sentence is kept.
 _QUERY = re.compile(rf"{_SCHEME}(?P<place>[^\s?#]*)[?#]\S*?=\S*?(?=['\"`)\]>,.;:]*(?:\s|$))")
-# Of a URL, possibly after the name of a cache or an archive, as in "simplecache::https://...".
+# A URL, possibly after the name of a cache or archive, as in "simplecache::https://...".
 _BEGIN = re.compile(rf"(?:\w+::)*{_SCHEME}")
-# Shorter ones would also match unrelated words.
+# Shorter secrets would match unrelated words.
 _SHORTEST_SECRET = 4
 
 
 def redacted(text: str, names: Iterable[str] = ()) -> str:
-    """Return a text without the users, passwords and parameters of the URLs in it.
+    """Return a text with users, passwords and parameters of URLs hidden.
 
     Parameters
     ----------
     text : str
         Any text that will be shown or written to a file.
     names : iterable of str
-        Names whose secrets are hidden anywhere in the text: libraries also quote parts of a URL.
+        Names whose secrets are hidden anywhere in the text, because libraries also quote parts of a URL.
 
     Examples
     --------
@@ -50,11 +50,11 @@ def redacted(text: str, names: Iterable[str] = ()) -> str:
 
 
 def shown(name: str | os.PathLike[str]) -> str:
-    """Return the name of a file or of other data, which may be a URL, as shown in messages."""
+    """Return the name of a file or other data, possibly a URL, as shown in messages."""
     text = os.fspath(name)
     if not is_url(text):
         return text
-    # In a sentence, a name ends at a space; and a path has lost a slash.
+    # In a sentence, a name ends at a space, and pathlib removes a slash.
     return redacted(re.sub(r":/(?!/)", "://", re.sub(r"\s", "%20", text), count=1))
 
 
@@ -71,7 +71,7 @@ def local_path(name: str | os.PathLike[str]) -> Path:
 def is_url(name: str) -> bool:
     """Return whether a name is a URL rather than a path."""
     begin = _BEGIN.match(name)
-    # A folder may have such a name, too.
+    # A folder may also have such a name.
     return begin is not None and not Path(begin[0]).is_dir()
 
 

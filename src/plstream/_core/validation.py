@@ -1,4 +1,4 @@
-"""What all estimators share: validation of rows, targets and weights, and calls that fail without a trace."""
+"""Shared by all estimators: validation of rows, targets and weights, and atomic calls."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Thing = TypeVar("Thing")
 
 @contextmanager
 def changed_at_once(*things: Thing) -> Iterator[tuple[Thing, ...]]:
-    """Give twins for the work inside, whose attributes replace all those of the objects when it is complete.
+    """Yield twins of objects, whose attributes replace those of the objects when the work inside is complete.
 
-    However it fails, and however often it is interrupted, the objects are as before or as after it: no attribute of
-    theirs is set in between, and nothing has to be undone. A random generator that is a parameter is copied for the
-    twin, and has the state of the copy in the end. Other attributes are shared: the work must replace, not modify them.
-    The twin of a pipeline has twins of its steps, which share nothing: steps of other libraries modify what they have.
+    The change is atomic: after a failure or an interrupt, the objects are either unchanged or completely changed. A
+    random generator that is a parameter is copied for the twin, and finally takes the state of the copy. Other
+    attributes are shared: the work must replace, not modify them. The twin of a pipeline has twins of its steps, which
+    share nothing, because steps of other libraries modify their attributes.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def changed_at_once(*things: Thing) -> Iterator[tuple[Thing, ...]]:
     yield tuple(map(partial(_add_twin, twins), things))
     for thing, twin in [*twins.values()]:
         if isinstance(thing, Pipeline):
-            # A pipeline may have replaced a step by one that is fitted.
+            # A pipeline may have replaced a step with a fitted one.
             for (_, step), (_, fitted) in zip(thing.steps, twin.steps, strict=True):
                 if id(step) in twins:
                     twins[id(step)] = step, fitted
@@ -63,12 +63,12 @@ def changed_at_once(*things: Thing) -> Iterator[tuple[Thing, ...]]:
         if isinstance(thing, Pipeline):
             twin.__dict__["steps"] = thing.steps
         changes.append(partial(setattr, thing, "__dict__", twin.__dict__))
-    # Signals are handled between instructions of Python, and this is one.
+    # A single Python instruction: signals are handled only between instructions.
     any(map(call, changes))
 
 
 def _add_twin(twins: dict[int, tuple[Any, Any]], thing: Any, *, is_step: bool = False) -> Any:
-    """Add an object with its twin, and those of its steps; return the twin."""
+    """Add an object and its steps with their twins; return the twin."""
     if id(thing) in twins:
         return twins[id(thing)][1]
     twin = object.__new__(type(thing))
@@ -80,7 +80,7 @@ def _add_twin(twins: dict[int, tuple[Any, Any]], thing: Any, *, is_step: bool = 
         twin.__dict__["random_state"] = deepcopy(vars(thing)["random_state"])
     twins[id(thing)] = thing, twin
     if isinstance(thing, Pipeline):
-        # The last of them may be large, and is changed in the end: if it fails without a trace, it may share.
+        # The last step may be large, and is changed last: if its own calls are atomic, it may share attributes.
         last = len(thing.steps) - 1
         twin.steps = [
             (name, _add_twin(twins, step, is_step=k < last or not _is_ours(step)) if hasattr(step, "fit") else step)
@@ -94,7 +94,7 @@ def _is_ours(thing: Any) -> bool:
 
 
 def require_components(n_components: int, n_features: int, parameter: str = "n_components") -> None:
-    """Raise ValueError if a model of so many features would have far more components than it can have."""
+    """Raise ValueError if there are far more components than a model with these features can have."""
     most = most_components(n_features)
     if n_components > most:
         raise ValueError(
@@ -104,24 +104,24 @@ def require_components(n_components: int, n_features: int, parameter: str = "n_c
 
 
 class NoWeightError(ValueError):
-    """No row has a weight that is not zero."""
+    """All weights are zero."""
 
     def __init__(self, message: str = "All weights are zero: give at least one row a positive weight.") -> None:
         super().__init__(message)
 
 
 class Checked(Protocol):
-    """Rows that can be looked through for numbers that are not finite."""
+    """Rows that can be searched for non-finite numbers."""
 
     def require_finite(self) -> None:
-        """Raise ValueError that says where the first such number is."""
+        """Raise ValueError with the position of the first such number."""
 
 
 @contextmanager
 def located_errors(source: Checked, model: Any = None) -> Iterator[None]:
-    """Add row, column and advice to errors about numbers that are not finite: blocks do not know which rows they are.
+    """Add row, column and advice to errors about non-finite numbers: blocks do not know their position.
 
-    The model knows the names of the columns, and whether it can do with missing values.
+    The model knows the column names, and whether it can handle missing values.
     """
     try:
         try:
@@ -136,16 +136,16 @@ def located_errors(source: Checked, model: Any = None) -> Iterator[None]:
 
 
 def names_of_target(y: Any) -> list[str] | None:
-    """Return the names of the columns of a frame, or of a series."""
+    """Return the column names of a data frame, or the name of a series."""
     names = [y.name] if getattr(y, "ndim", 0) == 1 and getattr(y, "name", None) is not None else None
     columns = getattr(y, "columns", names)
     return None if columns is None else [str(name) for name in columns]
 
 
 def as_numpy(array: Any, name: str) -> Any:
-    """Return an array of another library as one of NumPy's, without a copy, and anything else as it is.
+    """Return an array of another library as a NumPy array, without a copy, and anything else unchanged.
 
-    With ``array_api_dispatch`` scikit-learn would leave it as it is.
+    With ``array_api_dispatch``, scikit-learn would not convert it.
     """
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
         return array
@@ -153,7 +153,7 @@ def as_numpy(array: Any, name: str) -> Any:
     try:
         converted = np.asarray(array)
     except Exception as error:  # noqa: BLE001
-        # Each library has an error of its own for arrays in the memory of a device.
+        # Each library has its own error for arrays in device memory.
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
         raise TypeError(
             f"{name} is an array of {library} that cannot be read as one of NumPy: {reason}. Pass a NumPy array."
@@ -164,10 +164,10 @@ def as_numpy(array: Any, name: str) -> Any:
 
 
 def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
-    """Check the shape, the feature names and the kind of X; numbers are neither copied, converted nor looked at."""
+    """Check the shape, feature names and kind of X; numbers are not copied, converted or checked."""
     model: Any = estimator
     if type(X) in _PLAIN and X.ndim == 2 and X.dtype.kind == "f" and X.size and not hasattr(model, _NAMES):
-        # All that scikit-learn's checks of such an array come to. They take as long as PLS of a small one.
+        # Equivalent to scikit-learn's checks of such an array, which take as long as PLS of a small one.
         if reset:
             model.n_features_in_ = X.shape[1]
             vars(model).pop("feature_axis_", None)
@@ -178,7 +178,7 @@ def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
         rows: Rows = validate_data(
             estimator, X, reset=reset, accept_sparse=("csr", "csc"), dtype="numeric", ensure_all_finite=False
         )
-        # A frame with a column of categories comes as objects.
+        # A data frame with a categorical column is converted to objects.
         rows = rows.astype(np.float64) if rows.dtype.kind == "O" else rows
     except (TypeError, ValueError):
         _require_numeric_columns(X)
@@ -189,7 +189,7 @@ def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
 
 
 def _set_axis(model: Any, X: Any) -> None:
-    """Keep names of columns that are numbers, such as wavelengths: where scikit-learn has names, they are strings."""
+    """Store numeric column names, such as wavelengths: scikit-learn keeps only names that are strings."""
     vars(model).pop("feature_axis_", None)
     columns = np.asarray(getattr(X, "columns", ()))
     is_axis = columns.dtype.kind in "iuf" and columns.ndim == 1 and columns.size and np.isfinite(columns).all()
@@ -198,7 +198,7 @@ def _set_axis(model: Any, X: Any) -> None:
 
 
 def _require_numeric_columns(X: Any) -> None:
-    """Raise ValueError that names all columns of a frame that do not hold numbers, if there are any."""
+    """Raise ValueError with the names of all non-numeric columns of a data frame, if any."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
     refused = {}
@@ -219,7 +219,7 @@ def _require_numeric_columns(X: Any) -> None:
 
 
 def as_one_row(x: Any) -> Any:
-    """Return a single row as rows of which it is the only one; a Series of pandas keeps its names."""
+    """Return a single row as a two-dimensional array; a pandas Series keeps its names."""
     if hasattr(x, "to_frame") and hasattr(x, "index"):
         return x.to_frame().T
     row = np.asarray(as_numpy(x, "x"))
@@ -234,9 +234,9 @@ def as_one_row(x: Any) -> Any:
 def validate_training_rows(
     estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any, *, reset: bool, instead: str
 ) -> tuple[Rows, Array, Float64Array | None]:
-    """Return X, y with as many dimensions as it has, and the weights, all of the same length.
+    """Return X, y with its dimensions unchanged, and the weights, all of the same length.
 
-    ``instead`` is the estimator that takes labels.
+    ``instead`` is the estimator for labels.
     """
     if y is None:
         raise ValueError(
@@ -254,7 +254,7 @@ def validate_training_rows(
 
 
 def require_numbers(y: Array, instead: str = "IncrementalPLSClassifier") -> Array:
-    """Return y with objects as float64; raise ValueError unless it holds numbers, as it must ``instead`` of labels."""
+    """Return y with objects as float64; raise ValueError unless it is numeric: ``instead`` is for labels."""
     if y.dtype.kind in "biuf":
         return y
     try:

@@ -76,9 +76,9 @@ class Batch(NamedTuple):
     reference: Measured | None
     """Error, outside, shift and shifted feature measured with the reference, if there is one."""
     alarms: tuple[str, ...]
-    """Which of error, outside and shift have risen."""
+    """Those of error, outside and shift that have risen."""
     reasons: tuple[str, ...]
-    """For each of them, a sentence: what has risen, by how much and since when."""
+    """A sentence for each alarm: what has risen, by how much and since when."""
 
 
 @stored({"solution": Object(Solution, m="m"), "moments": Object(Moments, m="m", q="v?"), "n_batches": Count()})
@@ -94,7 +94,7 @@ class Snapshot(NamedTuple):
 def measured(pipeline: Any, known: Snapshot, X: Any, y: Any) -> Measured:
     """Return the statistics of a batch for a snapshot of a model, or of the last step of a pipeline.
 
-    X are the rows as this step takes them.
+    X are the rows as passed to this step.
     """
     model, (solution, moments, _) = copy(last_step(pipeline)[0]), known
     completes = model.missing == "model"
@@ -115,11 +115,10 @@ def measured(pipeline: Any, known: Snapshot, X: Any, y: Any) -> Measured:
         errors = (as_columns(truth) - as_columns(prediction)) / np.where(deviations > 0, deviations, 1.0)
         error = float(np.sqrt(np.nanmean(errors**2) if completes else np.mean(errors**2)))
     q = sum(float(np.einsum("ij,ij->", e, e)) for _, e in residuals_of(solution, rows)) / rows.shape[0]
-    # A constant column has no standard deviation: if it starts to vary, that is part of what is outside of the
-    # model.
+    # A constant column has no standard deviation: if it starts to vary, this counts as outside of the model.
     deviations = _deviations(moments.x_squares, moments)
     total = float(np.sum(np.square(deviations / solution.x_scale))) or 1.0
-    # Not relative to the total: poorly determined components turn, and represent more or less of X.
+    # Not relative to the total: poorly determined components rotate, and represent more or less of X.
     left = max(1 - float(np.sum(solution.x_explained_variance_ratio)), 1e-12) * total
     means = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
     shifts = np.abs(means - moments.x_mean) / np.where(deviations > 0, deviations, np.inf)

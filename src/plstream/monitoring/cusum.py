@@ -1,4 +1,4 @@
-"""Cusum: a cumulative sum of deviations from the usual values, which are estimated from the values themselves."""
+"""Cusum: a cumulative sum of deviations from the usual values, which are estimated from earlier values."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .._core.schema import Boolean, Count, Number, Numbers, stored
 
 # Values needed before the first decision.
 WARM_UP = 10
-# A value this far off is not added to the usual values.
+# Values this far off are not added to the usual values.
 _UNUSUAL = 3.0
 # Standard deviations above the mean that do not yet count towards an alarm.
 _SLACK = 0.5
-# Larger deviations are not distinguished: far out, probabilities underflow.
+# Larger deviations are clipped, because their probabilities underflow.
 _LARGEST = 30.0
 _LARGEST_CORRELATION = 0.95
 
@@ -39,18 +39,18 @@ _LARGEST_CORRELATION = 0.95
 )
 @dataclass
 class Cusum:
-    """A cumulative sum (CUSUM) of how far values exceed the usual ones, in standard deviations.
+    """A cumulative sum (CUSUM) of the excess of values over the usual ones, in standard deviations.
 
     Parameters
     ----------
     size : int
         Number of values that define what is usual.
     fixed : bool, default=False
-        Whether these are the first values, otherwise the last ones. A fixed sum adds no usual values while it is high,
-        and raises no further alarm until values have been usual for long enough that it is back at zero.
+        Whether these are the first values instead of the last ones. A fixed sum adds no usual values while it is high,
+        and raises no further alarm until it is back at zero.
     least : float, default=1e-4
-        The minimum variance of a value of weight one: values that are all equal do not reveal their variance. The
-        default is for logarithms, where one per cent is little.
+        The minimum variance of a value of weight one, needed if all values are equal. The default is for logarithms,
+        where one percent is little.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Cusum:
     n_rising : int
         Number of values since it was last zero.
     raised : bool
-        Whether it is fixed, and not back at zero since an alarm.
+        Whether the sum is fixed and has not been back at zero since an alarm.
 
     Examples
     --------
@@ -101,15 +101,15 @@ class Cusum:
         return float(weights @ values / weights.sum())
 
     def add(self, value: float, weight: float, threshold: float) -> bool:
-        """Add a value, whose variance is inverse to its weight, and return whether it raises an alarm.
+        """Add a value, with variance inversely proportional to its weight, and return whether it raises an alarm.
 
-        It does if the sum exceeds the threshold, or if the value alone exceeds half of it: the following values
-        may be usual again for a model that has learnt from it.
+        It does if the sum exceeds the threshold, or if the value alone exceeds half of it, because a model that has
+        learnt from it may find the following values usual.
         """
         z, step = self._deviations(value, weight) if self.is_ready else (0.0, 0.0)
         is_jump = z > threshold / 2
-        # A jump must not count as usual, because it would hide the following values. Neither must a slow rise, for
-        # a fixed sum. The sum before this value decides, so that high usual values count as much as low ones.
+        # A jump must not count as usual, because it would hide the following values; nor must a slow rise, for a fixed
+        # sum. The sum before this value decides, so that high usual values count as much as low ones.
         if z < _UNUSUAL and not (self.fixed and self.total > threshold / 2):
             self._learn(value, weight)
         self.total = max(0.0, self.total + step - _SLACK)
@@ -135,22 +135,22 @@ class Cusum:
         self.usual.append((float(value), float(weight)))
 
     def _deviations(self, value: float, weight: float) -> tuple[float, float]:
-        """Return how far a value exceeds the usual ones, by itself, and as a term of the sum."""
+        """Return the excess of a value over the usual ones, by itself and as a term of the sum."""
         values, weights = np.array(self.usual).T
         n, centred = len(values), values - self.mean
         variance = weights @ centred**2 / (n - 1)
         t = float(value - self.mean) / np.sqrt(max(variance, self.least) * (1 / weight + 1 / weights.sum()))
         # Sums of autocorrelated values vary more, by (1 + r) / (1 - r) for a first-order process.
-        # For independent values, the estimate of r is not zero either: only what exceeds a standard error counts.
+        # Only the excess over a standard error counts, because the estimate of r is not zero for independent values.
         r = centred[1:] @ centred[:-1] / max(centred @ centred, np.finfo(float).tiny) - 1 / np.sqrt(n)
         r = float(np.clip(r, 0.0, _LARGEST_CORRELATION))
         return _normal(t, n - 1), _normal(t * np.sqrt((1 - r) / (1 + r)), n - 1)
 
 
 def _normal(t: float, dof: int) -> float:
-    """Return the normal deviate with the same tail probability as one of Student's distribution.
+    """Return the normal deviate with the same tail probability as a Student's t deviate.
 
-    With few values, the standard deviation is so uncertain that the two differ much.
+    With few values, the standard deviation is uncertain, and the two differ considerably.
     """
     z = -float(special.ndtri(special.stdtr(dof, -abs(t))))
     return float(np.copysign(min(z, _LARGEST), t))

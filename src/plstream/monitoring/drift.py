@@ -26,11 +26,11 @@ from .cusum import WARM_UP, Cusum
 from .monitor import MONITORED, is_monitored
 from .pipelines import last_record, last_step
 
-# Windows of usual batches for the reference. With fewer, the mean is so uncertain that sums drift.
+# Windows of usual batches for the reference. With fewer, sums drift because the mean is too uncertain.
 _REFERENCE_WINDOWS = 10
-# Rows per component, and for the mean, that a model needs to be a reference.
+# Rows per component, and for the mean, required for a reference model.
 _ROWS_PER_COMPONENT = 10
-# Error rates are compared by the arcsine of their root, whose variance is known, other statistics by logarithms.
+# Error rates are compared by the arcsine of their root, with known variance; other statistics by logarithms.
 _LEAST_VARIANCE_OF_SHARES = 0.25
 _UNKNOWN = Measured(np.nan, np.nan, np.nan, "")
 
@@ -74,51 +74,51 @@ class DriftTracker:
 
     Three statistics of each batch are monitored: the ``error`` of the predictions, the part of X ``outside`` of the
     model, and the ``shift`` of means (see ``Batch``). Each is measured twice: with the current model, which may follow
-    the stream, and with the *reference*, an earlier model. Changes are thus detected although the model adapts to them
-    at once, and slow changes although no batch differs much from the previous ones.
+    the stream, and with the *reference*, an earlier model. Changes are thus detected even if the model adapts to them
+    at once, and slow changes even if no batch differs much from the previous ones.
 
-    An alarm is raised by a cumulative sum (CUSUM): the logarithm of a statistic is compared with those of earlier
-    batches, for the model the last ``window``, for the reference the first ten times as many since it was set. Its
-    excess over their mean, in standard deviations and minus one half, is summed while the sum is positive. The sum
-    raises an alarm above ``threshold``, and a single batch if its excess is more than half of that. Each change raises
-    one alarm: the comparison with the last batches then starts anew, and the comparison with the reference raises no
-    other alarm until the stream is back to normal, or ``set_reference`` is called.
+    Alarms are raised by cumulative sums (CUSUM): the logarithm of a statistic is compared with those of earlier
+    batches, the last ``window`` for the model, the first ten times as many since it was set for the reference. Its
+    excess over their mean, in standard deviations and minus one half, is summed while the sum is positive. An alarm is
+    raised if the sum exceeds ``threshold``, or if a single batch exceeds half of it. Each change raises one alarm: the
+    comparison with the last batches then starts anew, and the comparison with the reference raises no further alarm
+    until the stream is back to normal or ``set_reference`` is called.
 
     Parameters
     ----------
     model : IncrementalPLS, or a pipeline that ends with one
-        The model, which is trained by ``partial_fit`` of the tracker. It may be trained already. With ``forgetting``,
-        it follows changes.
+        The model, which ``partial_fit`` of the tracker trains. It may already be trained. With ``forgetting``, it
+        follows changes.
     window : int, default=30
         Number of batches to compare with, at least ten. The reference is the given model if it was trained on ten rows
         per component, otherwise the model after this many batches without an alarm.
     threshold : float, default=10.0
-        Threshold of the cumulative sums. Lower values detect changes earlier and raise more false alarms: see
+        Threshold of the cumulative sums. Lower values detect changes earlier but raise more false alarms: see
         ``docs/monitoring.md``. Use a higher one for heavy tails or dependent rows, which raise many more.
     max_history : int, default=1000
-        Number of batches in the history. Older ones are dropped.
+        Maximum number of batches in the history.
 
     Attributes
     ----------
     history_ : deque of Batch
         One record per batch.
     alarms_ : deque of (int, Batch)
-        The batches with an alarm, and their numbers, counted from zero.
+        The batches with an alarm, and their indices.
     changed_ : tuple of str
         Which of error, outside and shift differ from the reference, since an alarm.
     n_batches_ : int
-        Batches so far.
+        Number of batches.
 
     See Also
     --------
-    Monitor : Judges single rows.
+    Monitor : Checks single rows.
 
     Notes
     -----
-    With a model that has ``missing="model"``, rows of a batch are completed by the model before statistics are
-    computed, and rows without any response are left out.
+    If the model has ``missing="model"``, it completes the rows of a batch before statistics are computed, and rows
+    without any response are left out.
 
-    The model is solved for every batch, so batches should have some hundred rows, at least with many features.
+    The model is solved for every batch, so batches should have a few hundred rows, at least with many features.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class DriftTracker:
         self._sums = self._new_sums()
         self._reference: Snapshot | None = None
         self._reference_sums: dict[str, Cusum] = {}
-        # Batches without an alarm since a reference was looked for.
+        # Number of batches without an alarm since the search for a reference began.
         self._n_quiet = 0
         self._moments: Moments | None = None
         self._earlier: Float64Array | None = None
@@ -201,7 +201,7 @@ class DriftTracker:
             raise TypeError("A tracker takes one batch after another: pass the blocks of the source.")
         things: tuple[Any, ...] = self, self.model
         with changed_at_once(*things) as (twin, model):
-            # The batch changes these, so the twin has copies.
+            # The batch modifies these, so the twin has copies.
             twin.model, twin.history_, twin.alarms_ = model, self.history_.copy(), self.alarms_.copy()
             twin._sums = {name: total.copy() for name, total in self._sums.items()}
             twin._reference_sums = {name: total.copy() for name, total in self._reference_sums.items()}
@@ -250,7 +250,7 @@ class DriftTracker:
     def set_reference(self) -> Self:
         """Use the current model as the reference, and the batches that follow as usual ones.
 
-        Call it after an intended change, such as a new lamp, once the model has learnt enough rows since; or whenever
+        Call it after an intended change, such as a new lamp, once the model has learnt enough new rows, or whenever
         the stream is known to be good.
 
         Returns
@@ -351,7 +351,7 @@ class DriftTracker:
     def _values(self, measured: Measured, n_rows: int, moments: Moments) -> dict[str, tuple[float, float]]:
         """Return values to compare with those of other batches, and their weights.
 
-        Errors and residuals are means over rows; a shift is a deviation of a mean, to be compared with that.
+        Errors and residuals are means over rows; a shift is the deviation of a mean.
         """
         n_known = moments.effective_rows
         error = np.arcsin(np.sqrt(measured.error)) if self._of_labels else _logarithm(measured.error)
@@ -383,7 +383,7 @@ class DriftTracker:
         return parts[name] + since
 
     def _look_for_reference(self, solution: Solution, *, is_quiet: bool) -> None:
-        """Take the model as the reference when there have been enough batches without an alarm, and enough rows."""
+        """Take the model as the reference after enough rows and enough batches without an alarm."""
         if self._is_comparable(solution) and (is_quiet or self._reference_sums["error"].is_ready):
             return
         # Batches after a change do not show what was usual before it.
@@ -395,7 +395,7 @@ class DriftTracker:
             self._sums, self._n_quiet = sums, 0
 
     def _is_comparable(self, solution: Solution) -> bool:
-        """Return whether there is a reference, and it has all classes."""
+        """Return whether there is a reference with all classes."""
         return self._reference is not None and len(self._reference.solution.y_mean) == len(solution.y_mean)
 
     @property
@@ -408,7 +408,7 @@ class DriftTracker:
         return n_rows > n_for_each * (1 + Settings.of(self._last).n_components)
 
     def _moments_of_model(self) -> Moments | None:
-        """Return the moments of the training rows of the model, None if there are none."""
+        """Return the moments of the model's training rows, or None if there are none."""
         if not self._last.__sklearn_is_fitted__():
             return None
         state = self._last._fitted.current()

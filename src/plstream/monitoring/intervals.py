@@ -15,7 +15,7 @@ from .pipelines import last_step, snapshot
 
 
 class Interval(NamedTuple):
-    """Limits of predictions, each of the shape of the predictions."""
+    """Limits of predictions, each with the shape of the predictions."""
 
     lower: Array
     upper: Array
@@ -24,7 +24,7 @@ class Interval(NamedTuple):
 class PredictionInterval:
     r"""Prediction intervals of a fitted PLS regression, from its cross-validated or training errors.
 
-    For a new row with scores t, of a model with n training rows, c components and scores of the training rows T,
+    For a new row with scores t and a model with n training rows, c components and training scores T,
 
     .. math::
         \hat y \pm t_{\nu} \, s \sqrt{\frac{1 + h}{1 + \bar h}}, \quad
@@ -33,12 +33,12 @@ class PredictionInterval:
     with the leverage h, which grows with T2, and the quantile of Student's distribution with :math:`\nu` degrees of
     freedom. There are two sources of the standard error s:
 
-    - a model that was chosen by cross-validation knows the errors of held-out rows: s is their root mean square,
+    - a model chosen by cross-validation knows the errors of held-out rows: s is their root mean square,
       :math:`\bar h = (c + 1)/n` is the average leverage of such rows, and :math:`\nu = n - c - 1`;
     - any other model knows only the errors of its training rows, which are too small by the degrees of freedom of the
       fit. Those of PLS are not known exactly, but are at most those of least squares, m for m features. So
       :math:`s^2 = \mathrm{RSS} / (n - m - 1)`, :math:`\bar h = 0` and :math:`\nu = n - m - 1`, which is conservative.
-      With no more rows than features there is no such bound, and the model is refused.
+      With no more rows than features, no such bound exists, and the model is refused.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ class PredictionInterval:
     Notes
     -----
     The intervals hold for rows from the same distribution as the training rows, with normal and independent errors of
-    equal variance. T2 and Q show whether a row comes from it (:class:`Monitor`); for others, an interval is
-    meaningless. Cross-validated errors are those of the best number of components, and therefore slightly optimistic.
+    equal variance. T2 and Q show whether a row is from this distribution (:class:`Monitor`); if not, its interval is
+    meaningless. Cross-validated errors are those of the best number of components, and thus slightly optimistic.
     Dependent rows, such as repeated measurements of a sample, must be in one group of the cross-validation.
 
     References
@@ -139,7 +139,7 @@ class PredictionInterval:
         Returns
         -------
         interval : Interval
-            With the arrays ``lower`` and ``upper``, each of the shape that ``predict`` returns.
+            With the arrays ``lower`` and ``upper``, each of the same shape as from ``predict``.
         """
         c = len(self._score_lengths)
         model, treated = last_step(self.model, X)

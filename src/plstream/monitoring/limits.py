@@ -1,13 +1,13 @@
-r"""Hotelling's T2 and Q: residuals of rows, their covariance in the rows seen, and limits for a given probability.
+r"""Hotelling's T2 and Q: residuals of rows, their covariance in training rows, and limits for a given probability.
 
 Scores are uncorrelated, and loadings are regressions on them, so the residuals of scaled rows have the covariance
 
 .. math::
     E = S - P \Lambda P^T
 
-with the covariance S of the rows, the loadings and the variances of the scores. Q is a sum of squared residuals. If
-these are normal, its distribution depends only on the traces :math:`\theta_k = \operatorname{tr} E^k`, the first three
-of which are enough in practice.
+with the covariance S of the rows, the loadings P and the variances of the scores. Q is a sum of squared residuals. If
+these are normal, its distribution depends only on the traces :math:`\theta_k = \operatorname{tr} E^k`; the first three
+suffice in practice.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ..estimators._base import PLSBase
 from ..estimators._solution import Solution
 from ..states import Gram, Moments, Sketch
 
-# Columns of a sketch that are formed at a time.
+# Columns of a sketch computed at a time.
 _COLUMNS_AT_A_TIME = 1024
 
 
 @stored({"first": Number(), "second": Number(), "third": Number(), "unit": Number(0)})
 class Traces(NamedTuple):
-    """The traces of a covariance and of its square and cube, in a unit that keeps them away from overflow."""
+    """The traces of a covariance, its square and its cube, in a unit that avoids overflow."""
 
     first: float
     second: float
@@ -51,13 +51,13 @@ class Traces(NamedTuple):
         return Traces(first, second, max(self.third, second**2 / first), self.unit)
 
     def unbiased(self, dof: float) -> Traces:
-        r"""Return estimates of the traces of :math:`\Sigma`, if these are of a sample covariance.
+        r"""Return estimates of the traces of :math:`\Sigma` from those of a sample covariance.
 
         Eigenvalues of a sample covariance are more spread out than those of :math:`\Sigma`, so squares are too large.
         The corrections are derived from the moments of the Wishart distribution.
         """
         n, (first, second, third, unit) = dof, self
-        # How the expectations of tr(S)^3, tr(S) tr(S^2) and tr(S^3) depend on the same of Sigma.
+        # Expectations of tr(S)^3, tr(S) tr(S^2) and tr(S^3) in terms of those of Sigma.
         expectations = [
             [1, 6 / n, 8 / n**2],
             [1 / n, 1 + 1 / n + 4 / n**2, 4 / n + 4 / n**2],
@@ -109,7 +109,7 @@ def jackson_mudholkar_limit(level: float, traces: Traces) -> float:
         \theta_1 \left( 1 + \frac{z h_0 \sqrt{2 \theta_2}}{\theta_1}
         + \frac{\theta_2 h_0 (h_0 - 1)}{\theta_1^2} \right)^{1 / h_0}
 
-    If residuals are so unequal that this is undefined, the limit is that by Box.
+    If residuals are so unequal that this is undefined, Box's limit is returned.
     """
     first, second, third, unit = traces.feasible()
     if not second:
@@ -138,7 +138,7 @@ Q_LIMITS = {"pearson": pearson_limit, "box": box_limit, "jackson-mudholkar": jac
 
 
 def residuals_of(solution: Solution, rows: Rows) -> Iterator[tuple[Float64Array, Float64Array]]:
-    """Yield the scores and residuals of a few rows at a time; the residuals are overwritten by the next."""
+    """Yield the scores and residuals of a few rows at a time; the next residuals overwrite them."""
     k = solution.n_components
     R, P = solution.x_rotations[:, :k], solution.x_loadings[:, :k]
     for _, centred in dense_tiles(rows, solution.x_mean):
@@ -161,18 +161,18 @@ def score_variances(model: Any) -> tuple[Float64Array, float] | None:
 
 
 def residual_traces(solution: Solution, state: Gram | Sketch, *, cube: bool = True) -> Traces:
-    """Return the traces of E, E^2 and E^3, relative to that of S.
+    """Return the traces of E, E^2 and E^3, relative to the trace of S.
 
     Parameters
     ----------
     solution : Solution
         The model.
     state : Gram or Sketch
-        The state it was solved from. For variance that a sketch has discarded, only the variances of the columns are
-        known: it is treated as independent, except for rows represented by an exact solution alone, which have at least
-        the variances of its last component.
+        The state that it was solved from. Of the part discarded by a sketch, only column variances are known: it is
+        treated as independent, except for rows represented only by an exact solution, which have at least the variances
+        of its last component.
     cube : bool, default=True
-        Whether to compute the third, which takes a product of square matrices for a Gram matrix.
+        Whether to compute the third trace, which takes a product of square matrices for a Gram matrix.
     """
     divisor = divisor_of(state)
     unit = solution.x_total / divisor

@@ -27,7 +27,7 @@ MONITORED = declared(estimators, having="vip_")
 
 
 def is_monitored(model: Any) -> bool:
-    """Return whether a model in a file is one of PLS, or a pipeline that ends with one."""
+    """Return whether a model in a file is a PLS model, or a pipeline that ends with one."""
     return last_record(model).cls in MONITORED
 
 
@@ -88,7 +88,7 @@ class Normal(NamedTuple):
         "_gaps": OrNone(Object(Gaps, m="m", n="n?")),
         "_n_rows": Number(0),
         "_unit": Number(0),
-        # Of scores, Q and its square.
+        # Gram matrix of scores, Q and its square.
         "_reference": OrNone(Object(Gram, m="a+2")),
         "_normal": OrNone(Object(Normal, a="a?")),
     },
@@ -106,7 +106,7 @@ class Monitor:
         T^2 = (t - \bar t)^T S_t^{-1} (t - \bar t), \quad Q = e^T e .
 
     T2 is large for rows that are extreme within the model, and Q for rows that vary in directions outside of it, for
-    example by a failed sensor or a new ingredient. A constant column that begins to vary counts in Q, unscaled.
+    example due to a failed sensor or a new ingredient. A constant column that begins to vary counts in Q, unscaled.
 
     The distribution of normal rows is estimated from the state of the model, without reading any row again. After an
     exact ``fit`` (``solver="multipass"``), the limit of Q is approximate; for an accurate one, call ``partial_fit``
@@ -123,8 +123,8 @@ class Monitor:
     q_limit : {"pearson", "jackson-mudholkar", "box"}, default="pearson"
         How the limit of Q is computed.
     held_out : bool, default=True
-        Whether reference rows were not used for training. Training rows are closer to the model than new rows; if they
-        are used as reference rows, set it to False to correct the limit of Q.
+        Whether reference rows were held out from training. Training rows are closer to the model than new rows; if they
+        are used as reference rows, set False to correct the limit of Q.
 
     Attributes
     ----------
@@ -135,11 +135,11 @@ class Monitor:
 
     Notes
     -----
-    Limits assume normal distributions. That of T2 is then exact if ``partial_fit`` has been called with rows that were
-    not used for training. That of Q is an approximation, from the mean and the variance of Q (Box), or from its first
-    three moments (Jackson and Mudholkar). From the state of a model, these follow from the covariance of residuals,
-    corrected for the degrees of freedom of means and components and for the spread of eigenvalues in small samples;
-    from reference rows, they are the moments of Q itself, whether or not residuals are normal.
+    Limits assume normal distributions. The limit of T2 is then exact if ``partial_fit`` has been called with held-out
+    rows. The limit of Q is an approximation, from the mean and the variance of Q (Box), or from its first three moments
+    (Jackson and Mudholkar). For the state of a model, these follow from the covariance of residuals, corrected for the
+    degrees of freedom of means and components and for the spread of eigenvalues in small samples; for reference rows,
+    they are the moments of Q itself, whether or not residuals are normal.
 
     References
     ----------
@@ -194,7 +194,7 @@ class Monitor:
         return f"Monitor({self.model!r}, level={self.level:g})"
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Estimate the distribution of normal rows from reference rows, or from more of them.
+        """Estimate the distribution of normal rows from reference rows, in one or more calls.
 
         The first call replaces the estimate from the state of the model.
 
@@ -210,7 +210,7 @@ class Monitor:
         self : Monitor
         """
         if is_collection(X):
-            # It would be read lazily, perhaps never.
+            # It would be read lazily, or never.
             raise TypeError("Reference rows are read here: pass the blocks of a Dask collection, one after another.")
         n_columns = self._solution.n_components + 2
         reference = Gram(n_columns, 0) if self._reference is None else self._reference.copy()
@@ -223,7 +223,7 @@ class Monitor:
             return np.empty(0)
 
         self._by_blocks(X, absorb)
-        # Both at once, because an interrupt may come between two statements.
+        # Set both at once, because an interrupt may occur between two statements.
         vars(self).update(_reference=reference, _normal=None)
         return self
 
@@ -256,7 +256,7 @@ class Monitor:
         return self._by_blocks(X, lambda rows: self._scores_and_q(rows)[1])
 
     def check(self, X: Any) -> Checked:
-        """Return T2 and Q of every row, and which of them are above the limits.
+        """Return T2 and Q of every row, and whether they exceed their limits.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class Monitor:
         Returns
         -------
         checked : Checked
-            With the arrays ``t2``, ``q``, ``t2_alarm``, ``q_alarm``, and ``alarm`` for either of these.
+            With the arrays ``t2``, ``q``, ``t2_alarm``, ``q_alarm``, and ``alarm`` for either.
         """
         t2, q = self._statistics(X).T
         return Checked(t2, q, t2 > self.t2_limit_, q > self.q_limit_)
@@ -280,7 +280,7 @@ class Monitor:
             (z - P \bar t)_j \, (R S_t^{-1} (t - \bar t))_j ,
 
         the deviation of the feature times the gradient of T2: the partial decomposition of Alcala and Qin. Both
-        sum to the statistic. Those of T2 are negative for features that bring the row closer to the mean.
+        sum to the statistic. Contributions to T2 are negative for features that bring the row closer to the mean.
 
         Parameters
         ----------
@@ -292,7 +292,7 @@ class Monitor:
         Returns
         -------
         contributions : ndarray of shape (n_samples, n_features)
-            Their columns are ``feature_names_``.
+            The columns correspond to ``feature_names_``.
         """
         if statistic not in {"t2", "q"}:
             raise ValueError(f"statistic must be 't2' or 'q', not {statistic!r}.")
@@ -331,11 +331,11 @@ class Monitor:
 
     @property
     def feature_names_(self) -> Array:
-        """Names of the features, x0, x1 and so on if the model has none."""
+        """Feature names; x0, x1 and so on if the model has none."""
         return feature_names(self.model)
 
     def _by_blocks(self, X: Any, function: Callable[[Rows], Array]) -> Array:
-        """Apply a function to rows as the last step of the model takes them."""
+        """Apply a function to rows as passed to the last step of the model."""
         return by_blocks(*last_step(self.model, X), function)
 
     def _residuals(self, rows: Rows, *, completed: bool = False) -> Iterator[tuple[Float64Array, Float64Array]]:
@@ -384,7 +384,7 @@ class Monitor:
         if dof <= 2:
             return None
         traces = residual_traces(self._solution, state, cube=self.q_limit != "box")
-        # Means and loadings, which are regressions on scores, were fitted to the rows, and are not exact for new ones.
+        # Means and loadings, which are regressions on scores, were fitted to these rows and not to new ones.
         residuals = traces.scaled((n - 1) / dof).unbiased(dof).scaled(1 + (c + 1) / n)
         if self._gaps is not None:
             residuals = residuals.scaled(self._variance_of_observed())
@@ -392,9 +392,9 @@ class Monitor:
         return Normal(np.zeros(c), np.diag(1 / deviations), n, residuals)
 
     def _variance_of_observed(self) -> float:
-        """Return the ratio of Q of complete rows to that of training rows, where completed cells contribute nothing.
+        """Return the ratio of Q of complete rows to that of training rows, whose completed cells contribute nothing.
 
-        In addition, c scores are fitted to fewer cells of a row, so their residuals are smaller.
+        In addition, the c scores are fitted to fewer cells of a row, so their residuals are smaller.
         """
         assert self._gaps is not None
         solution, k = self._solution, self._solution.n_components

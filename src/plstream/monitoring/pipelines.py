@@ -16,7 +16,7 @@ from ..rows import is_collection
 
 
 def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
-    """Return the model at the end of a pipeline, and rows as transformed by the steps before it; others unchanged.
+    """Return the last step of a pipeline and the rows transformed by the steps before it; other models unchanged.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
 
 
 def snapshot(model: Any) -> Any:
-    """Return an independent snapshot of a pipeline; other models unchanged."""
+    """Return an independent copy of a pipeline; other models unchanged."""
     if not isinstance(model, Pipeline):
         return model
     taken = copy(model)
@@ -52,12 +52,12 @@ def snapshot(model: Any) -> Any:
 
 
 def last_record(model: Any) -> Any:
-    """Return the last step of a model as a rule for its file knows it, or the model itself."""
+    """Return the last step of a model, or the model itself, as seen by a rule for its file."""
     return model.parameters["steps"][-1][1] if model.cls is StreamingPipeline else model
 
 
 def feature_names(model: Any) -> Array:
-    """Return the names of a model's features, x0, x1 and so on if it has none; for a pipeline, those of its last step.
+    """Return the feature names of a model or of a pipeline's last step; x0, x1 and so on if it has none.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def feature_names(model: Any) -> Array:
     if names is None and hasattr(last, "feature_axis_"):
         names = np.array([f"{value:.10g}" for value in last.feature_axis_], dtype=object)
     if names is None and isinstance(model, Pipeline) and len(model) > 1:
-        # Steps that return arrays do not pass names on, but may know them. Some do not even know their number.
+        # Steps that return arrays do not pass names on, but may know them. Some do not even know the number.
         with suppress(AttributeError, NotImplementedError, ValueError):
             names = np.asarray(model[:-1].get_feature_names_out(), dtype=object)
     if names is None or len(names) != last.n_features_in_:

@@ -1,4 +1,4 @@
-"""Methods that learn one row at a time: CIPLS, and those it is compared with."""
+"""Methods that learn one row at a time: CIPLS, and methods for comparison."""
 
 from .ccipca import CCIPCA
 from .cipls import CIPLS

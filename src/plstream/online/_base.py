@@ -31,11 +31,11 @@ from ..solvers.completion import FactorModel
 from ._means import NoValueError, ObservedMeans
 from ._state import OnlineState, tile_rows
 
-# Number of state entries that are processed in a fraction of a second.
+# Number of state entries processed in a fraction of a second.
 _WORK_BETWEEN_STEPS = 200_000_000
-# The y of a method that uses none.
+# The y of an unsupervised method.
 _NO_TARGET = np.empty((1, 0))
-# What methods declare: the parameter that says what y is, and how y is encoded.
+# Declarations of methods: the parameter ``target``, and the encoding of y.
 TARGET = Choice("auto", "labels", "values")
 ENCODING = Object(TargetEncoding, q="q", k="k")
 
@@ -63,8 +63,8 @@ class CheckedRow(NamedTuple):
 class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """An estimator that learns one row at a time.
 
-    It holds a state, which is an :class:`OnlineState` or has the same ``learn`` and ``n_rows``, and the solution if it
-    has been computed since the last row.
+    It holds a state, an :class:`OnlineState` or an object with the same ``learn`` and ``n_rows``, and the solution if
+    it has been computed since the last row.
     """
 
     n_components: int
@@ -79,7 +79,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     }
     missing: str = "error"
     _missing_by: ClassVar[dict[str, str]] = {"X": "mean"}
-    # Means of the values so far, if missing ones are to be replaced by them.
+    # Means of the values so far, to replace missing ones.
     _observed: ObservedMeans | None = None
     # Parameters that may change during a stream, because the state does not depend on them.
     _free_parameters: ClassVar[frozenset[str]] = frozenset()
@@ -94,7 +94,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Labels or values, see ``target``. None if X is a source, which has them.
+            Labels or values, see ``target``. None if X is a source, which contains them.
 
         Returns
         -------
@@ -116,10 +116,10 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The new rows, one or more.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Their labels or values, see ``target``. None if X is a source, which has them.
+            Their labels or values, see ``target``. None if X is a source, which contains them.
         classes : array-like of shape (n_classes,), default=None
-            All labels that will occur, in the first call. By default those of the first call, or of the first block of
-            a source that can be read only once.
+            All labels of the stream, in the first call. Default: those of the first call, or of the first block of a
+            source that can be read only once.
 
         Returns
         -------
@@ -127,7 +127,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             The estimator.
         """
         if not hasattr(self, "_state"):
-            # scikit-learn's decorator would do so in every call, in as much time as it takes to learn from a row.
+            # scikit-learn's decorator would do so in every call, which takes as long as learning a row.
             self._validate_params()
         else:
             self._require_same_parameters()
@@ -141,7 +141,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Parameters
         ----------
         x : array-like of shape (n_features,)
-            The row. The features of an array are in the order of the first call; a pandas Series has names.
+            The row. An array has features in the order of the first call; a pandas Series has names.
         y : float, label or array-like of shape (n_targets,), default=None
             Its value, label or values, see ``target``. For labels, the first call must be ``partial_fit`` with
             ``classes``.
@@ -167,7 +167,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         except ValueError:
             self._require_finite(row, numbers)
             raise
-        # At once, as after every call: an interrupt, or another thread, finds all or none.
+        # Set all at once, so that an interrupt or another thread finds all or none.
         self.__dict__ = {**vars(self), "_state": state, "_solved": None, **learned}
         return self
 
@@ -180,7 +180,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise NoValueError(error.column, None if names is None else str(names[error.column])) from None
 
     def _require_finite(self, rows: Rows, numbers: Float64Array) -> None:
-        """Raise NonFiniteError that names the row and the column, if a number is not finite."""
+        """Raise NonFiniteError with the row and the column if a number is not finite."""
         try:
             require_finite("X", rows, allow_missing=self.missing == "mean")
             require_finite("y", numbers)
@@ -188,7 +188,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise error.of_model(self) from None
 
     def _filling(self, function: Callable[[Rows], Any]) -> Callable[[Rows], Any]:
-        """Return the function, with missing values replaced first by the means of the model if ``missing="mean"``."""
+        """Return the function, preceded by replacing missing values with the model's means if ``missing="mean"``."""
         if self.missing == "error":
             return function
         return CompletedBefore(function, FactorModel.of_means(self._solution().x_mean, 0))
@@ -228,7 +228,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @available_if(lambda model: hasattr(model, "predict"))
     def predict_one(self, x: Any) -> Any:
-        """Predict the label, value or values of one row, like ``predict``, in less time.
+        """Predict the label, value or values of one row: like ``predict``, in less time.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         y : label, float or ndarray of shape (n_targets,)
-            As ``predict`` returns it for a row.
+            The result of ``predict`` for the row.
         """
         if not hasattr(self, "_state"):
             check_is_fitted(self)
@@ -269,16 +269,16 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _solve(self, state: Any) -> Any:
         """Solve the state.
 
-        It has all attributes that are ``Solved``, and ``x_mean``, ``n_components``, the components that the rows so far
-        have, and ``projection``, the matrix that takes centred rows to scores.
+        The solution has all attributes that are ``Solved``, ``x_mean``, ``n_components``, the number of components
+        found so far, and ``projection``, the matrix that maps centred rows to scores.
         """
         raise NotImplementedError
 
     def _solution(self) -> Any:
-        """Return the solution for the rows so far, computed when first needed."""
+        """Return the solution for the rows so far, computed on first use."""
         if not hasattr(self, "_state"):
             check_is_fitted(self)
-        # Replaced as a whole when more rows are learnt, perhaps in another thread: a solution stays with its state.
+        # Replaced as a whole when rows are learnt, perhaps in another thread: a solution stays with its state.
         attributes = self.__dict__
         state, solution = attributes["_state"], attributes["_solved"]
         if solution is None:
@@ -293,7 +293,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return solution
 
     def _map_product(self, X: Any, matrix: Float64Array, function: Callable[[Any], Array]) -> Any:
-        """Return the function of (X - mean) matrix, block by block if X is a source."""
+        """Return a function of (X - mean) matrix, block by block if X is a source."""
         mean = self._solution().x_mean
         if isinstance(X, CheckedRow):
             return self._filling(lambda row: function(centred_product(row, mean, matrix)))(X.row)
@@ -331,7 +331,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 check_consistent_length(rows, target)
             encoding = self._encode(target, classes)
             numbers, n_columns = encoding.numbers(target), encoding.n_columns
-        # Blocks that take a fraction of a second each: progress is reported after each of them.
+        # Blocks take a fraction of a second each; progress is reported after each.
         step = max(
             tile_rows(n_features), _WORK_BETWEEN_STEPS // (n_features * n_columns * (self.n_components or n_columns))
         )
@@ -341,7 +341,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         try:
             self._learn_blocks(blocks, n_features)
         except ValueError:
-            # A recursion knows that a number is not finite, but not which row and column it came from.
+            # A recursion does not know the row and column of a non-finite number.
             self._require_finite(rows, numbers)
             raise
 
@@ -354,7 +354,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             if self._uses_y:
                 target = self._as_target(rows.first_y, classes)
                 if is_first and classes is None and source.rereadable and holds_labels(target, None, self.target):
-                    # All labels have to be known before the first row is learnt.
+                    # All labels must be known before the first row is learnt.
                     require_label_vector(target)
                     target = self._as_target(source.labels(), classes)
                 encoding = self._encode(target, classes)
@@ -369,7 +369,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return as_labels(y, name, first=classes is None and not hasattr(self, "_state"))
 
     def _encode(self, target: Array, classes: Any) -> TargetEncoding:
-        """Return the encoding of y, which the first call decides."""
+        """Return the encoding of y, which is fixed by the first call."""
         if self._encoding is None or not hasattr(self, "_state"):
             self._encoding = TargetEncoding.of(target, classes, self.target)
         elif classes is not None:
@@ -377,10 +377,10 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self._encoding
 
     def _learn_blocks(self, blocks: Iterable[Block], n_features: int) -> None:
-        """Learn from blocks of rows, whose y is encoded.
+        """Learn from blocks of rows with encoded y.
 
-        A recursion may fail halfway, because products of finite numbers overflow, and reading a source may fail. So a
-        copy of the state learns, and replaces the state after the last row.
+        A recursion may fail halfway, because products of finite numbers overflow, and so may reading a source.
+        Therefore a copy of the state learns, and replaces the state after the last row.
         """
         if hasattr(self, "_state"):
             state = copied(self._state)

@@ -1,4 +1,4 @@
-"""Orthonormal bases of two spaces that take a step along the gradient of the covariances with every row."""
+"""Orthonormal bases of two spaces, updated by a step along the gradient of the covariances for every row."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from ._loops import (
 from ._state import Recursion, Tile
 
 SingularTriplets = tuple[Float64Array, Float64Array, Float64Array]
-# Rows after which bases are made orthonormal again, up to a rounding error.
+# Rows after which bases are orthonormalized again, to remove rounding errors.
 ROWS_BETWEEN_ORTHONORMALISATIONS = 256
-# Steps per row, which take as long as so many rows.
+# Maximum number of steps per row; each takes as long as a row.
 MOST_STEPS = 1000
-# Operations of compiled loops in one call: a fraction of a second, after which an interrupt is noticed.
+# Operations per call of a compiled loop: a fraction of a second, so that interrupts are noticed.
 _MOST_WORK = 1 << 27
-# A basis is kept as a triangular factor times vectors, until an entry of the factor's diagonal is above this, or below
-# one over it: it multiplies rounding errors.
+# A basis is stored as a triangular factor times vectors until a diagonal entry of the factor is above this, or below
+# its inverse, because it amplifies rounding errors.
 _LARGEST_FACTOR = 100.0
-# What declarations have in common.
+# Shared rules of declarations.
 RANK: dict[str, Rule] = {
     "there are no more vectors than features or responses": lambda its: (
         len(its.U) <= min(its.U.shape[1], its.V.shape[1])
@@ -64,12 +64,12 @@ LAST_ROW: dict[str, Kind] = {
         "covariance": Numbers("c", "c"),
         **LAST_ROW,
     },
-    # Compiled loops take it for the number of rows that there are.
+    # Compiled loops rely on it as the number of rows.
     {**RANK, "no more rows have begun than there are": lambda its: its.begun[0] <= len(its.U)},
 )
 @dataclass
 class StochasticGradient(Recursion):
-    """Orthonormal bases whose scores have the largest covariances: the rows of U_factor U and of V_factor V.
+    """Orthonormal bases whose scores have maximal covariances: the rows of U_factor U and V_factor V.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class StochasticGradient(Recursion):
     U_factor, V_factor : ndarrays of shape (c, c)
         Lower triangular matrices.
     begun : ndarray of shape (1,)
-        Rows of U that are not zero.
+        Number of nonzero rows of U.
     covariance : ndarray of shape (c, c)
         Estimated covariances of the scores.
     previous_x, previous_y : ndarrays of shape (m,) and (q,)
@@ -103,7 +103,7 @@ class StochasticGradient(Recursion):
 
     @classmethod
     def of(cls, V: Float64Array, n_features: int, eta0: float, n_steps: int) -> StochasticGradient:
-        """Return bases that have seen no rows, given that for y."""
+        """Return the initial bases, given the basis for y."""
         c, n_columns = V.shape
         return cls(
             U=np.zeros((c, n_features)),
@@ -131,14 +131,14 @@ class StochasticGradient(Recursion):
         return in_short_calls(tile, work, learn)
 
     def factors(self, n_rows: int) -> SingularTriplets:
-        """Return the rows of U and V, and the covariances of their scores, the largest first."""
+        """Return the rows of U and V and the covariances of their scores, in descending order."""
         rank = int(self.begun[0])
         U, V = self.U_factor @ self.U, self.V_factor @ self.V
         return aligned(U[:rank], V[:rank], self.covariance[:rank, :rank])
 
 
 def in_short_calls(tile: Tile, work: int, learn: Callable[[Float64Array, Float64Array, int], int]) -> int:
-    """Let a compiled loop learn from so many rows at a time that it returns now and then; ``work`` is that of a row."""
+    """Run a compiled loop on a few rows at a time, so that it returns often; ``work`` is the work per row."""
     step = max(1, _MOST_WORK // work)
     for start in range(0, len(tile.U), step):
         rows = slice(start, start + step)
@@ -149,7 +149,7 @@ def in_short_calls(tile: Tile, work: int, learn: Callable[[Float64Array, Float64
 
 
 def aligned(U: Float64Array, V: Float64Array, covariance: Float64Array) -> SingularTriplets:
-    """Return bases of the same spaces whose scores have no covariances but those of pairs, and these."""
+    """Return bases of the same spaces with covariances between paired scores only, and these covariances."""
     A, s, B = np.linalg.svd(covariance)
     return A.T @ U, B @ V, s
 
@@ -171,11 +171,11 @@ def stochastic_gradient(
     eta0: float,
     n_steps: int,
 ) -> int:
-    """Take steps of the bases along x(y'V) and y(x'U), and make them orthonormal after each.
+    """Move the bases along x(y'V) and y(x'U), and orthonormalize them after each step.
 
-    The bases are the rows of U_factor U and of V_factor V. So to orthonormalise is to change small factors, which are
-    lower triangular, and a row costs two passes over U. Only the first begun[0] rows of U are there, see
-    :func:`_begin_pair`. ``covariance`` is as in :func:`matrix_gradient`, and is turned with the bases.
+    The bases are the rows of U_factor U and V_factor V. Orthonormalization thus changes only the small lower triangular
+    factors, and a row costs two passes over U. Only the first begun[0] rows of U are in use, see :func:`_begin_pair`.
+    ``covariance`` is as in :func:`matrix_gradient`, and is rotated with the bases.
     """
     c = len(U)
     left = np.empty(X.shape[1])
@@ -222,7 +222,7 @@ def stochastic_gradient(
 
 @compiled
 def _has_part_outside(y: Float64Array, V: Float64Array, V_factor: Float64Array, begun: int) -> bool:
-    """Return whether y may have a part in rows of V without a partner: if not, there is no need to look at x."""
+    """Return whether y may have a part in rows of V without a partner; if not, x need not be examined."""
     parts = row_products(V_factor, row_products(V, y))[begun:]
     return sum_of_squares(parts) > (NOTHING_LEFT / 10) ** 2 * sum_of_squares(y)
 
@@ -231,10 +231,10 @@ def _has_part_outside(y: Float64Array, V: Float64Array, V_factor: Float64Array, 
 def _begin_pair(
     left: Float64Array, y: Float64Array, U: Float64Array, V: Float64Array, begun: int, x_size: float, y_size: float
 ) -> int:
-    """Begin another row of U with the part of x, ``left``, that is outside it; return whether there is such a part.
+    """Start a new row of U from the part ``left`` of x outside of U; return whether there is such a part.
 
-    Its partner is the direction, among the rows of V without one, that y has a part in. So there are no more pairs than
-    x and y have dimensions, and nothing of U is random. The sizes are those of usual rows.
+    Its partner is the direction of y among the rows of V without one. So there are no more pairs than dimensions of x
+    and y, and U is not random. The sizes are those of typical rows.
     """
     if split_off(left, U, begun)[begun] <= NOTHING_LEFT * x_size:
         return 0
@@ -242,7 +242,7 @@ def _begin_pair(
     length = math.sqrt(sum_of_squares(parts))
     if length <= NOTHING_LEFT * max(y_size, math.sqrt(sum_of_squares(y))):
         return 0
-    # A reflection takes the parts to (length, 0, ..., 0) or its negative, whichever is further off.
+    # A reflection maps the parts to (length, 0, ..., 0) or its negative, whichever is farther away.
     sign = 1.0 if parts[0] > 0 else -1.0
     parts[0] += sign * length
     image = np.zeros(len(y))
@@ -259,11 +259,11 @@ def _begin_pair(
 def _step(
     gradient: Float64Array, square: float, parts: Float64Array, coefficients: Float64Array, factor: Float64Array
 ) -> Float64Array:
-    """Add gradient*x' to the rows of an orthonormal basis and orthonormalise it, given its parts of x and |x|^2.
+    """Add gradient*x' to the rows of an orthonormal basis and orthonormalize it, given its products with x and |x|^2.
 
-    The basis is factor times vectors plus coefficients*x'. If LL' are the products of its new rows with one another, it
-    is multiplied by the inverse of L, which is the method of Gram and Schmidt. Return how the old basis turned into the
-    new one: the products of the new rows with the old ones, made orthonormal.
+    The basis is factor times vectors plus coefficients*x'. If LL' is the Gram matrix of its new rows, it is multiplied
+    by the inverse of L, which is Gram-Schmidt orthogonalization. Return the rotation from the old basis to the new one:
+    the products of the new rows with the old ones, orthonormalized.
     """
     c = len(parts)
     turn = np.eye(c)
@@ -288,7 +288,7 @@ def _step(
 
 @compiled
 def _cholesky(A: Float64Array) -> None:
-    """Set the lower triangle of a positive definite A to that of L, of which A = LL'."""
+    """Replace the lower triangle of a positive definite A = LL' with L."""
     for i in range(len(A)):
         for h in range(i):
             _, known = square_and_product(A[i, :h], A[h, :h])
@@ -298,7 +298,7 @@ def _cholesky(A: Float64Array) -> None:
 
 @compiled
 def _solve(L: Float64Array, B: Float64Array) -> None:
-    """Set B to the X of LX = B, for a lower triangular L."""
+    """Replace B with the solution X of LX = B, for a lower triangular L."""
     for i in range(len(L)):
         for h in range(i):
             add_multiple(B[i], -L[i, h], B[h])
@@ -307,7 +307,7 @@ def _solve(L: Float64Array, B: Float64Array) -> None:
 
 @compiled
 def _apply_factor(factor: Float64Array, U: Float64Array) -> None:
-    """Multiply U by the factor and orthonormalise it; the factor becomes one."""
+    """Multiply U by the factor and orthonormalize it; the factor becomes the identity."""
     for i in range(len(U) - 1, -1, -1):
         scale_into(U[i], factor[i, i], U[i])
         for h in range(i):

@@ -1,4 +1,4 @@
-"""Discriminants without a matrix of all features, from a regression of the classes on them."""
+"""Discriminants without a matrix of all features, from a regression of class indicators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._loops import is_finite
 from ._scatter import LEAST_VARIANCE, SolvedClasses
 from ._state import OnlineState, Recursion, Tile
 
-# Classes up to which their products are formed even if there are fewer features.
+# Number of classes up to which their products are formed even if there are fewer features.
 _LARGEST_PRODUCT = 1024
 
 
@@ -31,20 +31,20 @@ _LARGEST_PRODUCT = 1024
 )
 @dataclass
 class IndicatorRegression(Recursion):
-    """Regression of q columns that stand for the classes on the standardised features, by averaged least mean squares.
+    """Regression of q class indicators on the standardized features, by averaged least mean squares.
 
     Attributes
     ----------
     B : ndarray of shape (q, m)
-        Coefficients that the last step has come to.
+        Coefficients after the last step.
     A : ndarray of shape (q, m)
-        Their averages, later ones weighing more.
+        Their averages, with more weight on later ones.
     C : ndarray of shape (q, m)
         Sums of products of the centred columns and features.
     squares : ndarray of shape (m,)
         Sums of squares of the centred features.
     length : ndarray of shape (1,)
-        Sum of squares of all standardised rows.
+        Sum of squares of all standardized rows.
     eta : float
         The step.
     """
@@ -66,7 +66,7 @@ class IndicatorRegression(Recursion):
         """Learn from the rows."""
         arrays = self.B, self.A, self.C, self.squares, self.length
         failed = int(averaged_regression(tile.U, tile.V, *arrays, tile.n_before, self.eta))
-        # Divided by an infinite deviation, a feature is zero.
+        # A feature divided by an infinite deviation is zero.
         return failed if np.isfinite(self.squares).all() else max(failed, 0)
 
 
@@ -82,9 +82,9 @@ def averaged_regression(
     n_before: int,
     eta: float,
 ) -> int:
-    """Move the rows of B towards coefficients of the columns of V on standardised U, and their averages A along.
+    """Move the rows of B towards the coefficients of V on standardized U, and update their averages A.
 
-    Sums are added to: products of U and V to C, squares of U to ``squares``, and those of standardised U to ``length``.
+    Products of U and V are added to C, squares of U to ``squares``, and those of standardized U to ``length``.
     """
     q, m = B.shape
     z, nothing = np.empty(m), np.zeros(m)
@@ -92,14 +92,14 @@ def averaged_regression(
         n = n_before + k + 1
         if n == 1:
             continue
-        # A row minus the mean that includes it is shorter than minus the mean before it: so counts a step of Welford's.
+        # As in Welford's method: a row is centred by the mean that includes it, so it is shorter by (n - 1)/n.
         growth = n / (n - 1)
         square, product = _standardise(U[k], squares, growth, n, z, B[0])
         length[0] += square
         for i in range(q):
             if not (is_finite(square) and is_finite(product)):
                 return i
-            # No row counts for more than to be fitted.
+            # No step goes beyond an exact fit of the row.
             most = max(length[0] / (n - 1), eta * square)
             step = eta * (V[k, i] - product) / most if most > 0 else 0.0
             following = B[i + 1] if i + 1 < q else nothing
@@ -135,7 +135,7 @@ def _regress(
     y: float,
     following: Float64Array,
 ) -> float:
-    """Move b along z, its average a towards b, add y u to c, and return z.b of the following b."""
+    """Move b along z and its average a towards b, add y u to c, and return z.b of the next b."""
     product = 0.0
     for j in range(len(u)):
         bj = b[j] + step * z[j]
@@ -158,12 +158,12 @@ def _svd_of_product(left: Float64Array, right: Float64Array) -> tuple[Float64Arr
 
 
 def solve_regression(state: OnlineState) -> SolvedClasses:
-    """Return the discriminants, from what regression of the indicators of classes on X has come to.
+    """Return the discriminants from the regression of class indicators on X.
 
-    With D = (m_k - mean) sqrt(prior_k), one column per class, and T the covariance of all rows, the coefficients are
-    G sqrt(prior), G = T^-1 D. An eigenvector v of D'G, of eigenvalue r, gives the discriminant g = Gv, with g'Tg = r
-    and g'DD'g = r^2, hence g'(T - DD')g = r (1 - r). Before the regression has converged, D'G is not symmetric: with
-    its singular values and right singular vectors g'DD'g is what it is said to be all the same.
+    With D = (m_k - mean) sqrt(prior_k), one column per class, and the covariance T of all rows, the coefficients are
+    G sqrt(prior), G = T^-1 D. An eigenvector v of D'G with eigenvalue r gives the discriminant g = Gv, with g'Tg = r
+    and g'DD'g = r^2, hence g'(T - DD')g = r (1 - r). Before the regression has converged, D'G is not symmetric; with
+    its singular values and right singular vectors, g'DD'g = r^2 still holds.
     """
     regression: IndicatorRegression = state.recursion
     n_rows = max(1, state.n_rows)

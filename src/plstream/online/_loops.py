@@ -1,4 +1,4 @@
-"""Compiled loops over vectors, and over vectors in the rows of matrices, that several recursions use."""
+"""Compiled loops over vectors and rows of matrices, shared by several recursions."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from .._core.compiled import compiled
 from .._core.types import Float64Array
 
-# What is left of a row by the vectors that it is made of, relative to its length: rounding errors.
+# A smaller remainder of a row after projection, relative to its length, is a rounding error.
 NOTHING_LEFT = 1e-13
-# Products |x||y| below this count as zero: some of their entries could be.
+# Products |x||y| below this count as zero, because entries may underflow.
 NO_LENGTH = 1e-290
-# Most that one row may change a vector by, as a share of its length: bases cannot collapse.
+# Largest change of a vector by one row, relative to its length, so that bases cannot collapse.
 _LARGEST_STEP = 0.5
 
 
 @compiled
 def is_finite(number: float) -> bool:
-    """Return whether a number is finite. math.isfinite forms x - x, which reordering turns to zero if x is a sum."""
+    """Return whether a number is finite. math.isfinite forms x - x, which becomes zero if a sum x is reordered."""
     return abs(number) < math.inf
 
 
@@ -42,7 +42,7 @@ def scale_into(out: Float64Array, factor: float, a: Float64Array) -> None:
 
 @compiled
 def outer_weight(n: int) -> float:
-    """Return the weight of xy' in the centred X'Y, if the means that x and y of row n are minus include that row."""
+    """Return the weight of xy' in the centred X'Y, for row n centred by means that include that row."""
     return n / max(1.0, n - 1.0)
 
 
@@ -56,11 +56,11 @@ def step_size(
     totals: Float64Array,
     eta0: float,
 ) -> float:
-    """Return eta0/sqrt(t) over the norm of the cross-covariance, as estimated; zero if x or y is zero.
+    """Return eta0/sqrt(t) over the estimated norm of the cross-covariance; zero if x or y is zero.
 
-    The square of that norm is the mean of (x.x')(y.y') for two independent rows: here, a row and the previous one. It
-    is at least a t-th of the mean of |x|^2 times that of |y|^2, which is how far the estimate is off. ``totals`` are
-    the sums of |x|^2, of |y|^2 and of those products, and are updated, as are the previous rows.
+    The square of that norm is the mean of (x.x')(y.y') for two independent rows: here, a row and the previous one. The
+    estimate is at least its error, the mean of |x|^2 times that of |y|^2 over t. ``totals`` are the sums of |x|^2, of
+    |y|^2 and of those products; they and the previous rows are updated.
     """
     weight = outer_weight(n)
     x_square, x_product = square_and_product(x, previous_x)
@@ -83,9 +83,9 @@ def step_size(
 
 @compiled
 def split_off(x: Float64Array, U: Float64Array, rank: int) -> Float64Array:
-    """Return the products of x with the first rows of U, and the length of what is left, whose direction x becomes.
+    """Return the products of x with the first rows of U and the length of the remainder; x becomes its direction.
 
-    The rows are orthonormal. If little is left, they are taken out of that once more, so that it is orthogonal to them.
+    The rows are orthonormal. A small remainder is projected once more, so that it is orthogonal to them.
     """
     parts = np.zeros(rank + 1)
     whole, product = square_and_product(x, U[0])
@@ -118,7 +118,7 @@ def _take_out(x: Float64Array, part: float, u: Float64Array, following: Float64A
 
 @compiled
 def orthonormalise(U: Float64Array) -> None:
-    """Correct rows that are orthonormal or zero but for rounding errors, by the method of Gram and Schmidt."""
+    """Remove rounding errors from rows that are orthonormal or zero, by the Gram-Schmidt method."""
     for i in range(len(U)):
         square = sum_of_squares(U[i])
         if square > 0:
@@ -177,8 +177,8 @@ def add_multiple(out: Float64Array, factor: float, a: Float64Array) -> None:
 
 @compiled
 def difference_from_mean_before(difference: float, n_before: int) -> float:
-    """Return the difference of a row from the mean of those before, given that from the mean with it.
+    """Return the difference of a row from the mean before it, given that from the mean that includes it.
 
-    One factor of a product has to be such a difference for the sum of products to be that of centred rows.
+    One factor of each product must be such a difference, so that sums of products are those of centred rows.
     """
     return difference * (n_before + 1) / max(1, n_before)

@@ -1,4 +1,4 @@
-"""Missing values of a stream, row by row: each is replaced by the mean of the values observed up to its row."""
+"""Missing values of a stream: each is replaced by the mean of the values observed up to its row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..solvers.completion import as_dense
 
 
 class NoValueError(ValueError):
-    """A feature is missing that has had no value so far."""
+    """A missing feature has had no value so far."""
 
     def __init__(self, column: int, name: str | None = None) -> None:
         super().__init__(
@@ -31,7 +31,7 @@ class ObservedMeans:
     Attributes
     ----------
     origin : ndarray of shape (m,)
-        The first value, and zero before it.
+        The first value, or zero before it.
     total : ndarray of shape (m,)
         Sum of the differences of all values from it.
     count : ndarray of shape (m,)
@@ -48,10 +48,10 @@ class ObservedMeans:
         return cls(*np.zeros((3, n_features)))
 
     def filled(self, X: Rows) -> tuple[Rows, Self]:
-        """Return rows without gaps, and the means after them.
+        """Return rows without gaps, and the updated means.
 
-        Before its first value, a feature has that value, if it is among these rows; else NoValueError is raised. Apart
-        from this, results are the same to the last bit in any chunks of rows.
+        Before its first value, a feature is replaced by that value if it is among these rows; else NoValueError is
+        raised. Apart from this, results are bit-identical for any chunks of rows.
         """
         values: Array = as_dense(X)
         observed = np.isfinite(values)
@@ -60,7 +60,7 @@ class ObservedMeans:
         origin = np.where(is_new, first, self.origin)
         with np.errstate(over="ignore", invalid="ignore"):
             differences = np.where(observed, values - origin, 0.0)
-            # Row by row, as a sum of all rows so far would have been formed.
+            # Row by row, in the same order as for single rows.
             totals = np.add.accumulate(np.concatenate([self.total[None], differences]), axis=0)
         counts = np.add.accumulate(np.concatenate([self.count[None], observed]), axis=0)
         means = type(self)(origin, totals[-1], counts[-1])

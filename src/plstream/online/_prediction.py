@@ -1,4 +1,4 @@
-"""Online methods that predict, labels or values as y was, and the models of all columns of y side by side."""
+"""Online methods that predict labels or values, and the stacked models of all columns of y."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..solvers import Factors, importance
 from ._base import OnlineMethod
 from ._state import OnlineState
 
-# What methods with such models declare: loadings of every response with the components of all of them.
+# Declared by methods with stacked models: loadings of every response for all components.
 STACKED_IN_PROPORTION: dict[str, Rule] = {
     "responses are in proportion to its arrays": lambda its: is_in_proportion(
         its.sizes["q"] ** 2 * its._begun_with["n_components"], its
@@ -29,8 +29,8 @@ STACKED_IN_PROPORTION: dict[str, Rule] = {
 def rotations(W: Float64Array, P: Float64Array) -> Float64Array:
     """Return r_i = w_i - sum over j < i of (p_j.w_i) r_j, one per row.
 
-    They take a row to the scores w_i.(x - t_1 p_1 - ... - t_(i-1) p_(i-1)). R = W (P'W)^-1 does so only if P'W is unit
-    triangular, which that of running regressions is not.
+    They map a row to the scores w_i.(x - t_1 p_1 - ... - t_(i-1) p_(i-1)). R = W (P'W)^-1 does so only if P'W is unit
+    triangular, which it is not for running regressions.
     """
     R = W.copy()
     for i in range(1, len(W)):
@@ -52,7 +52,7 @@ def rotations(W: Float64Array, P: Float64Array) -> Float64Array:
 )
 @dataclass(frozen=True)
 class StackedModels:
-    """One PLS model per column of y, their components side by side, in the units of the data."""
+    """One PLS model per column of y, with concatenated components, in the units of the data."""
 
     x_mean: Float64Array
     y_mean: Float64Array
@@ -61,12 +61,12 @@ class StackedModels:
     x_rotations: Float64Array
     y_loadings: Float64Array
     y_lengths: Float64Array
-    """Roots of what components explain of each column of y, in units in which squares neither overflow nor vanish."""
+    """Roots of the explained sums of squares of each column of y, in units that avoid overflow and underflow."""
     n_components: int
 
     @classmethod
     def of(cls, state: OnlineState, models: Sequence[Factors]) -> StackedModels:
-        """Put the models of all columns of y together, and take them out of the units of the state."""
+        """Concatenate the models of all columns of y, and convert them to the units of the data."""
         y_loadings = linalg.block_diag(*(model.y_loadings for model in models))
         with np.errstate(over="ignore", under="ignore"):
             y_loadings_of_data = y_loadings / (state.y.unit or 1.0) * (state.x.unit or 1.0)
@@ -83,7 +83,7 @@ class StackedModels:
 
     @property
     def projection(self) -> Float64Array:
-        """The matrix that takes centred rows to scores."""
+        """The matrix that maps centred rows to scores."""
         return self.x_rotations
 
     @property
@@ -113,7 +113,7 @@ def _predicts(model: Any) -> bool:
 
 
 class PredictingMethod(OnlineMethod):
-    """An online method that is a classifier or a regressor in one of its variants.
+    """An online method that is a classifier or regressor in one of its variants.
 
     Its solution is a :class:`StackedModels`.
     """
@@ -144,7 +144,7 @@ class PredictingMethod(OnlineMethod):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Labels of the largest predicted response, or values with the dimensions of y in the fit.
+            Labels of the largest predicted response, or values with the dimensions of the training y.
         """
         solution, encoding = self._solution(), self._encoding
         assert encoding is not None
@@ -167,7 +167,7 @@ class PredictingMethod(OnlineMethod):
         score : float
             Accuracy, or the mean of the R² of all responses.
         """
-        # It takes time to import.
+        # Slow to import.
         from sklearn.metrics import accuracy_score, r2_score
 
         predicted = self.predict(X)
@@ -175,7 +175,7 @@ class PredictingMethod(OnlineMethod):
         return float((r2_score if self._encoding.labels is None else accuracy_score)(y, predicted))
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags: those of a classifier or regressor if it predicts, and ``target`` or y has said what."""
+        """Return the tags: those of a classifier or regressor if it predicts and ``target`` or y determines which."""
         tags = super().__sklearn_tags__()
         known = {"labels": True, "values": False}.get(self.target)
         if self._encoding is not None:

@@ -1,6 +1,6 @@
-"""Variants as in the CIPLS paper and in the code that its authors released, mistakes included: to reproduce results.
+"""Variants as in the CIPLS paper and its released code, including mistakes, to reproduce results.
 
-Where these are wrong, the docstrings of the methods say so.
+The docstrings of the methods describe these mistakes.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ._gradients import MOST_STEPS
 from ._loops import add_multiple, difference_from_mean_before, is_finite, scale_into, square_and_product
 from ._state import Recursion, Tile, for_each_column
 
-# What is left of a vector that was orthogonalised, relative to the largest variance, is a rounding error below this.
+# A smaller remainder of an orthogonalized vector, relative to the largest variance, is a rounding error.
 VANISHED = 1e-13
-# The released code adds it to lengths, so as not to divide by zero.
+# The released code adds it to lengths to avoid division by zero.
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -30,7 +30,7 @@ _EPSILON = float(np.finfo(np.float64).eps)
 )
 @dataclass
 class UnprojectedGradient(Recursion):
-    """Matrices that take steps along the gradient and are never made orthonormal, as in the released code.
+    """Matrices that follow the gradient and are never orthonormalized, as in the released code.
 
     Attributes
     ----------
@@ -53,10 +53,10 @@ class UnprojectedGradient(Recursion):
     def learn(self, tile: Tile) -> int:
         """Learn from the rows."""
         tile.U[:] = tile.X
-        # A copy of y always has the same type: for others, Numba would compile the loop once more.
+        # A copy of y always has the same type; for others, Numba would compile the loop again.
         failed = int(unprojected_gradient(tile.U, tile.Y.copy(), self.U, self.V, self.eta0, self.n_steps))
         if failed < 0:
-            # The last step may have been one too far.
+            # The last step may have overflowed.
             bad = ~(np.isfinite(self.U).all(axis=1) & np.isfinite(self.V).all(axis=1))
             failed = int(bad.argmax()) if bad.any() else -1
         return failed
@@ -66,7 +66,7 @@ class UnprojectedGradient(Recursion):
 def unprojected_gradient(
     X: Float64Array, Y: Float64Array, U: Float64Array, V: Float64Array, eta: float, n_steps: int
 ) -> int:
-    """Add eta*x(y'V) to U and eta*y(x'U) to V, both at the same time, for every row."""
+    """Add eta*x(y'V) to U and simultaneously eta*y(x'U) to V, for every row."""
     for k in range(len(X)):
         for _ in range(n_steps):
             for i in range(len(U)):
@@ -99,7 +99,7 @@ def _product_and_add(u: Float64Array, factor: float, x: Float64Array) -> float:
 )
 @dataclass(frozen=True)
 class ReleasedBases:
-    """What the released code projects rows to, without centring them."""
+    """The bases on which the released code projects rows, without centring."""
 
     x_mean: Float64Array
     y_mean: Float64Array
@@ -109,7 +109,7 @@ class ReleasedBases:
 
     @property
     def singular_values(self) -> Float64Array:
-        """Not known."""
+        """Unknown."""
         raise AttributeError("variant='released' does not estimate singular values: use variant='corrected'.")
 
     @property
@@ -120,7 +120,7 @@ class ReleasedBases:
 
 def released_bases(gradient: UnprojectedGradient, n_components: int) -> ReleasedBases:
     c, n_features = gradient.U.shape
-    # In units in which squares do not overflow: powers of two change no digit.
+    # In units that avoid overflow of squares: powers of two are exact.
     largest = np.abs(gradient.U).max(axis=1, keepdims=True)
     Q = np.linalg.qr((gradient.U * np.ldexp(1.0, -np.frexp(largest)[1])).T)[0]
     signs = peak_signs(Q)
@@ -147,7 +147,7 @@ def released_bases(gradient: UnprojectedGradient, n_components: int) -> Released
 )
 @dataclass
 class PaperRecursion(Recursion):
-    """The recursions of the paper and of its authors' code, where loadings are sums that are never divided.
+    """The recursions of the paper and of its authors' code, whose loadings are unnormalized sums.
 
     Attributes
     ----------
@@ -156,9 +156,9 @@ class PaperRecursion(Recursion):
     Q : ndarray of shape (q, c)
         Loadings of y.
     squares : ndarray of shape (q, c)
-        Sums of squares of the scores that the loadings were made with.
+        Sums of squares of the scores used for the loadings.
     released : bool
-        Whether as in the code and not as in the paper.
+        Whether to follow the code instead of the paper.
     """
 
     W: Float64Array
@@ -192,8 +192,8 @@ class PaperRecursion(Recursion):
         return for_each_column(run, tile, *self.Q.shape)
 
     def factors(self, k: int) -> Factors:
-        """Return unit directions, which are the rotations too, and loadings as averages, of one column of y."""
-        # The largest entry first: squares of it may overflow.
+        """Return unit directions, which are also the rotations, and averaged loadings, for one column of y."""
+        # Divide by the largest entry first, because its square may overflow.
         W = self.W[k] / np.maximum(np.abs(self.W[k]).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         lengths = np.linalg.norm(W, axis=1, keepdims=True)
         signs = peak_signs(W.T)
@@ -246,7 +246,7 @@ def _add_direction(w: Float64Array, u: Float64Array, v: float) -> tuple[float, f
 
 @compiled
 def _add_loading_and_direction(p: Float64Array, w: Float64Array, u: Float64Array, t: float, v: float) -> float:
-    """Add t u to p, take t p out of u, add v u to w, and return u.w."""
+    """Add t u to p, subtract t p from u, add v u to w, and return u.w."""
     product = 0.0
     for j in range(len(u)):
         pj = p[j] + t * u[j]
@@ -268,9 +268,9 @@ def cipls_released(
     squares: Float64Array,
     n_before: int,
 ) -> int:
-    """What the code released by the authors computes; U is deflated in place.
+    """The recursion of the authors' released code; U is deflated in place.
 
-    ``v`` is y minus its running mean: with it the first direction is exactly X'y. The very first row only begins the
+    ``v`` is y minus its running mean, so the first direction is exactly X'y. The very first row only initializes the
     means.
     """
     c = len(W)
@@ -286,7 +286,7 @@ def cipls_released(
             product, square = _deflate_and_add(P[i - 1], P[i], W[i], u, t, left)
             if not is_finite(product + square + left):
                 return i
-            # As released: the loading takes the score of the component before.
+            # As released: the loading uses the score of the previous component.
             q[i] += t * left
             squares[i] += t * t
             t = product / math.sqrt(square) if square > 0 else 0.0
@@ -299,7 +299,7 @@ def cipls_released(
 def _deflate_and_add(
     p_before: Float64Array, p: Float64Array, w: Float64Array, u: Float64Array, t: float, v: float
 ) -> tuple[float, float]:
-    """Take t p_before out of u, add v u to w and t u to p, and return u.w and w.w."""
+    """Subtract t p_before from u, add v u to w and t u to p, and return u.w and w.w."""
     product, square = 0.0, 0.0
     for j in range(len(u)):
         uj = u[j] - t * p_before[j]
@@ -314,7 +314,7 @@ def _deflate_and_add(
 @stored({"V": Numbers("L?", "m"), "amnesic": Number(0)})
 @dataclass
 class ReleasedDirections(Recursion):
-    """Vectors that the released code takes for principal components: each is all but a multiple of the last row.
+    """The principal components of the released code: each is nearly a multiple of the last row.
 
     Attributes
     ----------
@@ -330,12 +330,12 @@ class ReleasedDirections(Recursion):
     def learn(self, tile: Tile) -> int:
         """Learn from the rows."""
         if tile.n_before == 0:
-            # The first row of all is not centred.
+            # The very first row is not centred.
             tile.U[0] = tile.X[0]
         return int(ccipca_released(tile.U, self.V, tile.n_before, self.amnesic))
 
     def sorted(self) -> tuple[Float64Array, Float64Array]:
-        """Return unit directions, one per row, and lengths, the largest first."""
+        """Return unit directions, one per row, and lengths, in descending order."""
         lengths = np.linalg.norm(self.V, axis=1)
         order = np.argsort(-lengths, kind="stable")
         return self.V[order] / or_one(lengths[order, None]), lengths[order]
@@ -343,7 +343,7 @@ class ReleasedDirections(Recursion):
 
 @compiled
 def ccipca_released(U: Float64Array, V: Float64Array, n_before: int, amnesic: float) -> int:
-    """Turn the rows of V as the released code does, with the weights of old and new swapped; U is deflated in place."""
+    """Update V as in the released code, with the weights of old and new swapped; U is deflated in place."""
     for k in range(len(U)):
         u, n = U[k], n_before + k + 1
         for i in range(min(n, len(V))):
@@ -375,10 +375,10 @@ def _mix(v: Float64Array, old: float, u: Float64Array, new: float) -> tuple[floa
 def released_weights(
     starts: Float64Array, directions: Float64Array, lengths: Float64Array, n_components: int
 ) -> Float64Array:
-    """Return weights as :func:`pls_weights` does, from powers of S and with one turn of Gram and Schmidt.
+    """Return weights like :func:`pls_weights`, from powers of S with one pass of Gram-Schmidt.
 
-    That is what the released code does. Powers of S come close to each other, so weights are not quite orthogonal. Of
-    vectors that vanish but for rounding errors it returns these; here, zeros.
+    The released code does so. Powers of S become nearly parallel, so weights are not quite orthogonal. Where vectors
+    vanish up to rounding errors, it returns these errors; here, zeros.
     """
     W = np.zeros((n_components, *starts.shape))
     shares = lengths / (lengths.max(initial=0.0) or 1.0)
@@ -389,7 +389,7 @@ def released_weights(
         if not left.any():
             break
         W[i] = left
-        # Of responses whose weights have come to an end there are no more.
+        # Responses without further weights stay zero.
         power = np.where(left.any(axis=1, keepdims=True), power, 0.0)
         power = (power @ directions.T * shares) @ directions
         power /= or_one(np.linalg.norm(power, axis=1, keepdims=True))
@@ -400,5 +400,5 @@ def released_weights(
 
 
 def or_one(numbers: Float64Array) -> Float64Array:
-    """Return the numbers, with ones for zeros, to divide by."""
+    """Return the numbers as divisors, with ones for zeros."""
     return np.where(numbers > 0, numbers, 1.0)

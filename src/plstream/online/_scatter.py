@@ -1,4 +1,4 @@
-"""Discriminants from the scatter within classes, which is kept as a matrix: exact."""
+"""Exact discriminants from the matrix of the scatter within classes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .._core.schema import Number, Numbers, stored
 from .._core.types import Array, Float64Array, Rows
 from ._state import unit_of
 
-# Rows of one product: enough that adding to the scatter costs little beside it.
+# Rows per product: enough that adding to the scatter is comparatively cheap.
 BLOCK_ROWS = 512
-# Least variance within classes, relative to the largest, of features in units of their deviation within classes.
+# Minimum variance within classes, relative to the largest, for features scaled by their deviation within classes.
 LEAST_VARIANCE = 1e-9
 
 
@@ -27,7 +27,7 @@ class SolvedClasses(NamedTuple):
     Attributes
     ----------
     origin, unit : ndarray of shape (m,) and float
-        What all else is relative to, and multiplied by.
+        Origin and scale of all other attributes.
     offsets : ndarray of shape (K, m)
         Means of the classes.
     shares : ndarray of shape (K,)
@@ -65,25 +65,25 @@ class SolvedClasses(NamedTuple):
 class WithinScatter:
     """Counts and means of classes, and the scatter of rows about the mean of their class.
 
-    Rows are added in blocks that are cut by the count of rows since the start, so sums do not depend on the chunks that
-    the rows came in. Until a block is complete, its rows wait.
+    Rows are added in blocks cut by the row count since the start, so sums do not depend on the chunks of rows. Rows are
+    buffered until a block is complete.
 
     Attributes
     ----------
     origin : ndarray of shape (m,)
-        The first row, which means are relative to.
+        The first row, to which means are relative.
     unit : float
-        What differences from it are multiplied by, as in RunningMean.
+        Factor of differences from it, as in RunningMean.
     counts : ndarray of shape (K,)
-        Rows of each class.
+        Number of rows of each class.
     offsets : ndarray of shape (K, m)
         Means of the classes, minus the origin, in units.
     lower : ndarray of shape (m, m)
         The lower triangle of the scatter, in units.
     waiting : ndarray of shape (n_waiting, m)
-        Rows that have not been added, minus the origin, in units.
+        Buffered rows, minus the origin, in units.
     waiting_classes : ndarray of shape (n_waiting,)
-        Their classes, by number.
+        Their class indices.
     """
 
     origin: Float64Array
@@ -109,11 +109,11 @@ class WithinScatter:
 
     @property
     def n_rows(self) -> int:
-        """Rows so far."""
+        """Number of rows."""
         return int(self.counts.sum()) + len(self.waiting)
 
     def learn(self, X: Rows, numbers: Float64Array, encoding: TargetEncoding | None) -> None:
-        """Take in rows, and the numbers of their classes; raise ValueError if numbers are no longer finite."""
+        """Learn from rows and their class indices; raise ValueError if numbers are no longer finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             self._learn(X, numbers)
 
@@ -134,7 +134,7 @@ class WithinScatter:
             raise ValueError("The scatter is no longer finite: scale the features to unit variance.")
 
     def settled(self) -> WithinScatter:
-        """Return the scatter of the same rows, none of which waits. The stream is not disturbed."""
+        """Return the scatter with all buffered rows added; this object is unchanged."""
         if not len(self.waiting):
             return self
         state = copied(self)
@@ -142,7 +142,7 @@ class WithinScatter:
         return state
 
     def _take_in(self, rows: Float64Array, labels: Array) -> None:
-        """Let rows wait, until there is a block of them."""
+        """Buffer rows until there is a block."""
         if len(self.waiting):
             rows, labels = np.concatenate([self.waiting, rows]), np.concatenate([self.waiting_classes, labels])
         self.waiting, self.waiting_classes = rows, labels
@@ -154,7 +154,7 @@ class WithinScatter:
         self.waiting, self.waiting_classes = self.waiting[:0].copy(), self.waiting_classes[:0].copy()
 
     def _add(self, rows: Float64Array, labels: Array) -> None:
-        """Add rows: their scatter about the means they have here, and that of those means (Chan, Golub and LeVeque)."""
+        """Add rows: their scatter about their own means, and that of these means (Chan, Golub and LeVeque)."""
         order = np.argsort(labels, kind="stable")
         present, starts, n_new = np.unique(labels[order], return_index=True, return_counts=True)
         rows = rows[order]
@@ -163,7 +163,7 @@ class WithinScatter:
         share = n_new / (self.counts[present] + n_new)
         moves = means - self.offsets[present]
         between = np.sqrt(self.counts[present] * share)[:, None] * moves
-        # BLAS takes columns for rows, and so the lower triangle for the upper one.
+        # BLAS is column-major, so the lower triangle is its upper one.
         both = np.concatenate([rows, between])
         self.lower = blas.dsyrk(1.0, both.T, beta=1.0, c=self.lower.T, overwrite_c=True).T
         self.offsets[present] += share[:, None] * moves
@@ -171,7 +171,7 @@ class WithinScatter:
 
 
 def solve_scatter(state: WithinScatter, shrinkage: float) -> SolvedClasses:
-    """Return the discriminants of the rows so far, which have to be settled."""
+    """Return the discriminants of a settled scatter."""
     n_rows, n_features = max(1, state.n_rows), len(state.origin)
     priors = state.counts / n_rows
     lower = state.lower / n_rows
@@ -186,13 +186,13 @@ def solve_scatter(state: WithinScatter, shrinkage: float) -> SolvedClasses:
 
 
 def _discriminants(within: Float64Array, between: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Return directions g and ratios of bb' g = ratio within g, with g'within g = 1, for b of one column per class.
+    """Return directions g and ratios of bb' g = ratio within g, with g'within g = 1, for b with one column per class.
 
-    ``within`` is overwritten. There are as many directions as columns of b; without a ratio they are zero.
+    ``within`` is overwritten. There are as many directions as columns of b; those without a ratio are zero.
     """
     deviations = np.sqrt(within.diagonal())
     totals = np.sqrt(within.diagonal() + np.square(between).sum(axis=1))
-    # What does not vary within classes is rounding error there.
+    # Smaller deviations within classes are rounding errors.
     scale = np.where(deviations > 1e-12 * totals, deviations, totals)
     scale[scale == 0] = 1.0
     within /= scale[:, None] * scale

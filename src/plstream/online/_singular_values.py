@@ -1,4 +1,4 @@
-"""Singular value decompositions of a cross-covariance that rows update: exactly, or by projected gradients."""
+"""Singular value decompositions of a cross-covariance, updated by rows: exactly, or by projected gradients."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ._loops import (
 )
 from ._state import Recursion, Tile
 
-# Features that are turned at a time: those of all vectors stay in the innermost cache.
+# Features rotated at a time: those of all vectors stay in L1 cache.
 _BLOCK_FEATURES = 256
-# A singular value, relative to the largest, that is zero but for rounding errors.
+# A smaller singular value, relative to the largest, is a rounding error.
 _NO_VALUE = 1e-14
 
 
 @stored({"U": Numbers("r", "m"), "s": Numbers("r", least=0), "V": Numbers("r", "q")}, RANK)
 @dataclass
 class IncrementalSVD(Recursion):
-    """Largest singular values of the sum of xy', U'diag(s)V, with their vectors in the rows of U and V."""
+    """Largest singular values of the sum of xy', U'diag(s)V, with singular vectors as rows of U and V."""
 
     U: Float64Array
     s: Float64Array
@@ -69,7 +69,7 @@ class IncrementalSVD(Recursion):
 )
 @dataclass
 class MatrixGradient(Recursion):
-    """The matrix U'diag(s)V, of spectral norm 1 and nuclear norm c at most, that has the largest products with xy'.
+    """The matrix U'diag(s)V, of spectral norm at most 1 and nuclear norm at most c, with the largest products with xy'.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class MatrixGradient(Recursion):
     def of(
         cls, n_components: int, rank: int, n_features: int, n_columns: int, eta0: float, n_steps: int
     ) -> MatrixGradient:
-        """Return the matrix zero."""
+        """Return the zero matrix."""
         return cls(
             U=np.zeros((rank, n_features)),
             s=np.zeros(rank),
@@ -136,7 +136,7 @@ class MatrixGradient(Recursion):
 def incremental_svd(
     X: Float64Array, Y: Float64Array, n_before: int, U: Float64Array, s: Float64Array, V: Float64Array
 ) -> int:
-    """Add the outer products of the rows to U'diag(s)V, and keep its largest singular values, as many as there are."""
+    """Add the outer products of the rows to U'diag(s)V, and keep its ``len(s)`` largest singular values."""
     for k in range(len(X)):
         n = n_before + k + 1
         rank = int(np.count_nonzero(s))
@@ -177,9 +177,9 @@ def matrix_gradient(
     n_steps: int,
     n_components: int,
 ) -> int:
-    """Take steps of U'diag(s)V along xy', with a projection after each.
+    """Move U'diag(s)V along xy', with a projection after each step.
 
-    ``covariance`` is the mean of Uxy'V', in which a row counts in proportion to its number. The previous rows and the
+    ``covariance`` is the mean of Uxy'V', with the weight of a row proportional to its index. The previous rows and the
     totals are those of :func:`step_size`.
     """
     for k in range(len(X)):
@@ -219,8 +219,8 @@ def matrix_gradient(
 def project_singular_values(s: Float64Array, total: float) -> None:
     """Set s, in descending order, to the nearest numbers from 0 to 1 whose sum is at most ``total``.
 
-    They are min(1, max(0, s - h)), with h = 0 if that will do. Their sum is a function of h made of straight pieces,
-    which meet where h is an s or an s - 1.
+    They are min(1, max(0, s - h)), with h = 0 if possible. Their sum is a piecewise linear function of h, with knots at
+    s and s - 1.
     """
     h = 0.0
     low, high = 0.0, s[0]
@@ -249,7 +249,7 @@ def _clipped_sum(s: Float64Array, h: float) -> float:
 
 @compiled
 def _decompose(inner: Float64Array, s: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Set s to as many singular values as it holds, rounding errors to zero; return the vectors, as rows."""
+    """Set s to the ``len(s)`` largest singular values, with rounding errors as zeros; return the vectors as rows."""
     A, values, B = np.linalg.svd(inner)
     for i in range(len(s)):
         s[i] = values[i] if i < len(values) and values[i] > _NO_VALUE * values[0] else 0.0
@@ -258,7 +258,7 @@ def _decompose(inner: Float64Array, s: Float64Array) -> tuple[Float64Array, Floa
 
 @compiled
 def _turn(U: Float64Array, x: Float64Array, R: Float64Array) -> None:
-    """Set the first rows of U to the product of R with the matrix of the rows of U and, as the last one, x."""
+    """Set the first rows of U to the product of R with the matrix of U and, as its last row, x."""
     n_new, n_old = len(R), R.shape[1] - 1
     old, new = np.zeros((n_old + 1, _BLOCK_FEATURES)), np.empty((n_new, _BLOCK_FEATURES))
     for start in range(0, len(x), _BLOCK_FEATURES):

@@ -1,4 +1,4 @@
-"""The state of an online method: a recursion over rows, and the running means that center them."""
+"""The state of an online method: a recursion over rows, and the running means for centring."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._core.schema import Count, Number, Numbers, Object, stored
 from .._core.threads import ordered_map
 from .._core.types import Float64Array, FloatArray, Rows
 
-# Size of a tile of rows: small enough for a core's cache, large enough that calls of compiled code are few.
+# Size of a tile of rows: small enough for a core's cache, large enough for few calls of compiled code.
 _TILE_BYTES = 1 << 20
 _LEAST_TILE_ROWS = 8
 # Number of state entries that take a few milliseconds to process, several times the time to start threads.
@@ -61,10 +61,10 @@ class Recursion:
 
 
 def for_each_column(run: Callable[[Float64Array, int], int], tile: Tile, n_columns: int, n_components: int) -> int:
-    """Run the recursion of every column of y, on all cores if there is enough work.
+    """Run the recursion for every column of y, on all cores if there is enough work.
 
-    ``run`` takes the rows, which it may overwrite, and the index of the column. Returns the least index of a component
-    that failed in any of them, else -1.
+    ``run`` takes the rows, which it may overwrite, and the index of the column. Returns the smallest index of a failed
+    component, else -1.
     """
     if n_columns == 1:
         return int(run(tile.U, 0))
@@ -84,10 +84,10 @@ def for_each_column(run: Callable[[Float64Array, int], int], tile: Tile, n_colum
 )
 @dataclass
 class RunningMean:
-    """Mean of the rows so far, as their first one plus a difference in units of about the size of the data.
+    """Mean of the rows so far, as the first row plus a difference in units of about the size of the data.
 
-    So columns with a mean of 1e8 deviations lose no digits, and squares neither overflow nor vanish for data in units
-    of 1e150 or 1e-150.
+    Columns with a mean of 1e8 deviations thus lose no digits, and squares of data in units of 1e150 or 1e-150 neither
+    overflow nor underflow.
 
     Attributes
     ----------
@@ -96,11 +96,11 @@ class RunningMean:
     offset : ndarray of shape (m,)
         Mean of the differences from it, times ``unit``.
     unit : float
-        A power of two: one if fixed, else about one over the first difference that is not zero, and zero before that.
+        A power of two: one if fixed, else about the inverse of the first nonzero difference, and zero before that.
     n_rows : int
-        Rows so far.
+        Number of rows.
     total : float
-        Sum of squares of all of them, centred, in units.
+        Sum of squares of the centred rows, in units.
     """
 
     origin: Float64Array
@@ -133,12 +133,12 @@ class RunningMean:
                 self.unit = unit_of(rows - self.origin)
 
     def is_finite(self) -> bool:
-        """Return whether the mean is finite. It is if the sum of squares is, which takes less time to check."""
+        """Return whether the mean is finite. It is if the sum of squares is, which is faster to check."""
         return math.isfinite(self.total) or bool(np.isfinite(self.offset).all())
 
 
 def unit_of(differences: FloatArray) -> float:
-    """Return one over a power of two near the largest entry of the first row that is not all zeros, else zero."""
+    """Return the inverse of a power of two near the largest entry of the first nonzero row, else zero."""
     rows = np.flatnonzero(differences.any(axis=1))
     if not len(rows):
         return 0.0
@@ -150,13 +150,13 @@ def unit_of(differences: FloatArray) -> float:
     {
         "x": Object(RunningMean, n="m"),
         "y": Object(RunningMean, n="q?"),
-        # Each method declares which.
+        # Declared by each method.
         "recursion": Object(),
     }
 )
 @dataclass
 class OnlineState:
-    """A recursion with the running means that its rows are centred by."""
+    """A recursion with the running means for centring its rows."""
 
     x: RunningMean
     y: RunningMean
@@ -214,7 +214,7 @@ class OnlineState:
 
     @property
     def n_rows(self) -> int:
-        """Rows so far."""
+        """Number of rows."""
         return self.x.n_rows
 
 
@@ -239,11 +239,11 @@ def subtract_running_means(
 ) -> tuple[float, float]:
     """Subtract from each row of X and Y the mean up to and including it, in units, and update the offsets.
 
-    Returns the sums of squares about the means, given those of the rows before.
+    Returns the sums of squares about the means, given those of earlier rows.
     """
     for i in range(len(X)):
         n = n_before + i + 1
-        # One factor of each product is a difference from the mean before, which is larger by n/(n - 1).
+        # One factor of each product is a difference from the previous mean, which is larger by n/(n - 1).
         x_total += _subtract_mean(X[i], x_origin, x_offset, x_unit, 1.0 / n) * n / max(1, n - 1)
         y_total += _subtract_mean(Y[i], y_origin, y_offset, y_unit, 1.0 / n) * n / max(1, n - 1)
     return x_total, y_total

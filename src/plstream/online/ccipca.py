@@ -33,7 +33,7 @@ Amnesic = float | tuple[float, float, float]
 )
 @dataclass
 class PrincipalDirections(Recursion):
-    """Vectors whose directions are principal components, and whose lengths are their variances.
+    """Vectors with the directions of principal components and their variances as lengths.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class PrincipalDirections(Recursion):
     squares : ndarray of shape (c,)
         Their sums of squares.
     ages : ndarray of shape (c,)
-        Rows that each has learnt from.
+        Number of rows that each has learnt from.
     row_squares : ndarray of shape (2,)
-        Mean and largest sum of squares of a row, the mean with the weights that the first component gives to rows.
+        Mean and largest sum of squares of a row, the mean with the weights of the first component.
     amnesic : ndarray of shape (4,)
-        How much more new rows weigh than in a plain average: l, n1, n2, r.
+        Extra weight of new rows, relative to a plain average: l, n1, n2, r.
     """
 
     V: Float64Array
@@ -57,7 +57,7 @@ class PrincipalDirections(Recursion):
 
     @classmethod
     def of(cls, n_components: int, n_features: int, amnesic: Amnesic) -> PrincipalDirections:
-        """Return directions that have seen no rows."""
+        """Return the directions before the first row."""
         V, squares, ages = np.zeros((n_components, n_features)), np.zeros(n_components), np.zeros(n_components)
         return cls(V, squares, ages, np.zeros(2), _as_schedule(amnesic))
 
@@ -66,7 +66,7 @@ class PrincipalDirections(Recursion):
         return int(ccipca(tile.U, self.V, self.squares, self.ages, self.row_squares, self.amnesic))
 
     def sorted(self) -> tuple[Float64Array, Float64Array]:
-        """Return unit directions, one per row, and variances, the largest first; zero past the rank of the rows."""
+        """Return unit directions, one per row, and variances, in descending order; zero past the rank."""
         lengths = np.sqrt(self.squares)
         order = np.argsort(-lengths, kind="stable")
         order = order[lengths[order] > 0]
@@ -89,10 +89,10 @@ def _as_schedule(amnesic: Amnesic) -> Float64Array:
 def _outside_those_before(units: Float64Array) -> Array:
     """Return which unit vectors, one per row, are outside the span of those before them.
 
-    Vectors that have not converged are not orthogonal. So what they leave of rows of low rank is not zero, and begins
+    Vectors that have not converged are not orthogonal. So their remainder of rows of low rank is not zero, and starts
     further vectors within the span of the first.
     """
-    # Squares of the parts outside, by Cholesky's method. They are known to 1e-15.
+    # Squares of the parts outside, by Cholesky's method, accurate to 1e-15.
     products = units @ units.T
     kept = []
     for i in range(len(units)):
@@ -111,10 +111,10 @@ def ccipca(
     row_squares: Float64Array,
     amnesic: Float64Array,
 ) -> int:
-    """Turn the rows of V towards the principal components of the rows of U, which are deflated in place.
+    """Rotate the rows of V towards the principal components of the rows of U, which are deflated in place.
 
     Row i of V has the sum of squares squares[i], and has seen ages[i] rows; ``row_squares`` are the mean and the
-    largest sum of squares of a row of U, the mean with the weights of V[0]; ``amnesic`` is that of :func:`_amnesia`.
+    largest sum of squares of a row of U, the mean with the weights of V[0]; ``amnesic`` is as in :func:`_amnesia`.
     """
     c, m = V.shape
     nothing = np.zeros(m)
@@ -126,8 +126,8 @@ def ccipca(
         for i in range(c):
             begins = squares[i] == 0
             if begins:
-                # One row is its own principal component, of variance |u|^2. But what is left of a row that the
-                # components explain is rounding error, of the size of the largest row, because it has moved the mean.
+                # A single row is its own principal component, of variance |u|^2. But the remainder of a row explained
+                # by the components is a rounding error, relative to the largest row, because it has moved the mean.
                 if left <= 1e-26 * row_squares[1]:
                     break
                 scale_into(V[i], math.sqrt(left), u)
@@ -148,7 +148,7 @@ def ccipca(
 
 @compiled_inline
 def _weight_of_new(age: float, amnesic: Float64Array) -> float:
-    """Return (1 + l)/age, where l never weighs what is old less than half as much as a plain average would."""
+    """Return (1 + l)/age, with l limited so that old rows keep at least half their weight in a plain average."""
     share: float = (1 + min(_amnesia(age, amnesic), (age - 1) / 2)) / age
     return share
 
@@ -179,9 +179,9 @@ def _turn_and_deflate(
     square: float,
     share: float,
 ) -> tuple[float, float, float]:
-    """Average v with (u.v/|v|) u, take the new v out of u, and return u.v of the following v, |u|^2 and |v|^2.
+    """Average v with (u.v/|v|) u, deflate u by the new v, and return u.v of the next v, |u|^2 and |v|^2.
 
-    The new v is formed in the same pass, but its products with itself and with u are known before.
+    The new v is formed in the same pass; its products with itself and with u are known in advance.
     """
     old, new = 1 - share, share * product / math.sqrt(square)
     new_square = old * old * square + 2 * old * new * product + new * new * left
@@ -198,7 +198,7 @@ def _turn_and_deflate(
 
 
 def in_units_of_data(variances: Float64Array, state: OnlineState) -> Float64Array:
-    """Return variances in the units of a state as those of the data, which may be more than a number can hold."""
+    """Return variances converted from the units of a state to those of the data; they may overflow."""
     unit = state.x.unit or 1.0
     with np.errstate(over="ignore"):
         return variances / unit / unit
@@ -215,7 +215,7 @@ def in_units_of_data(variances: Float64Array, state: OnlineState) -> Float64Arra
 )
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """Components in the order of their variances, with the largest entry of each positive."""
+    """Components in descending order of variance, with the largest entry of each positive."""
 
     x_mean: Float64Array
     components: Float64Array
@@ -225,7 +225,7 @@ class PrincipalComponents:
 
     @property
     def mean(self) -> Float64Array:
-        """The mean, under the name it has in scikit-learn's PCA."""
+        """The mean, named as in scikit-learn's PCA."""
         return self.x_mean
 
     @property
@@ -244,8 +244,8 @@ class PrincipalComponents:
 class CCIPCA(OnlineMethod):
     """Principal component analysis without a covariance matrix, one row at a time.
 
-    Candid covariance-free incremental PCA. It stores only the components, and each row takes a few passes over them.
-    The components converge to those of PCA.
+    Candid covariance-free incremental PCA stores only the components, and each row takes a few passes over them. The
+    components converge to those of PCA.
 
     Parameters
     ----------
@@ -256,17 +256,17 @@ class CCIPCA(OnlineMethod):
         tuple is a schedule: zero up to row n1, growing to 2 up to row n2, and then by one every r rows, to follow a
         changing stream. (20, 200, 2000) is usual.
     missing : {"error", "mean"}, default="error"
-        How to handle NaN in X. "mean" replaces it by the running mean of the feature (before its first value, by that
-        value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
+        How to handle NaN in X. "mean" replaces it with the running mean of the feature (before its first value, with
+        that value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Principal components of unit length, in the order of their variances, largest entries positive.
+        Principal components of unit length, in descending order of variance, largest entries positive.
     explained_variance_ : ndarray of shape (n_components,)
-        Their variances, as estimated.
+        Their estimated variances.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The same as shares of the variance of rows, which is estimated with the same weights.
+        The same as shares of the total variance, estimated with the same weights.
     mean_ : ndarray of shape (n_features,)
         Means of the features.
     n_components_ : int
@@ -280,15 +280,15 @@ class CCIPCA(OnlineMethod):
 
     See Also
     --------
-    sklearn.decomposition.IncrementalPCA : By singular value decompositions of blocks of rows.
+    sklearn.decomposition.IncrementalPCA : PCA by singular value decompositions of blocks.
 
     Notes
     -----
-    The code released with the CIPLS paper weighs new rows by (n + l)/n: its directions are right, and its variances
-    grow with the number of rows. Here a component begins as the first row that has a part outside the ones before,
-    with the square of its length as variance, and its own rows are counted, so that l is never more than half of them.
-    Components are orthogonal only in the limit. Those that lie in the span of stronger ones, as come up in rows of low
-    rank, are left out of the result.
+    The code released with the CIPLS paper weights new rows by (n + l)/n: its directions are correct, but its variances
+    grow with the number of rows. Here a component starts from the first row with a part outside the previous ones, with
+    its squared length as variance, and counts its own rows, so that l is at most half of them. Components are
+    orthogonal only in the limit. Those in the span of stronger ones, which occur in rows of low rank, are left out of
+    the result.
 
     References
     ----------

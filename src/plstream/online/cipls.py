@@ -21,7 +21,7 @@ from ._prediction import STACKED_IN_PROPORTION, PredictingMethod, StackedModels,
 from ._released import PaperRecursion
 from ._state import OnlineState, Recursion, Tile, for_each_column
 
-# Entries that a pass of several loops works on at a time.
+# Entries processed at a time by a pass of several loops.
 _STRIP = 512
 
 
@@ -40,10 +40,10 @@ _STRIP = 512
 )
 @dataclass
 class NormalizedRecursion(Recursion):
-    """The recursion that tends to PLS.
+    """The recursion that converges to PLS.
 
-    It keeps X'y, which is exact, and for every component the product of X'X with its rotation r, gathered row by row as
-    the sum of t u. All else follows from these as in batch PLS. When a row turns r, the product is turned along.
+    It stores X'y, which is exact, and for every component the product of X'X with its rotation r, accumulated row by
+    row as the sum of t u. All else follows as in batch PLS. When a row rotates r, the product is rotated with it.
 
     Attributes
     ----------
@@ -52,15 +52,15 @@ class NormalizedRecursion(Recursion):
     actions : ndarray of shape (q, c, m)
         X'X r.
     sums : ndarray of shape (q, 5, c + 1)
-        For each column of y, in one array because one is copied in less time than five:
+        For each column of y, in a single array because it is faster to copy than five:
 
         - squares: r'X'X r of each component.
-        - residuals: sums of squares of the rows, and what is left of them after each component.
-        - y_products, t_squares: products of the scores with what is left of y, and with themselves: a regression of y
-          that does not depend on how exact the rotations are.
+        - residuals: sums of squares of the rows, and of their residuals after each component.
+        - y_products, t_squares: products of the scores with the residual y, and with themselves: a regression of y
+          that does not depend on the accuracy of the rotations.
         - y_total: the sum of squares of y.
     amnesic : float
-        How much more new rows weigh in ``actions`` than in a plain sum.
+        Extra weight of new rows in ``actions``, relative to a plain sum.
     x_total : float
         Sum of squares of the rows.
     """
@@ -106,15 +106,15 @@ class NormalizedRecursion(Recursion):
         return for_each_column(run, tile, *P.shape[:2])
 
     def factors(self, k: int) -> Factors:
-        """Return the PLS factors of one column of y: follow the directions from X'y on as the recursion does.
+        """Return the PLS factors of one column of y, from X'y as in the recursion.
 
-        Rotations are those of the scores that the recursion forms. They would follow from the weights as W (P'W)^-1 if
-        these were exact; as it is, that would magnify what later components have of errors.
+        Rotations are those of the scores of the recursion. For exact weights, they would equal W (P'W)^-1, which
+        otherwise magnifies the errors of later components.
         """
         directions, loadings = np.zeros_like(self.actions[k]), np.zeros_like(self.actions[k])
         squares, _, y_products, t_squares, (y_total, *_) = self.sums[k]
         w, found = self.cross[k], 0
-        # What is smaller is a rounding error, of a deflation or of X'y itself.
+        # Anything smaller is a rounding error, of a deflation or of X'y itself.
         least = max(1e-12 * np.linalg.norm(w), 1e-14 * np.sqrt(self.x_total) * np.sqrt(y_total))
         for i, (action, square) in enumerate(zip(self.actions[k], squares[:-1], strict=True)):
             length = np.linalg.norm(w)
@@ -136,7 +136,7 @@ class NormalizedRecursion(Recursion):
 
 
 def _orthonormal(directions: Float64Array, n_columns: int) -> Float64Array:
-    """Return columns that span what the first rows do, each, and are near to them; further columns are zero."""
+    """Return orthonormal columns near the rows, with the same span for each first k; further columns are zero."""
     columns = np.zeros((directions.shape[1], n_columns))
     Q, R = np.linalg.qr(directions.T)
     columns[:, : len(directions)] = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
@@ -173,7 +173,7 @@ def cipls_normalized(
         sums[column, 4],
     )
     m = P.shape[1]
-    # There are no more components than features: what is left then is rounding errors.
+    # There are no more components than features; the rest is rounding errors.
     c = min(P.shape)
     w, w_before = np.empty(m), np.empty(m)
     for k in range(len(U)):
@@ -182,7 +182,7 @@ def cipls_normalized(
         from_mean_before = difference_from_mean_before(y, n_before + k)
         y_total[0] += y * from_mean_before
         products = _add_to_cross(u, from_mean_before, C, P[0], w, w_before)
-        # Below, a direction or what is left of a row is nothing but rounding errors.
+        # Smaller squares of a direction or of a residual row are rounding errors.
         least_direction, least_row = 1e-24 * products[0], 1e-24 * products[2]
         explained = 0
         for i in range(c):
@@ -190,7 +190,7 @@ def cipls_normalized(
                 return i
             if products[0] <= least_direction or products[2] <= least_row:
                 break
-            # A component that begins has missed the rows so far. Of them no more is known than what they had in all.
+            # A new component has missed the rows so far, of which only the total variance is known.
             spread = residuals[i + 1] / max(1, m - i - 1) if squares[i] > 0 else residuals[i] / (m - i)
             residual = old * residuals[i] + new * products[2]
             step = _step(products, squares[i], spread, residual, old, new)
@@ -217,8 +217,8 @@ def cipls_normalized(
 def _weights(n_before: int, amnesic: float) -> tuple[float, float]:
     """Return the factors of old sums and of products of a new row with itself.
 
-    Without amnesia the first is 1. The second is n/(n - 1), because both factors are differences from the mean with the
-    row in it, and one should be from the mean before it. Amnesia l makes them (1 - l/(n - 2)) and (1 + l) times that.
+    Without amnesia, the first is 1. The second is n/(n - 1), because both factors are differences from the mean that
+    includes the row, and one should be from the mean before it. Amnesia l multiplies them by 1 - l/(n - 2) and 1 + l.
     """
     age = max(1, n_before - 1)
     forgotten = min(amnesic, (age - 1) / 2)
@@ -231,7 +231,7 @@ def _add_to_cross(
 ) -> tuple[float, float, float, float, float, float]:
     """Set w_before to C, add v u to it, set w to the sum, and return the products that :func:`_step` needs."""
     ww, uw, uu, wp, wb, bb = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    # Two loops, for LLVM gives up on telling so many vectors apart; in strips, which stay in the nearest cache.
+    # Two loops, because LLVM does not analyse aliasing of so many vectors; in strips, which stay in L1 cache.
     for start in range(0, len(u), _STRIP):
         part = slice(start, start + _STRIP)
         products = _keep_and_add(u[part], v, C[part], w[part], w_before[part])
@@ -271,11 +271,11 @@ def _step(
     old: float,
     new: float,
 ) -> tuple[float, float, float, float, float, float, float, float]:
-    """Return what :func:`_follow_and_deflate` does with the vectors, and the new r'X'X r, which comes first.
+    """Return the new r'X'X r, and the coefficients for :func:`_follow_and_deflate`.
 
-    The direction has turned from b/|b| to w/|w| since the last row. What X'X does to the difference is known along p,
-    as it is there pp'/square, and else taken to be the same in all directions: ``spread``. No direction can have more
-    than ``most``; one that would has been turned by rounding errors, and begins anew.
+    The direction has rotated from b/|b| to w/|w| since the last row. The action of X'X on the difference is known along
+    p, where it is pp'/square, and assumed equal in all other directions: ``spread``. No direction can have more than
+    ``most``; one that would was rotated by rounding errors, and is restarted.
     """
     ww, uw, _, wp, wb, bb = products
     w_length, b_length = math.sqrt(ww), math.sqrt(bb)
@@ -302,7 +302,7 @@ def _follow_and_deflate(
     w_before: Float64Array,
     step: tuple[float, float, float, float, float, float, float, float],
 ) -> tuple[float, float, float, float, float, float]:
-    """Bring p up to date with the direction w and the row u, take it out of all three, and return their products."""
+    """Update p with the direction w and the row u, deflate all three by it, and return their products."""
     _, turned, from_w, from_b, from_u, to_u, to_w, to_b = step
     ww, uw, uu, wp, wb, bb = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(len(u)):
@@ -329,7 +329,7 @@ def _follow(
     w_before: Float64Array,
     step: tuple[float, float, float, float, float, float, float, float],
 ) -> float:
-    """Bring the last p up to date, and return the sum of squares that it leaves of u."""
+    """Update the last p, and return the residual sum of squares of u."""
     _, turned, from_w, from_b, from_u, to_u, _, _ = step
     uu = 0.0
     for j in range(len(u)):
@@ -357,15 +357,15 @@ def _follow(
 class CIPLS(PredictingMethod):
     """Covariance-free incremental partial least squares: one row at a time, without a covariance matrix.
 
-    Each row takes a few passes over the components, and memory is a few vectors per component. It is the method of the
-    paper below, in three variants:
+    Each row takes a few passes over the components, and memory is a few vectors per component. The method of the paper
+    below has three variants:
 
     - "normalized" is the recommended variant of this library. Scores are divided by their sums of squares as in PLS,
-      X'y is exact, and the loadings follow when directions turn. It converges to batch PLS.
+      X'y is exact, and the loadings follow when directions rotate. It converges to batch PLS.
     - "paper" is Algorithm 1 to the letter, and "released" is the authors' code. Both serve to reproduce results. Their
-      first component is that of PLS (nearly so for "paper"). Further ones are not, for any number of rows: their
-      loadings are sums that are never normalized, so deflation adds a growing multiple of a loading instead of removing
-      it. They become near copies of the first, and numbers overflow.
+      first component is that of PLS (nearly so for "paper"). Further ones are not, for any number of rows: loadings are
+      never normalized, so deflation adds a growing multiple of a loading instead of removing it. They become near
+      copies of the first, and numbers overflow.
 
     On 12 Gaussian columns of variances from 12 to 0.5, a linear response and 50,000 rows, cosines of directions 2, 3
     and 4 to those of batch PLS are 1.000, 0.999 and 0.998 for "normalized", 0.28, 0.01 and 0.01 for "paper" and for
@@ -385,25 +385,23 @@ class CIPLS(PredictingMethod):
         with fewer. Only for "normalized".
     target : {"auto", "labels", "values"}, default="auto"
         Whether y holds labels or values. "auto": floats are values, unless ``partial_fit`` is given classes; integers,
-        booleans and strings are labels. With "labels", floats that are not integers are refused unless they are named
-        as classes, as by classifiers.
+        booleans and strings are labels. With "labels", non-integer floats are refused unless passed as classes, as in
+        classifiers.
     missing : {"error", "mean"}, default="error"
-        How to handle NaN in X. "mean" replaces it by the running mean of the feature (before its first value, by that
-        value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
+        How to handle NaN in X. "mean" replaces it with the running mean of the feature (before its first value, with
+        that value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
 
     Attributes
     ----------
     x_weights_, x_loadings_, x_rotations_ : ndarray of shape (n_features, n_components * n_columns)
         Weights, loadings and rotations of X. With more than two classes or several responses, there is one model per
         class or response, and their columns are concatenated. Scores are ``(X - x_mean_) @ x_rotations_``. For
-        "normalized" weights are orthonormal. For "paper" and "released" they have unit length, rotations are the
-        weights, as in the authors' code, and loadings are divided by the sums of squares of the scores they were made
-        with.
+        "normalized", weights are orthonormal. For "paper" and "released", they have unit length, rotations equal the
+        weights, as in the authors' code, and loadings are divided by the sums of squares of their scores.
     y_loadings_ : ndarray of shape (n_columns, n_components * n_columns)
         Loadings of y; zero where a component belongs to another column.
     coef_ : ndarray of shape (n_columns, n_features)
-        Coefficients: ``y = (X - x_mean_) @ coef_.T + intercept_``; of -1 and +1 for labels. Only of use with
-        "normalized".
+        Coefficients: ``y = (X - x_mean_) @ coef_.T + intercept_``; labels are -1 and +1. Only useful for "normalized".
     intercept_, y_mean_ : ndarray of shape (n_columns,)
         Means of y.
     x_mean_ : ndarray of shape (n_features,)
@@ -413,8 +411,8 @@ class CIPLS(PredictingMethod):
     classes_ : ndarray of shape (n_classes,)
         The labels, if y holds labels.
     n_components_ : int
-        Number of components found so far, of all columns of y; further ones are zero. (In "paper" and "released"
-        every component begins with the second row, whatever the rows have.)
+        Number of components found so far, of all columns of y; further ones are zero. (In "paper" and "released", every
+        component starts at the second row, whatever the rank.)
     n_samples_seen_ : int
         Number of training samples.
     n_features_in_ : int
@@ -428,12 +426,12 @@ class CIPLS(PredictingMethod):
 
     Notes
     -----
-    Two classes are one response of -1 and +1. With more, there is one for each class against the rest, as in the
-    authors' code. Their code turns labels 0 into -1 by what each chunk happens to hold; here labels are fixed at the
-    first call.
+    Two classes are one response of -1 and +1. With more, there is one response for each class against the rest, as in
+    the authors' code. Their code converts labels 0 to -1 depending on the chunk; here labels are fixed by the first
+    call.
 
-    VIP divides by sums of squares of scores, :math:`SS_i = (y^T t_i)^2 / t_i^T t_i`, and takes squares of weights; the
-    formula in the paper has no square, and its sums can be negative. In "paper" and "released" the last component has
+    VIP divides by sums of squares of scores, :math:`SS_i = (y^T t_i)^2 / t_i^T t_i`, and squares the weights; the
+    formula in the paper has no square, and its sums can be negative. In "paper" and "released", the last component has
     nearly all of the weight.
 
     For scikit-learn, "normalized" is a classifier if ``target="labels"`` or, once trained, y holds labels, and a

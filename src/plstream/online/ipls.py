@@ -1,4 +1,4 @@
-"""IPLS: the first weights of PLS exactly, and the others from principal components, one row at a time."""
+"""IPLS: exact first weights of PLS, and the others from principal components, one row at a time."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from ._released import VANISHED, ReleasedDirections, or_one, released_weights
 from ._state import OnlineState, Recursion, Tile
 from .ccipca import CCIPCA, Amnesic, PrincipalDirections, in_units_of_data
 
-# Less than this share of what a covariance could be is a rounding error.
+# A covariance below this share of its upper bound is a rounding error.
 _ROUNDING = 1e-14
-# Entries that are worked on at a time: those of a few rows stay in the nearest cache.
+# Entries processed at a time: those of a few rows stay in L1 cache.
 _STRIP = 512
 
 
@@ -66,7 +66,7 @@ class Covariances(Recursion):
     y_squares : ndarray of shape (q,)
         Sums of squares of the columns of Yc.
     principal : PrincipalDirections or ReleasedDirections
-        What stands for Xc'Xc; none if there is but one component.
+        Represents Xc'Xc; empty if there is only one component.
     """
 
     cross: Float64Array
@@ -81,12 +81,12 @@ class Covariances(Recursion):
         # No product is larger than the geometric mean of the squares.
         if not (are_finite and math.isfinite(self.x_square)):
             return 0
-        # Last, because it deflates the rows in place. Its components give all those of PLS but the first.
+        # Last, because it deflates the rows in place. It yields all components of PLS except the first.
         failed = self.principal.learn(tile) if len(self.principal.V) else -1
         return failed + 1 if failed >= 0 else -1
 
     def starts(self) -> Float64Array:
-        """Return Yc'Xc with zeros for the rows that are nothing but rounding errors."""
+        """Return Yc'Xc with zeros for rows that are only rounding errors."""
         could_be = np.sqrt(self.x_square) * np.sqrt(self.y_squares)
         is_known = np.linalg.norm(self.cross, axis=1) > _ROUNDING * could_be
         return np.where(is_known[:, None], self.cross, 0.0)
@@ -94,13 +94,13 @@ class Covariances(Recursion):
 
 @compiled_in_order
 def add_products(U: Float64Array, Y: Float64Array, n_before: int, sums: Float64Array, squares: Float64Array) -> bool:
-    """Add Y'U to the sums, and squares of Y to the squares, as centred; return whether all squares are finite.
+    """Add centred Y'U to the sums, and squares of Y to the squares; return whether all squares are finite.
 
-    One row is added after the other, so results do not depend on how the rows are divided among calls. BLAS would add
-    up the rows of a call first. It takes a third to a half of its time with one column of Y, as long with ten, and up
-    to twice as long with hundreds.
+    Rows are added one by one, so results do not depend on the chunks; BLAS would sum the rows of a call first. Compared
+    to BLAS, this takes a third to a half of the time with one column of Y, as long with ten, and up to twice as long
+    with hundreds.
     """
-    # Differences from the mean of the rows before.
+    # Differences from the mean of earlier rows.
     V = np.empty(Y.shape)
     are_finite = True
     for i in range(len(Y)):
@@ -142,7 +142,7 @@ def _add_three(
     u2: Float64Array,
     factors: tuple[float, float, float, float, float, float],
 ) -> None:
-    """Add multiples of three rows to two sums. With more vectors LLVM gives up on telling them apart."""
+    """Add multiples of three rows to two sums. LLVM does not analyse aliasing of more vectors."""
     c0, c1, c2, d0, d1, d2 = factors
     for j in range(len(c)):
         a, b, e = u0[j], u1[j], u2[j]
@@ -153,11 +153,11 @@ def _add_three(
 def pls_weights(
     starts: Float64Array, directions: Float64Array, variances: Float64Array, n_components: int
 ) -> Float64Array:
-    """Return the weights of PLS1 for each of some responses, with principal components in place of Xc'Xc.
+    """Return the weights of PLS1 for each response, with principal components instead of Xc'Xc.
 
     ``starts`` is Yc'Xc of shape (q, m), whose rows may be zero; ``directions`` are the principal components, of shape
-    (L, m), and ``variances`` theirs, in any unit. The weights have shape (q, c, m), and are orthonormal for each
-    response; those of components that do not exist are zero.
+    (L, m), and ``variances`` their variances, in any unit. The weights have shape (q, c, m), and are orthonormal for
+    each response; those of missing components are zero.
     """
     W = np.zeros((n_components, *starts.shape))
     shares = variances / (variances.max(initial=0.0) or 1.0)
@@ -167,10 +167,10 @@ def pls_weights(
         if (lengths <= VANISHED).all():
             break
         W[i] = np.where(lengths > VANISHED, rest / or_one(lengths), 0.0)
-        # Each product is with the last weights: the next of X'y, S X'y, ... would be all but parallel to the one before
-        # it, and what sets it apart from the others would be rounded off. Both span the same.
+        # Multiply the last weights: each of X'y, S X'y, ... would be nearly parallel to the one before, and lose its
+        # new direction by rounding. Both span the same space.
         rest = (W[i] @ directions.T * shares) @ directions
-        for w in [*W[: i + 1]] * 2:  # Once would leave rounding errors behind.
+        for w in [*W[: i + 1]] * 2:  # Once would leave rounding errors.
             rest -= np.einsum("ij,ij->i", w, rest)[:, None] * w
     return W.swapaxes(0, 1)
 
@@ -185,7 +185,7 @@ def pls_weights(
 )
 @dataclass(frozen=True)
 class IPLSSolution:
-    """Weights of PLS, those of the first column of y first, with the largest entry of each positive."""
+    """Weights of PLS, grouped by column of y, with the largest entry of each positive."""
 
     x_mean: Float64Array
     x_weights: Float64Array
@@ -194,7 +194,7 @@ class IPLSSolution:
 
     @property
     def n_components(self) -> int:
-        """Components that the rows have, of all columns of y."""
+        """Number of components found, of all columns of y."""
         return int(np.count_nonzero(self.x_weights.any(axis=0)))
 
     @property
@@ -225,46 +225,46 @@ class IPLSSolution:
 class IPLS(OnlineMethod):
     """Partial least squares by way of principal components, one row at a time.
 
-    Incremental PLS of Zeng and Li. The first component is exact: the direction of X'y. The others follow from it by
-    products with the covariance matrix of X, for which a few principal components stand that CCIPCA tracks. Memory is
-    that of the principal components, and a row costs a few passes over them.
+    In the incremental PLS of Zeng and Li, the first component is exact: the direction of X'y. The others follow from it
+    by products with the covariance matrix of X, approximated by a few principal components that CCIPCA tracks. Memory
+    is that of the principal components, and each row takes a few passes over them.
 
     Parameters
     ----------
     n_components : int, default=2
         Number of components for each column of y.
     n_pca_components : int, default=20
-        Number of principal components of X. There can be at most one more component of PLS than of these, and all but
-        the first are the better the more of the variance of X these explain.
+        Number of principal components of X. There is at most one more component of PLS. Except for the first, PLS
+        components improve with the share of the variance of X that these explain.
     amnesic : float or tuple (n1, n2, r), default=2.0
         How fast principal components forget the first rows, see :class:`CCIPCA`. The first component of PLS does not.
-        For "released", one number.
+        For "released", a float.
     variant : {"corrected", "released"}, default="corrected"
-        Whether principal components are tracked as they should be, or as in the code released with the CIPLS paper, in
-        order to reproduce its results: see the notes.
+        Whether principal components are tracked correctly, or as in the code released with the CIPLS paper, to
+        reproduce its results: see the notes.
     target : {"auto", "labels", "values"}, default="auto"
-        What y holds. By default floats are values, unless ``classes`` are given, and all else is labels. Two classes
-        are one column of -1 and +1, more are one such column per class, and several values are as many columns. Each
-        column of y has components of its own, side by side, but the principal components serve all.
+        Whether y holds labels or values. "auto": floats are values unless ``classes`` are given; all else is labels.
+        Two classes are one column of -1 and +1; more are one column per class; several values are as many columns.
+        Each column of y has its own components, which are concatenated, but the principal components are shared.
     missing : {"error", "mean"}, default="error"
-        How to handle NaN in X. "mean" replaces it by the running mean of the feature (before its first value, by that
-        value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
+        How to handle NaN in X. "mean" replaces it with the running mean of the feature (before its first value, with
+        that value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
 
     Attributes
     ----------
     x_weights_ : ndarray of shape (n_features, n_components * n_columns)
-        Weights of PLS: orthonormal for each column of y, largest entries positive, all those of the first column first.
+        Weights of PLS: grouped by column of y, orthonormal for each, largest entries positive.
     x_mean_ : ndarray of shape (n_features,)
         Means of the features.
     pca_components_ : ndarray of shape (min(n_pca_components, n_features), n_features)
-        Principal components of X, in the order of their variances. No rows if ``n_components`` is 1. For "released"
-        there are ``n_pca_components`` in any case.
+        Principal components of X, in descending order of variance. No rows if ``n_components`` is 1. For "released",
+        always ``n_pca_components`` rows.
     pca_explained_variance_ : ndarray of shape (min(n_pca_components, n_features),)
-        Their variances, as estimated. For "released", the lengths of its vectors.
+        Their estimated variances. For "released", the lengths of its vectors.
     classes_ : ndarray of shape (n_classes,)
-        The labels, if y holds such.
+        The labels, if y holds labels.
     n_components_ : int
-        Components that the rows so far have, of all columns of y together; further ones are zero.
+        Number of components found so far, of all columns of y; further ones are zero.
     n_samples_seen_ : int
         Number of training samples.
     n_features_in_ : int
@@ -274,27 +274,27 @@ class IPLS(OnlineMethod):
 
     See Also
     --------
-    IncrementalPLS : All components are exact, or known to be close.
+    IncrementalPLS : Exact components, or close to exact.
     CCIPCA : The principal components.
 
     Notes
     -----
     The weights of PLS are an orthonormal basis of X'y, S X'y, S^2 X'y and so on, with S = X'X. Here S is the sum of
-    lambda a a' for all principal components a and their variances lambda: with all of them, and these exact, the result
-    is that of PLS. Scores are products of the centred rows with the weights. They are not uncorrelated, but span what
-    the scores of PLS span.
+    lambda a a' over the principal components a and their variances lambda: if all are included and exact, the result is
+    that of PLS. Scores are products of the centred rows with the weights. They are not uncorrelated, but span the same
+    space as the scores of PLS.
 
-    There is no ``predict``: a regression on the scores needs their variances. Of these the state has only the part that
-    the principal components explain, and none at all for one component, so coefficients would be too large. Fit any
-    regressor or classifier to the scores.
+    There is no ``predict``: a regression on the scores needs their variances. The state has only the part explained by
+    the principal components, and none for a single component, so coefficients would be too large. Fit any regressor or
+    classifier to the scores.
 
-    In the code released with the CIPLS paper the two weights of CCIPCA, of what is old and of the new row, are swapped.
-    So its principal components are the last row, and its components other than the first have little to do with PLS.
-    ``variant="released"`` computes the same: with w = (n - 1 - l)/n a vector v becomes (1 - w) v + w (u.v/norm(v)) u,
-    the first one begins as the first row, which is not centred, the i-th one as what is left of row i, and the weights
-    of PLS come from X'y, S X'y, S^2 X'y and so on by one turn of Gram and Schmidt. Results depend on the units of X.
-    Its numbers do not grow with the number of rows, but lengths of vectors are those of squared rows, and overflow with
-    rows of about 1e77 or more; then an error names the component. Where that code returns rounding errors or fails,
+    In the code released with the CIPLS paper, the weights of old and new rows in CCIPCA are swapped. So its principal
+    components are the last row, and its components other than the first have little to do with PLS.
+    ``variant="released"`` computes the same: with w = (n - 1 - l)/n, a vector v becomes (1 - w) v + w (u.v/norm(v)) u,
+    the first one starts as the first row, which is not centred, the i-th one as the remainder of row i, and the weights
+    of PLS follow from X'y, S X'y, S^2 X'y and so on by one pass of Gram-Schmidt. Results depend on the units of X.
+    Numbers do not grow with the number of rows, but lengths of vectors are those of squared rows, and overflow with
+    rows of about 1e77 or more; then an error names the component. Where that code returns rounding errors or fails
     because there are no more directions, columns are zero.
 
     References
@@ -357,7 +357,7 @@ class IPLS(OnlineMethod):
         else:
             principal = ReleasedDirections(np.zeros((n_directions, n_features)), float(self.amnesic))
         covariances = Covariances(np.zeros((n_columns, n_features)), 0.0, np.zeros(n_columns), principal)
-        # What was released depends on the units.
+        # The released code depends on the units.
         return OnlineState.of(covariances, n_features, n_columns, fixed_unit=released)
 
     def _solve(self, state: OnlineState) -> IPLSSolution:

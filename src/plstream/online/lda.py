@@ -1,4 +1,4 @@
-"""Linear discriminant analysis of a stream: exact from the scatter within classes, or without such a matrix."""
+"""Linear discriminant analysis of a stream: exact from the scatter within classes, or covariance-free."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._indicators import IndicatorRegression, solve_regression
 from ._scatter import SolvedClasses, WithinScatter, solve_scatter
 from ._state import OnlineState
 
-# Up to this many features "auto" keeps the scatter: 32 MiB, and a solution in seconds.
+# Number of features up to which "auto" stores the scatter: 32 MiB, and a solution in seconds.
 _MODERATE_FEATURES = 2048
 
 
@@ -41,7 +41,7 @@ _MODERATE_FEATURES = 2048
 )
 @dataclass(frozen=True)
 class Discriminants:
-    """Discriminants in the order of their ratios of variances, largest entries positive, and what predictions need."""
+    """Discriminants in descending order of variance ratios, largest entries positive, and data for predictions."""
 
     solver: str
     x_mean: Float64Array
@@ -56,10 +56,10 @@ class Discriminants:
 
     @classmethod
     def of(cls, solver: str, n_components: int, classes: SolvedClasses) -> Discriminants:
-        """Return the first of the discriminants, out of the units in which they were solved for."""
+        """Return the first discriminants, converted to the units of the data."""
         origin, unit, offsets, shares, directions, ratios = classes
         mean = shares @ offsets
-        # A class without rows is where all rows are, for want of anything better, and is never predicted.
+        # A class without rows has the mean of all rows, and is never predicted.
         offsets = np.where(shares[:, None] > 0, offsets, mean)
         directions = directions * peak_signs(directions)
         return cls(
@@ -75,12 +75,12 @@ class Discriminants:
 
     @property
     def xbar(self) -> Float64Array:
-        """The mean of all rows, under the name it has in scikit-learn's LDA."""
+        """The mean of all rows, named as in scikit-learn's LDA."""
         return self.x_mean
 
     @property
     def n_components(self) -> int:
-        """Discriminants that the rows have."""
+        """Number of discriminants found."""
         return int(np.count_nonzero(self.scalings.any(axis=0)))
 
     @property
@@ -91,8 +91,8 @@ class Discriminants:
     def decision(self, priors: Float64Array) -> Decision:
         """Return the decision by the scores t of all discriminants: t'c_k - c_k'c_k / 2 + log(prior_k) for centre c_k.
 
-        Scores have unit variance within classes and no covariance, so that this is the logarithm of the density of a
-        normal distribution, times the prior probability, but for what all classes have in common.
+        Scores have unit variance within classes and no covariance, so this is the logarithm of a normal density times
+        the prior probability, up to a constant common to all classes.
         """
         offset = log_priors(priors, present=self.shares > 0) - np.square(self.centres).sum(axis=1) / 2
         return Decision(self.centres.T, offset, of_likelihoods=True)
@@ -114,42 +114,42 @@ class Discriminants:
 class IncrementalLDA(ClassifierMixin, OnlineMethod):
     """Linear discriminant analysis of a stream: the directions that separate classes best, and a classifier.
 
-    With up to 2,048 features it is exact: it keeps the means of the classes and the scatter of rows within them, and
-    equals scikit-learn's LDA for all rows so far, whatever the chunks. With more features, it stores only a few vectors
-    per class, and converges to LDA.
+    With up to 2,048 features, it is exact: it stores the class means and the scatter of rows within classes, and equals
+    scikit-learn's LDA of all rows so far, whatever the chunks. With more features, it stores only a few vectors per
+    class, and converges to LDA.
 
     Parameters
     ----------
     n_components : int, default=None
-        Number of discriminants, at most the number of features and of classes less one. By default that many.
+        Number of discriminants, at most ``min(n_classes - 1, n_features)``, which is the default.
     shrinkage : float in [0, 1], default=None
-        Share a of the covariance S within classes that is replaced by a sphere: (1 - a) S + a trace(S)/m I for m
-        features, as in scikit-learn. Only if the scatter is kept.
+        Shrinkage a of the covariance S within classes: (1 - a) S + a trace(S)/m I for m features, as in scikit-learn.
+        Only for "scatter".
     solver : {"auto", "scatter", "covariance-free"}, default="auto"
-        Whether the scatter is kept, of n_features^2 numbers. By default up to 2,048 features.
+        Whether to store the scatter, of n_features^2 numbers. "auto" does so up to 2,048 features.
     eta : float, default=0.25
-        Step of "covariance-free", above 0 and at most 1: how much of its error for a row of usual length the regression
-        corrects.
+        Step of "covariance-free", above 0 and at most 1: the share of the error of a row of typical length that the
+        regression corrects.
     priors : array-like of shape (n_classes,), default=None
-        Probabilities of the classes, in the order of ``classes_``. By default the class frequencies. They affect only
-        predictions, and can be set at any time.
+        Prior probabilities, in the order of ``classes_``. Default: the class frequencies. They affect only predictions,
+        and can be set at any time.
     missing : {"error", "mean"}, default="error"
-        How to handle NaN in X. "mean" replaces it by the running mean of the feature (before its first value, by that
-        value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
+        How to handle NaN in X. "mean" replaces it with the running mean of the feature (before its first value, with
+        that value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
 
     Attributes
     ----------
     scalings_ : ndarray of shape (n_features, n_components)
-        What takes centred rows to scores: discriminants scaled so that scores have unit variance within classes and no
-        covariance, largest entries positive. Those that the rows so far do not have are zero.
+        Projection of centred rows to scores: discriminants scaled so that scores have unit variance within classes and
+        no covariance, largest entries positive. Those not found so far are zero.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Ratio of the variances between and within classes, as a share of the sum for all discriminants.
+        Ratio of the variances between and within classes, as a share of the sum over all discriminants.
     means_ : ndarray of shape (n_classes, n_features)
-        Means of the classes; ``xbar_`` for one without rows.
+        Class means; ``xbar_`` for a class without rows.
     xbar_ : ndarray of shape (n_features,)
         Mean of all rows.
     priors_ : ndarray of shape (n_classes,)
-        Prior probabilities of the classes used for predictions: ``priors``, or shares of the rows.
+        Prior probabilities used for predictions: ``priors``, or the class frequencies.
     classes_ : ndarray of shape (n_classes,)
         The labels.
     n_components_ : int
@@ -165,34 +165,35 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
 
     See Also
     --------
-    sklearn.discriminant_analysis.LinearDiscriminantAnalysis : Of data in memory.
+    sklearn.discriminant_analysis.LinearDiscriminantAnalysis : LDA of data in memory.
 
     Notes
     -----
-    *Exact.* Directions in which rows do not vary within classes, as there are with fewer rows than features, would have
-    infinite ratios. Variances there are raised to 1e-9 of the largest, for features in units of their deviations within
-    classes. So if classes differ in such directions they come first, and rows of a class have all but the same scores.
-    That separates the rows seen perfectly, but new ones badly if there are about as many rows as features: shrink then,
-    or go without the covariance. (New pairs of faces were right in 54 % after 500 rows of 512 features, in 87 % with
-    ``shrinkage=0.1``, in 95 % covariance-free.) scikit-learn's solver "svd" leaves such directions out, and "eigen"
-    fails. Its "eigen" also shrinks the scatter between classes, which tilts the discriminants; it predicts the same.
+    *Exact.* Directions without variance within classes, which exist with fewer rows than features, would have infinite
+    ratios. Their variances are raised to 1e-9 of the largest, for features in units of their deviations within classes.
+    If classes differ in such directions, these come first, and rows of a class have nearly the same scores. This
+    separates training rows perfectly, but new rows badly if there are about as many rows as features: use shrinkage
+    then, or the covariance-free solver. (After 500 rows of 512 features, 54 % of new pairs of faces were classified
+    correctly, 87 % with ``shrinkage=0.1``, 95 % covariance-free.) scikit-learn's solver "svd" drops such directions,
+    and "eigen" fails. Its "eigen" also shrinks the scatter between classes, which tilts the discriminants, but not the
+    predictions.
 
     Predictions, probabilities and decision scores are those of scikit-learn's solvers "eigen" and "lsqr" with the same
-    ``shrinkage``. (Its "svd" divides the scatter by the number of rows less that of classes, and so is a little less
-    sure.) With ``priors``, scikit-learn also weighs the covariance of each class, and its share in the scatter between
-    classes, by them. Here one scatter is kept for all classes, so ``priors`` enter the decision alone: probabilities
-    are those without ``priors``, times ``priors`` over shares, divided by their sum.
+    ``shrinkage``. (Its "svd" divides the scatter by the number of rows minus classes, so its probabilities are slightly
+    less extreme.) With ``priors``, scikit-learn also weights the covariances of the classes and the scatter between
+    classes. Here one scatter is stored for all classes, so ``priors`` affect only the decision: probabilities are those
+    without ``priors``, times ``priors`` over class frequencies, normalized.
 
-    *Covariance-free.* Least squares regression of the classes on X has the subspace of LDA. It is learnt by a step
-    of normalised least mean squares for every row, of features in units of their running deviations, and the iterates
-    are averaged, the k-th with weight k. Constant steps with averaging are known to converge as 1/n for least squares
-    whatever the condition (Bach and Moulines). Class means are exact, and with the regression they give the order and
-    the scale of the discriminants too. Shuffle rows that are sorted by class. Probabilities are those of the
-    discriminants so far, and approach the exact ones with them.
+    *Covariance-free.* Least squares regression of the classes on X has the subspace of LDA. It is learnt by a step of
+    normalized least mean squares for every row, of features in units of their running deviations, and the iterates are
+    averaged, the k-th with weight k. Constant steps with averaging converge as 1/n for least squares, whatever the
+    condition number (Bach and Moulines). Class means are exact, and together with the regression give the order and
+    scale of the discriminants. Shuffle rows that are sorted by class. Probabilities are those of the current
+    discriminants, and converge with them.
 
-    Measured in one pass in random order, the angles to exact LDA of the same rows, the largest, and the median if there
-    are many discriminants, and beside them those of the rule after Hiraoka et al., at the better of two steps, which
-    diverged at the other in all cases but the first:
+    The table shows angles in degrees to exact LDA of the same rows after one pass in random order: the largest, and the
+    median if there are many discriminants. The last column is the rule of Hiraoka et al. with the better of two steps;
+    with the other, it diverged in all cases but the first.
 
     =========================================  ======  =======  =============  =============
     rows                                       number  classes  angles         after Hiraoka
@@ -204,8 +205,8 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
     the same                                   25,000  50       54, median 20  89, median 68
     =========================================  ======  =======  =============  =============
 
-    Predictions for new pairs of faces were right in 95.8 % (exact LDA: 95.3 %), for new images in 48 % of 10 classes
-    (49.8 %) and in 35.6 % of 50 (35.6 %).
+    Accuracy for new pairs of faces was 95.8 % (exact LDA: 95.3 %), for new images of 10 classes 48 % (49.8 %), and of
+    50 classes 35.6 % (35.6 %).
 
     References
     ----------
@@ -281,9 +282,9 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         return shares if self.priors is None else require_priors(self.priors, len(self.classes_))
 
     def predict(self, X: Any) -> Array:
-        """Predict the class labels of rows: the nearest class, corrected for its prior probability.
+        """Predict class labels: the nearest class, corrected for its prior probability.
 
-        All discriminants count, also those past ``n_components``.
+        All discriminants are used, including those past ``n_components``.
 
         Parameters
         ----------
@@ -318,7 +319,7 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         return values
 
     def predict_log_proba(self, X: Any) -> Float64Array:
-        """Return the logarithms of the probabilities of the classes.
+        """Return the logarithms of the class probabilities.
 
         Parameters
         ----------
@@ -328,13 +329,13 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         Returns
         -------
         logarithms : ndarray of shape (n_samples, n_classes)
-            Minus infinity for a class that has no rows or a prior probability of zero.
+            Minus infinity for a class without rows or with a prior probability of zero.
         """
         logarithms: Float64Array = self._decide(X, "log_probabilities")
         return logarithms
 
     def predict_proba(self, X: Any) -> Float64Array:
-        """Return the probabilities of the classes: those of normal distributions with one covariance.
+        """Return the class probabilities, for normal distributions with a common covariance.
 
         Parameters
         ----------

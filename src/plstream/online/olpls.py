@@ -20,7 +20,7 @@ from ._loops import is_finite, scale_into, square_and_product
 from ._prediction import STACKED_IN_PROPORTION, PredictingMethod, StackedModels, rotations
 from ._state import OnlineState, Recursion, Tile, for_each_column
 
-# Smaller sums of squares are of numbers that have lost digits.
+# Numbers with smaller sums of squares have lost digits.
 _LEAST_SQUARE = 1e-280
 
 
@@ -44,9 +44,9 @@ class OLPLSState(Recursion):
     Attributes
     ----------
     S : ndarray of shape (q, c, m)
-        Sums of deflated y times deflated x, older rows weighing less.
+        Sums of deflated y times deflated x, with less weight on older rows.
     W : ndarray of shape (q, c, m)
-        Weights, of unit length unless as released, or zero before a component's first row.
+        Weights, of unit length unless ``released``; zero before a component's first row.
     P : ndarray of shape (q, c, m)
         Loadings of x: its regression on the scores.
     C : ndarray of shape (q, c)
@@ -56,7 +56,7 @@ class OLPLSState(Recursion):
     forgetting, eta, eta_loading : float
         The parameters.
     released : bool
-        Whether as in the released code: then rows are not centred, S is a mean, and T is not used by the recursion.
+        Whether to follow the released code: rows are then not centred, S is a mean, and T is not used.
     """
 
     S: Float64Array
@@ -88,7 +88,7 @@ class OLPLSState(Recursion):
         return for_each_column(run, tile, *self.C.shape)
 
     def factors(self, k: int, most: int) -> Factors:
-        """Return the PLS factors of one column of y, of so many components at most."""
+        """Return the PLS factors of one column of y, with at most ``most`` components."""
         if self.released:
             return self._released_factors(k)
         W = np.where((np.arange(len(self.W[k])) < most)[:, None], self.W[k], 0.0)
@@ -104,7 +104,7 @@ class OLPLSState(Recursion):
         )
 
     def _released_factors(self, k: int) -> Factors:
-        """Return unit weights, and as rotations the weights as they are: the released code does not deflate rows."""
+        """Return unit weights, and the original weights as rotations: the released code does not deflate rows."""
         W = self.W[k]
         lengths, signs = np.linalg.norm(W, axis=1), peak_signs(W.T)
         return Factors(
@@ -130,22 +130,22 @@ def olpls(
     eta: float,
     eta_loading: float,
 ) -> int:
-    """Turn the rows of W towards PLS weights of U and v; U is deflated in place.
+    """Rotate the rows of W towards PLS weights of U and v; U is deflated in place.
 
-    Rows of S are covariances and rows of P loadings, C has the loadings of v, and T the mean squared scores.
+    Rows of S are covariances, rows of P are loadings, C holds the loadings of v, and T the mean squared scores.
     """
     c = len(W)
     for k in range(len(U)):
         u = U[k]
         y: float = v[k]
         least = 1e-13 * abs(y)
-        # Not a mean but a sum: only the direction of s counts, and forgetting may be 1.
+        # Not a mean but a sum: only the direction of s matters, and forgetting may be 1.
         ss, sw, ww, us, uw, left = _add_covariance(S[0], W[0], u, forgetting, y)
         whole = left
         for i in range(c):
             if not (is_finite(ss) and is_finite(left)):
                 return i
-            # What is left of a row that the components explain is rounding error, and no direction to begin with.
+            # The remainder of a row explained by the components is a rounding error, not a new direction.
             if left <= 1e-26 * whole or (ww == 0 and ss < _LEAST_SQUARE):
                 break
             keep, step = _ascent(ss, sw, ww, eta)
@@ -178,9 +178,9 @@ def olpls_released(
     eta: float,
     eta_loading: float,
 ) -> int:
-    """Change lengths of the rows of W as the released code does, whose gradient has (s.s) w where (s.w) s belongs.
+    """Scale the rows of W as in the released code, whose gradient has (s.s) w instead of (s.w) s.
 
-    All is as in :func:`olpls`, but rows and y are as they came, and loadings take steps of least mean squares.
+    Otherwise as in :func:`olpls`, but rows and y are not centred, and loadings take steps of least mean squares.
     """
     c = len(W)
     for k in range(len(U)):
@@ -221,10 +221,10 @@ def olpls_released(
 def _begin_released(
     u: Float64Array, y: float, S: Float64Array, W: Float64Array, P: Float64Array, C: Float64Array, T: Float64Array
 ) -> int:
-    """Begin all components with one row, if neither it nor its y is zero: each has half of what the one before has."""
+    """Start all components from one row if neither it nor its y is zero, each with half of the previous one."""
     square, _ = square_and_product(u, u)
     for i in range(len(W)):
-        # The weights are s/|s|, and their score the length of u.
+        # The weights are s/|s|, and the score is the length of u.
         length = math.sqrt(square)
         t = math.copysign(length, y)
         if not is_finite(square + y * length):
@@ -242,9 +242,9 @@ def _begin_released(
 
 @compiled
 def _ascent(ss: float, sw: float, ww: float, eta: float) -> tuple[float, float]:
-    """Return a and b of the new w = a w + b s, the old one plus eta/|s|^2 times the gradient of (s.w)^2/(w.w), scaled.
+    """Return a and b of the new unit w = a w + b s: a step of eta/|s|^2 along the gradient of (s.w)^2/(w.w).
 
-    With |w| = 1 the gradient is (s.w) s - (s.w)^2 w, up to a factor of two.
+    With |w| = 1, the gradient is (s.w) s - (s.w)^2 w, up to a factor of two.
     """
     if ww == 0:
         return 0.0, 1 / math.sqrt(ss)
@@ -281,7 +281,7 @@ def _add_covariance(
 def _turn(
     w: Float64Array, keep: float, s: Float64Array, step: float, p: Float64Array, u: Float64Array, t: float, gain: float
 ) -> None:
-    """Turn w, and move p towards the regression of u on t."""
+    """Rotate w, and move p towards the regression of u on t."""
     for j in range(len(u)):
         w[j] = keep * w[j] + step * s[j]
         p[j] += gain * (u[j] - t * p[j])
@@ -302,7 +302,7 @@ def _turn_and_pass_on(
     forgetting: float,
     y: float,
 ) -> tuple[float, float, float, float, float, float]:
-    """Do as :func:`_turn`, deflate u by the new p, and do as :func:`_add_covariance` for the next component."""
+    """Apply :func:`_turn`, deflate u by the new p, and apply :func:`_add_covariance` for the next component."""
     ss, sw, ww, us, uw, uu = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(len(u)):
         w[j] = keep * w[j] + step * s[j]
@@ -337,9 +337,9 @@ def _turn_and_pass_on(
     STACKED_IN_PROPORTION,
 )
 class OLPLS(PredictingMethod):
-    """Partial least squares by a gradient step for every row: NIPALS online.
+    """Partial least squares by a gradient step for every row: online NIPALS.
 
-    Every component keeps a covariance s of y with X that forgets old rows, and moves its weights w along the gradient
+    Every component stores a covariance s of y with X that forgets old rows, and moves its weights w along the gradient
     of the squared covariance of y with the score, J(w) = (s.w)^2/(w.w). Rows are then deflated by running regressions
     on that score, and passed to the next component. Memory is three vectors per component, and each row takes one pass
     over them.
@@ -349,44 +349,43 @@ class OLPLS(PredictingMethod):
     n_components : int, default=2
         Number of components, for each column of y.
     forgetting : float, default=0.999
-        Weight of a row in the covariances relative to the row after it, above 0 and at most 1. They are those of about
-        1/(1 - forgetting) rows: more follow the components better, fewer follow a stream that changes.
+        Weight of a row in the covariances relative to the next row, above 0 and at most 1. About 1/(1 - forgetting)
+        rows count: more give more accurate components, fewer follow a changing stream.
     eta : float, default=0.05
-        Step of the weights, above 0 and at most 1. The gradient is divided by the square of s, so that the step is an
-        angle and has no unit: that to s falls by this share, about, with every row.
+        Step of the weights, above 0 and at most 1. The gradient is divided by the square of s, so the step has no unit:
+        the angle to s decreases by about this share with every row.
     eta_loading : float, default=0.01
         Step of the loadings, between 0 and 1. The step of least mean squares is divided by a running mean of the
-        squared score, with the same weight for the new row. That makes it a regression in which rows are forgotten as
-        by 1 - eta_loading, which no row can drive to instability.
+        squared score, with the same weight for the new row. This makes it a regression with a forgetting factor of
+        1 - eta_loading, which no row can make unstable.
     variant : {"corrected", "released"}, default="corrected"
-        Whether the weights follow the gradient, or what the code released with the CIPLS paper takes for it, in order
-        to reproduce its results: see the notes. That code has ``forgetting=0.2``, ``eta=0.01`` and
-        ``eta_loading=0.01``.
+        Whether the weights follow the correct gradient, or that of the code released with the CIPLS paper, to reproduce
+        its results: see the notes. That code has ``forgetting=0.2``, ``eta=0.01`` and ``eta_loading=0.01``.
     target : {"auto", "labels", "values"}, default="auto"
-        Whether y holds labels or values. By default floats are values unless ``classes`` are given, and everything else
-        is labels. Two classes are one column of -1 and +1; more are one column per class. Every column, and every
+        Whether y holds labels or values. "auto": floats are values unless ``classes`` are given; everything else is
+        labels. Two classes are one column of -1 and +1; more are one column per class. Every column, and every
         response, has its own model, and scores are concatenated.
     missing : {"error", "mean"}, default="error"
-        How to handle NaN in X. "mean" replaces it by the running mean of the feature (before its first value, by that
-        value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
+        How to handle NaN in X. "mean" replaces it with the running mean of the feature (before its first value, with
+        that value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
 
     Attributes
     ----------
     x_weights_ : ndarray of shape (n_features, n_components * n_columns)
-        Weights of unit length, largest entries positive: those of the first column of y, then of the second, and on.
-        For "released", all those of a column are the same.
+        Weights of unit length, largest entries positive, grouped by column of y. For "released", all weights of a
+        column are equal.
     x_loadings_ : ndarray of shape (n_features, n_components * n_columns)
-        Regression of the deflated X on each score: a row loses score times loading before the next component.
+        Regression of the deflated X on each score: rows are deflated by score times loading.
     y_loadings_ : ndarray of shape (n_columns, n_components * n_columns)
-        The same for the column of y that the score belongs to, and zero for the others.
+        The same for the column of y that the score belongs to; zero for the others.
     x_rotations_ : ndarray of shape (n_features, n_components * n_columns)
-        What takes centred rows to scores, deflation included. For "released", the weights with their lengths.
+        Projection of centred rows to scores, including deflation. For "released", the unnormalized weights.
     coef_ : ndarray of shape (n_columns, n_features)
-        Coefficients of the centred X, with which ``predict`` predicts. Not for "released".
+        Coefficients of the centred X, used by ``predict``. Not for "released".
     intercept_, y_mean_ : ndarray of shape (n_columns,)
         Means of the columns of y.
     x_mean_ : ndarray of shape (n_features,)
-        Means of the features, of all rows alike. For "released" zero: it does not centre rows.
+        Means of the features over all rows, without forgetting. Zero for "released", which does not centre rows.
     vip_ : ndarray of shape (n_features,)
         Variable importance in projection, of all columns of y, for the rows not yet forgotten. The mean of its squares
         is one.
@@ -407,27 +406,26 @@ class OLPLS(PredictingMethod):
 
     Notes
     -----
-    The weights end near those of PLS for the rows not yet forgotten, and deflation adds up the errors of the components
-    before. Measured for 20,000 rows of 12 Gaussian columns whose deviations fall from 2 to 0.4 and a linear response
-    with some noise, the least of three draws, cosines with the first three weights of PLS were 0.990, 0.85 and 0.70
-    with ``forgetting=0.99``; 0.998, 0.998 and 0.993 with 0.999; 0.9999, 0.999 and 0.994 with 0.9999.
+    The weights come close to those of PLS for the rows not yet forgotten; deflation accumulates the errors of previous
+    components. For 20,000 rows of 12 Gaussian columns, with deviations from 2 to 0.4, and a linear response with some
+    noise, cosines with the first three weights of PLS (the lowest of three draws) were 0.990, 0.85 and 0.70 with
+    ``forgetting=0.99``; 0.998, 0.998 and 0.993 with 0.999; 0.9999, 0.999 and 0.994 with 0.9999.
 
-    In the code released with the CIPLS paper the gradient has (s.s) w where (s.w) s belongs. It is parallel to w, which
-    never leaves the direction of the first row, and only its length changes, which then diverges. That code does not
-    centre rows, and its default forgets four fifths of the covariance with every row. Here the gradient is that of J, w
-    keeps unit length, X and y are centred by their running means, and a component begins with the first row that has a
-    part left for it.
+    In the code released with the CIPLS paper, the gradient has (s.s) w instead of (s.w) s. It is parallel to w, so w
+    keeps the direction of the first row, and its length diverges. That code does not centre rows, and by default
+    forgets four fifths of the covariance with every row. Here the gradient is that of J, w keeps unit length, X and y
+    are centred by their running means, and a component starts from the first row with a nonzero remainder.
 
-    ``variant="released"`` computes what that code does. All components begin with the first row: w = yx/norm(yx) and
-    0.6 times the loadings that fit the row, of which half is taken out before the next component. With every later row
-    s becomes lambda s + (1 - lambda) yx, w is multiplied by 1 + eta ((s.s)/(w.w) - (s.w)^2/(w.w)^2 - mu), with mu =
+    ``variant="released"`` reproduces that code. All components start from the first row: w = yx/norm(yx) and 0.6 times
+    the loadings that fit the row, of which half is subtracted before the next component. With every later row, s
+    becomes lambda s + (1 - lambda) yx, w is multiplied by 1 + eta ((s.s)/(w.w) - (s.w)^2/(w.w)^2 - mu), with mu =
     (s.w)^2/(w.w) (1 - 1/norm(w)) for a constraint on its length, and p and c take steps of least mean squares,
-    eta_loading t (x - tp) and eta_loading t (y - tc). So all scores are multiples of one, the product of a row with the
+    eta_loading t (x - tp) and eta_loading t (y - tc). So all scores are multiples of the product of a row with the
     first one, whatever y is. Loadings overflow if eta_loading t^2 stays above 2, and lengths if eta (s.w)^2/(w.w) does;
     then an error names the component. With the parameters of that code and two classes, two components of 128
-    standardised features overflowed after 300 rows and four after 100, and none of 16 features did. (That code starts
-    again after a first call with one row, and divides by zero if the first row or its y is zero; here the chunks do not
-    matter, and components begin with the first row that is not zero.)
+    standardized features overflowed after 300 rows and four after 100, and none of 16 features did. (That code restarts
+    after a first call with one row, and divides by zero if the first row or its y is zero; here chunks do not matter,
+    and components start from the first nonzero row.)
 
     References
     ----------
@@ -480,12 +478,12 @@ class OLPLS(PredictingMethod):
         options = float(self.forgetting), float(self.eta), float(self.eta_loading)
         released = self.variant == "released"
         recursion = OLPLSState(S, W, P, C, T, *options, released)
-        # What was released depends on the units.
+        # The released code depends on the units.
         return OnlineState.of(recursion, n_features, n_columns, fixed_unit=released)
 
     def _solve(self, state: OnlineState) -> StackedModels:
         recursion: OLPLSState = state.recursion
-        # Further ones are made of what loadings that have not converged leave behind.
+        # Further components are artefacts of loadings that have not converged.
         most = min(self.n_features_in_, max(0, state.n_rows - 1))
         models = StackedModels.of(state, [recursion.factors(k, most) for k in range(len(recursion.W))])
         if recursion.released:

@@ -32,12 +32,12 @@ from ._released import ReleasedBases, UnprojectedGradient, released_bases
 from ._singular_values import IncrementalSVD, MatrixGradient
 from ._state import OnlineState, Recursion
 
-# Rank beyond the number of components that "msg" and "incremental" keep: what is small so far may turn out to be large.
-# With none, the last of 5 components of 10 classes of images was 81 degrees off; with 4, the rank of 10 classes, none.
+# Rank beyond the number of components kept by "msg" and "incremental": small components may become large later. With 0,
+# the last of 5 components of 10 classes of images was 81 degrees off; with 4, the rank of 10 classes, none.
 _EXTRA_RANK = 10
-# Steps that did well on simulated data, digits, faces and images of 10 and of 200 classes.
+# Steps that worked well on simulated data, digits, faces and images of 10 and of 200 classes.
 _ETA0 = {"sgd": 0.3, "msg": 0.05, "incremental": 0.0}
-# Those of the released code, and how often it reads the data.
+# The step of the released code, and its number of passes.
 _RELEASED_ETA0 = 0.001
 _RELEASED_EPOCHS = 100
 
@@ -54,7 +54,7 @@ _RELEASED_EPOCHS = 100
 )
 @dataclass(frozen=True)
 class CrossCovarianceSVD:
-    """Pairs of directions in the order of their covariances, largest entries of those of X positive."""
+    """Pairs of directions in descending order of covariance, with largest entries in X positive."""
 
     x_mean: Float64Array
     y_mean: Float64Array
@@ -96,8 +96,8 @@ class SGDPLS(OnlineMethod):
     """Partial least squares as a singular value decomposition of the cross-covariance of X and y, by gradients.
 
     The components are the pairs of directions in X and y whose scores have the largest covariances, as in
-    scikit-learn's PLSSVD. They are not deflated as in PLS regression, with which they share the first one. Rows are
-    processed one by one, and memory is a few vectors.
+    scikit-learn's PLSSVD. They are not deflated as in PLS regression, with which they share the first component. Rows
+    are processed one by one, and memory is a few vectors.
 
     Parameters
     ----------
@@ -110,49 +110,49 @@ class SGDPLS(OnlineMethod):
         - "sgd": steps of both bases along the gradient, x(y'V) and y(x'U). The fastest, and the least accurate.
         - "msg": steps of a matrix along xy', each followed by a projection to singular values from 0 to 1 with a sum of
           at most ``n_components``.
-        - "incremental": a singular value decomposition of the sum of all xy', of which only the largest values are
-          kept after each row, 10 more than components. Exact if there are no others, in particular for 12 classes or
-          fewer, and the most accurate in general. It has no steps.
+        - "incremental": a singular value decomposition of the sum of all xy', truncated after each row to the largest
+          values, 10 more than components. Exact if there are no others, in particular for 12 classes or fewer, and the
+          most accurate in general. It has no steps.
     eta0 : float, default=None
-        Size of steps: that of row t is eta0/sqrt(t), divided by an estimate of the norm of the cross-covariance, so
-        that units do not matter, and no row changes a direction by more than half its length. By default 0.3 for "sgd"
-        and 0.05 for "msg". As released, the step itself, the same for all rows, by default 0.001.
+        Step size: that of row t is eta0/sqrt(t), divided by an estimate of the norm of the cross-covariance, so that
+        units do not matter, and no row changes a direction by more than half its length. Default: 0.3 for "sgd" and
+        0.05 for "msg". For "released", the constant step itself; default: 0.001.
     n_steps : int, default=1
-        Steps with every row, each an ``n_steps``-th of its size, at most 1,000. As released, each of full size.
+        Number of steps per row, at most 1,000, each of 1/``n_steps`` of the step size; of full size for "released".
     n_epochs : int, default=None
-        Passes over the rows in ``fit``, which reads a source as often; ``partial_fit`` makes one pass, as in
-        scikit-learn's methods of stochastic gradients. By default 1, and as released 100.
+        Number of passes over the rows in ``fit``, which reads a source as often; ``partial_fit`` makes one pass, as in
+        scikit-learn's stochastic gradient methods. Default: 1, or 100 for "released".
     variant : {"corrected", "released"}, default="corrected"
-        Whether gradients are those of centred rows, with bases that are kept orthonormal, or as in the code released
-        with the CIPLS paper, in order to reproduce its results: see the notes. Only for "sgd".
+        Whether gradients are those of centred rows, with orthonormal bases, or as in the code released with the CIPLS
+        paper, to reproduce its results: see the notes. Only for "sgd".
     random_state : int, RandomState instance or None, default=None
         Seed of the initial directions in y for "sgd". The other algorithms are deterministic.
     target : {"auto", "labels", "values"}, default="auto"
-        Whether y holds labels or values. By default floats are values unless classes are given, and everything else is
-        labels. Two classes are one column of -1 and +1, and more are one such column for each class.
+        Whether y holds labels or values. "auto": floats are values unless classes are given; everything else is labels.
+        Two classes are one column of -1 and +1; more are one column per class.
     missing : {"error", "mean"}, default="error"
-        How to handle NaN in X. "mean" replaces it by the running mean of the feature (before its first value, by that
-        value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
+        How to handle NaN in X. "mean" replaces it with the running mean of the feature (before its first value, with
+        that value, which must be in the same call); ``transform`` and similar methods use the mean of the model.
 
     Attributes
     ----------
     x_weights_ : ndarray of shape (n_features, n_components)
-        Directions in X: orthonormal columns, largest entries positive, in the order of their covariances. As released,
-        in no order.
+        Directions in X: orthonormal columns, largest entries positive, in descending order of covariance; in no order
+        for "released".
     y_weights_ : ndarray of shape (n_columns, n_components)
-        The same in the columns that y is turned into. As released, of unit length, but not orthogonal.
+        The same for the encoded y. For "released", of unit length, but not orthogonal.
     singular_values_ : ndarray of shape (n_components,)
-        Covariances of the scores of X with those of y, as estimated. As released there are none.
+        Estimated covariances of the scores of X with those of y. Not for "released".
     x_mean_ : ndarray of shape (n_features,)
-        Means of the features. As released zero, because rows are not centred.
+        Means of the features. Zero for "released", which does not centre rows.
     y_mean_ : ndarray of shape (n_columns,)
-        Means of the columns that y is turned into. As released zero.
+        Means of the columns of the encoded y. Zero for "released".
     classes_ : ndarray of shape (n_classes,)
         The labels, if y holds labels.
     n_components_ : int
         Number of components found so far; further ones are zero.
     n_samples_seen_ : int
-        Number of training samples, with those of every pass.
+        Number of training samples, counted in every pass.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -161,28 +161,27 @@ class SGDPLS(OnlineMethod):
     See Also
     --------
     sklearn.cross_decomposition.PLSSVD : The same decomposition of data in memory.
-    plstream.IncrementalPLS : PLS regression, exact.
+    plstream.IncrementalPLS : Exact PLS regression.
 
     Notes
     -----
-    The code released with the CIPLS paper neither centres X and y nor keeps its matrices from growing, so they overflow
-    after some thousand rows, and of the components past the dimensions of y it returns what it began with, which was
-    random. Here rows are minus the running means, in a way that makes the sum of all xy' exactly the centred X'Y; bases
-    are orthonormal after every step; and a component begins with the first row that has a part outside the ones before.
+    The code released with the CIPLS paper neither centres X and y nor bounds its matrices, so they overflow after a few
+    thousand rows, and components past the dimension of y keep their random initial values. Here running means are
+    subtracted such that the sum of all xy' is exactly the centred X'Y, bases are orthonormal after every step, and a
+    component starts from the first row with a part outside the previous ones.
 
-    ``variant="released"`` computes what that code does: U += eta0 x(y'V) and V += eta0 y(x'U), with the U before the
-    step, from a random U of orthonormal columns and a random V; the bases that rows are projected to, without centring,
-    are the Q of U = QR. With a ``RandomState`` of the same seed both begin as that code does. The matrices grow as
-    exp(eta0 T n s), where s is the largest singular value of the mean of xy', not centred: numbers overflow where the
-    exponent reaches 700, after which an error says so. That code makes its T passes in every call; ``n_epochs`` passes
-    in ``fit`` are the same as one such call with all rows, and ``n_steps`` steps in ``partial_fit`` as a call with each
-    row.
+    ``variant="released"`` reproduces that code: U += eta0 x(y'V) and V += eta0 y(x'U), with the U before the step, from
+    a random U with orthonormal columns and a random V; rows are projected, without centring, on the Q of U = QR. With a
+    ``RandomState`` of the same seed, initial values are those of that code. The matrices grow as exp(eta0 T n s), where
+    s is the largest singular value of the uncentred mean of xy': numbers overflow when the exponent reaches 700, which
+    raises an error. That code makes its T passes in every call; ``n_epochs`` passes in ``fit`` equal one such call with
+    all rows, and ``n_steps`` steps in ``partial_fit`` one call per row.
 
-    Gradients take many rows to settle, most of all where singular values are close to each other. The paper has 100
+    Gradients take many rows to converge, in particular if singular values are close to each other. The paper makes 100
     passes or more over the data: set ``n_epochs``, or pass rows to ``partial_fit`` again. For scikit-learn's digits,
     1,797 rows, the space of 3 components is 8 to 10 degrees off with "sgd" and 6 with "msg" after one pass, and 2 and 1
-    after ten (medians of the largest angle). That depends on the order of the rows: in 6 to 8 of 100 orders "sgd" had
-    lost a component after one pass, "msg" in none. Within that space, directions come from a running estimate of the
+    after ten (medians of the largest angle). This depends on the order of rows: in 6 to 8 of 100 orders, "sgd" had lost
+    a component after one pass, "msg" in none. Within that space, directions come from a running estimate of the
     covariances of the scores.
 
     References
@@ -220,7 +219,7 @@ class SGDPLS(OnlineMethod):
         "random_state": ["random_state"],
     }
 
-    # One is for the first row alone, the other for fit.
+    # One is used only for the first row, the other only by fit.
     _free_parameters = frozenset({"random_state", "n_epochs"})
 
     x_weights_ = Solved("Directions in X.")
@@ -265,7 +264,7 @@ class SGDPLS(OnlineMethod):
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
         if self.variant == "released":
             return self._begin_released(n_features, n_columns)
-        # Columns of more than two classes, centred, add up to zero.
+        # Centred columns of more than two classes sum to zero.
         of_classes = self._encoding is not None and self._encoding.labels is not None and n_columns > 1
         largest_rank = min(n_features, n_columns - of_classes)
         c, eta0 = min(self.n_components, largest_rank), float(self.eta0 or _ETA0[self.algorithm])

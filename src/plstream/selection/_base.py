@@ -1,4 +1,4 @@
-"""The base of selectors that rank features by scores and keep the first of them."""
+"""Base classes of selectors that rank features by scores and keep the best."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .._core.warnings import warn_user
 # Scores are ties if they differ by less than this relative tolerance, or by less than this share of the largest score.
 TIE = 1e-12
 _TIE_OF_LARGEST = 4e-15
-# The types that features are read as. Any other type is converted to the first of them before it is checked.
+# Accepted dtypes of features. Any other dtype is converted to the first one before it is checked.
 _DTYPES = [np.dtype(code) for code in "dfe?bhilqBHILQ"]
 # n_features_to_select: a number, a share, or the default of the selector.
 A_NUMBER_OR_SHARE: list[Any] = [
@@ -35,7 +35,7 @@ A_NUMBER_OR_SHARE: list[Any] = [
 
 
 class NumpySelector(SelectorMixin):
-    """A selector that returns NumPy arrays, whichever array library its input is of."""
+    """A selector that returns NumPy arrays for input of any array library."""
 
     def transform(self, X: Any) -> Any:
         """Return the columns of X that are kept.
@@ -54,7 +54,7 @@ class NumpySelector(SelectorMixin):
             return super().transform(as_numpy(X, "X"))
 
     def inverse_transform(self, X: Any) -> Any:
-        """Return rows with zeros in place of the columns that are not kept.
+        """Return rows with zeros in the columns that are not kept.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class FeatureRanking(NumpySelector, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,), default=None
-            Labels. A method that uses none ignores them.
+            Labels, ignored by unsupervised methods.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class FeatureRanking(NumpySelector, BaseEstimator):
 
     def _fit(self, X: Any, y: Any) -> None:
         """Set the results."""
-        # Numbers too large for float64 become infinite, and are refused as such.
+        # Numbers too large for float64 become infinite, and are then refused.
         with np.errstate(over="ignore"):
             X = as_numpy(X, "X")
             rows: Array = validate_data(self, X, dtype=_DTYPES, ensure_min_samples=2, ensure_all_finite=False)
@@ -133,11 +133,11 @@ class FeatureRanking(NumpySelector, BaseEstimator):
         self.support_ = self.ranking_ <= n_kept
 
     def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
-        """Return the scores of the features; ``classes`` are class indices, None if the method uses no labels."""
+        """Return the scores of the features; ``classes`` are class indices, or None for unsupervised methods."""
         raise NotImplementedError
 
     def _ranked_by(self) -> Float64Array:
-        """Return what features are ranked by: their scores, unless a method can distinguish equal scores."""
+        """Return the ranking criterion: the scores, unless a method can distinguish equal scores."""
         return self.scores_
 
     def _validate_labels(self, y: Any, n_rows: int) -> NDArray[np.intp]:
@@ -177,7 +177,7 @@ def needs_labels(tags: Tags, *, multi_class: bool) -> Tags:
 def number_to_keep(n_features_to_select: Any, n_features: int) -> int:
     """Return the number of features to keep; a fraction is rounded, halves up, to at least one feature."""
     if not isinstance(n_features_to_select, (int, np.integer)):
-        # To a millionth: 0.145 of 100 is a rounding error less than 14.5.
+        # Rounded to a millionth: 0.145 * 100 is slightly less than 14.5.
         return max(1, int(np.floor(round(n_features_to_select * n_features, 6) + 0.5)))
     if n_features_to_select > n_features:
         warn_user(f"X has {n_features} features, fewer than n_features_to_select={n_features_to_select}: all are kept.")
@@ -185,9 +185,9 @@ def number_to_keep(n_features_to_select: Any, n_features: int) -> int:
 
 
 def number_by_bins(scores: Float64Array) -> int:
-    """Return the number of bins, of a histogram of half as many bins as scores, with more scores than the average."""
+    """Return the number of histogram bins with more scores than average, with half as many bins as scores."""
     if np.ptp(scores) <= TIE * scores.max():
-        # They all are in one bin.
+        # All scores are in one bin.
         return 1
     counts = np.histogram(scores, max(1, len(scores) // 2))[0]
     return max(1, int(np.sum(counts > counts.mean())))
@@ -196,13 +196,13 @@ def number_by_bins(scores: Float64Array) -> int:
 def ranking_of(scores: Float64Array) -> NDArray[np.intp]:
     """Return the rank of every feature, 1 for the largest score.
 
-    Scores that differ by no more than rounding errors are ties, such as those of copies of a feature. Ties are ranked
-    in the order of the columns, so that a ranking does not depend on how sums happen to be rounded. A score that is
-    tied with the next one is tied with all that this one is tied with.
+    Scores that are equal up to rounding errors are ties, for example those of copies of a feature. Ties are ranked in
+    column order, so that a ranking does not depend on rounding. Ties are transitive: a score tied with the next one is
+    tied with all its ties.
     """
     order = np.argsort(-scores, kind="stable")
     sizes = np.abs(np.where(np.isfinite(scores), scores, 0.0))
-    # Equal infinities are ties too: their difference is NaN, which compares as no drop.
+    # Equal infinities are also ties: their difference is NaN, which compares as no drop.
     with np.errstate(invalid="ignore"):
         drops = -np.diff(scores[order], prepend=scores[order[:1]])
     group = np.cumsum(drops > TIE * sizes[order] + _TIE_OF_LARGEST * sizes.max(initial=0.0))

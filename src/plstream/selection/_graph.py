@@ -1,10 +1,10 @@
-"""Graphs of features, and the energy of each: the weights of all walks that begin there.
+"""Graphs of features, and the energy of each feature: the weight of all walks that begin with it.
 
-With edges A and a rate r, walks of length l weigh ``r^l A^l 1``. Their sum over all lengths, ``e = (I - rA)^-1 1 - 1``,
-converges if r times the spectral radius of A is less than one.
+With edges A and a rate r, walks of length l have weights ``r^l A^l 1``. Their sum ``e = (I - rA)^-1 1 - 1`` converges
+if r times the spectral radius of A is less than one.
 
-A graph of m features has m^2 edges, 5 GB of them for 25,088 features. All of them are held only for a few hundred
-features, by :meth:`Edges.dense`; otherwise their products with vectors are enough.
+A graph of m features has m^2 edges, or 5 GB for 25,088 features. They are stored only for up to a few hundred
+features, by :meth:`Edges.dense`; otherwise only their products with vectors are computed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ._statistics import centred_ranks, map_features
 _TILE = 1024
 _TILE_ROWS = 4096
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
-# Relative to the norm of the vector of energies.
+# Relative to the norm of the energies.
 _TOLERANCE = 1e-12
 DENSE_FEATURES = 256
 # Sums of edges below this are treated as zero: their inverses would overflow.
@@ -37,12 +37,12 @@ _NOTHING = 1e-300
 
 
 def _room() -> int:
-    """Return the number of bytes that tiles may be cached in."""
+    """Return the number of bytes available for cached tiles."""
     return int(get_config()["working_memory"]) << 20
 
 
 class Edges(Protocol):
-    """Weights of the edges of a graph, none of them negative."""
+    """Non-negative weights of the edges of a graph."""
 
     def product(self, v: Float64Array) -> Float64Array:
         """Return A v."""
@@ -72,14 +72,14 @@ class WeightedSum:
 
 
 class PairwiseMaximum:
-    """The larger value of the two features of an edge: products take O(m) once the values are sorted."""
+    """The larger of the values of two features: products take O(m) once the values are sorted."""
 
     def __init__(self, values: Float64Array) -> None:
         self.values = values
         self._order = np.argsort(values)
 
     def product(self, v: Float64Array) -> Float64Array:
-        """Return A v: the value times the sum of v at features with smaller ones, and the rest with their own."""
+        """Return A v: each value times the sum of v over smaller values, plus the larger values times v."""
         values, sorted_v = self.values[self._order], v[self._order]
         own = values * np.cumsum(sorted_v)
         larger = np.cumsum((values * sorted_v)[::-1])[::-1]
@@ -94,7 +94,7 @@ class PairwiseMaximum:
 
 @dataclass(frozen=True)
 class LowRank:
-    """L R', from a few columns."""
+    """L R', with few columns."""
 
     left: Float64Array
     right: Float64Array
@@ -113,19 +113,19 @@ class LowRank:
 class SpearmanDissimilarity:
     """One minus Spearman's correlation, or minus its absolute value.
 
-    Correlations are products of tiles of ranks. They are recomputed for every product with a vector, except for tiles
-    that are cached: as many as fit into the ``working_memory`` of scikit-learn's configuration, 1 GiB by
-    default. If not all do, weights are rounded to multiples of a unit, 2^-31, so that more of them fit, and all passes
-    use the same values. (Single precision would take as much space for fewer digits.) Ranks are
-    integers, and so are their products: exact below 2^53, which is guaranteed up to 300,000 rows.
+    Correlations are products of tiles of ranks. They are recomputed for every product with a vector, except for cached
+    tiles: as many as fit into the ``working_memory`` of scikit-learn's configuration, 1 GiB by default. If not all fit,
+    weights are rounded to multiples of 2^-31, so that more of them fit and all passes use the same values. (Single
+    precision would take as much space for fewer digits.) Ranks and their products are integers: exact below 2^53, which
+    is guaranteed up to 300,000 rows.
 
     Parameters
     ----------
     X : ndarray of shape (n, m)
         Rows.
     signed : bool
-        Whether a correlation of -1 has the weight two instead of zero. A constant feature, which has no correlations,
-        then has weights of one, otherwise zero.
+        Whether a correlation of -1 has weight two instead of zero. A constant feature, which has no correlations, then
+        has weights of one instead of zero.
     """
 
     def __init__(self, X: Array, *, signed: bool) -> None:
@@ -137,7 +137,7 @@ class SpearmanDissimilarity:
         self._unit = (2.0**-30 if signed else 2.0**-31) if rounded else None
         spans = [slice(start, min(start + _TILE, m)) for start in range(0, m, _TILE)]
         self._tiles = [(rows, columns) for i, rows in enumerate(spans) for columns in spans[i:]]
-        # The same tiles in every run, whichever thread comes first: results are reproducible to the last bit.
+        # Cache the same tiles in every run, whatever the order of threads: results are bit-identical.
         self._n_to_keep = room // (_TILE**2 * (4 if rounded else 8))
         self._kept: dict[int, Array] = {}
         self._passes = count(1)
@@ -166,7 +166,7 @@ class SpearmanDissimilarity:
     def product(self, v: Float64Array) -> Float64Array:
         """Return A v, from each tile above the diagonal and its mirror image."""
         result = np.zeros_like(v)
-        # Before threads need them.
+        # Compute them before threads start.
         _ = self._inverse_lengths
 
         def run(i: int) -> tuple[int, Float64Array, Float64Array]:
@@ -209,7 +209,7 @@ class SpearmanDissimilarity:
         if not self.signed:
             np.abs(correlations, out=correlations)
         weights = np.subtract(1.0, correlations, out=correlations)
-        # A correlation of one may be off by a rounding error, in either direction.
+        # A correlation of one may have a rounding error of either sign.
         weights[weights < _ROUNDING] = 0.0
         if not self.signed:
             weights[self._inverse_lengths[rows] == 0] = 0.0
@@ -229,14 +229,14 @@ def energies(
     m : int
         Number of features.
     share : float
-        The spectral radius of A times the rate, or a bound of it.
+        The spectral radius of A times the rate, or an upper bound.
     bound : callable or None
-        Returns a number that should exceed the spectral radius, from the largest row sum. None stands for
-        the spectral radius itself, for symmetric edges.
+        Returns an upper bound of the spectral radius from the largest row sum. None stands for the spectral radius
+        itself, for symmetric edges.
     symmetric : bool
         Whether A is symmetric.
     solver : {"auto", "dense", "krylov"}
-        "dense" solves with all edges, "krylov" with products alone.
+        "dense" solves with all edges, "krylov" with products only.
     """
     if solver == "dense" or (solver == "auto" and m <= DENSE_FEATURES):
         require_memory(5 * 8 * m * m, f'solver="dense" with {m:,} features')
@@ -249,9 +249,9 @@ def energies(
         return np.zeros(m)
     known_bound = None if bound is None else bound(largest)
     result = solve(row_sums, share, known_bound, symmetric=symmetric)
-    # The spectral radius is at most the largest row sum. If the rate times it were one or more, walks would
-    # diverge, and some energies would be negative: (1 - rate radius) u'e = rate radius u'1 for the left
-    # eigenvector u, which has no negative entries.
+    # The spectral radius is at most the largest row sum. If the rate times the radius were one or more, walks would
+    # diverge, and some energies would be negative: (1 - rate radius) u'e = rate radius u'1 for the non-negative left
+    # eigenvector u.
     if known_bound is not None and share * largest >= known_bound and result.min() < 0:
         raise _no_bound()
     return np.maximum(result, 0.0)
@@ -284,8 +284,8 @@ def _krylov(
 ) -> Float64Array:
     """Solve in the Krylov space of the vector 1, which grows until it contains the solution.
 
-    For non-negative symmetric edges, this space also contains an eigenvector of the spectral radius: one without
-    negative entries, which is not orthogonal to 1.
+    For non-negative symmetric edges, it also contains an eigenvector of the spectral radius: a non-negative one, which
+    is not orthogonal to 1.
     """
     m = len(row_sums)
     length = np.sqrt(m)
@@ -314,7 +314,7 @@ def _krylov(
 
 
 def _orthogonalised(v: Float64Array, basis: list[Float64Array]) -> tuple[Float64Array, Float64Array]:
-    """Return the coefficients of v in an orthonormal basis, and the remainder; orthogonalised twice for accuracy."""
+    """Return the coefficients of v in an orthonormal basis and the remainder, orthogonalized twice for accuracy."""
     B = np.array(basis)
     coefficients = np.zeros(len(basis))
     for _ in range(2):
@@ -325,10 +325,10 @@ def _orthogonalised(v: Float64Array, basis: list[Float64Array]) -> tuple[Float64
 
 
 def _radius(H: Float64Array, beyond: float) -> tuple[float, float]:
-    """Return the largest eigenvalue of H, and a bound of its distance from an eigenvalue of A."""
+    """Return the largest eigenvalue of H, and a bound on its distance to an eigenvalue of A."""
     values, vectors = np.linalg.eigh(H)
     residual = beyond * abs(vectors[-1, -1])
     gap = values[-1] - values[-2] if len(values) > 1 else 0.0
-    # The error of an eigenvalue is quadratic in that of the vector, if it is separated from the others.
+    # The error of a separated eigenvalue is quadratic in that of its eigenvector.
     error = residual if gap <= residual else residual**2 / gap
     return float(values[-1]), float(error)

@@ -1,6 +1,6 @@
-"""Statistics of single features: ranks, deviations, and how a feature differs between classes.
+"""Statistics of single features: ranks, deviations, and differences between classes.
 
-They are computed for a block of features at a time, on all cores. Functions of a block take features as rows.
+They are computed for blocks of features, on all cores. Functions of a block take features as rows.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _EMPTY = 1e-5
 
 
 def map_features(function: Callable[[Float64Array], Result], X: Array, label: str) -> Iterator[tuple[slice, Result]]:
-    """Yield blocks of columns with ``function`` of each, in order.
+    """Yield blocks of columns in order, with ``function`` of each.
 
-    The function receives the columns of a block as the rows of a new array, which it may change.
+    The function receives the columns of a block as the rows of a new array, which it may modify.
     """
     n, m = X.shape
     width = max(1, _BLOCK_BYTES // (8 * max(n, _LEAST_ROWS)))
@@ -76,10 +76,10 @@ def _deviations(features: Float64Array) -> tuple[Float64Array, NDArray[np.intc]]
 
 
 def fisher(X: Array, classes: NDArray[np.intp], *, perfect: float | None = None) -> Float64Array:
-    """Return Fisher's criterion of every feature: the squared difference of two class means relative to the variances.
+    """Return Fisher's criterion of every feature: the squared difference of two class means over the variances.
 
-    A feature that is constant in both classes, but differs between them, has an infinite criterion. It receives
-    that of the best of the others, or the squared difference divided by ``perfect``.
+    It is infinite for a feature that is constant in both classes but differs between them. Such a feature receives the
+    criterion of the best other feature, or the squared difference divided by ``perfect``.
     """
     ratios, differences = np.empty(X.shape[1]), np.empty(X.shape[1])
     at_most = np.sqrt(np.finfo(np.float64).max)
@@ -118,7 +118,7 @@ def _variance(features: Float64Array) -> Float64Array:
 
 
 def mutual_information(X: Array, classes: NDArray[np.intp]) -> Float64Array:
-    """Return 2 I / (H(x) + H(y)) of every feature, from histograms, as the code of infFS_S does.
+    """Return 2 I / (H(x) + H(y)) of every feature, from histograms, as in the code of infFS_S.
 
     Bins have equal widths. Empty bins have a probability of 1e-5, and empty cells of the joint histogram a count
     of 1e-5.
@@ -158,16 +158,16 @@ def _bins(features: Float64Array, n_bins: int) -> NDArray[np.intp]:
     widths = (features.max(axis=1, keepdims=True) - least) / n_bins
     bins: NDArray[np.intp] = ((features - least) / np.where(widths > 0, widths, 1.0)).astype(np.intp)
     np.minimum(bins, n_bins - 1, out=bins)
-    # Rounding errors may have moved a value across the edge of a bin.
+    # Rounding errors may have moved a value across a bin edge.
     bins -= features < least + bins * widths
     bins += (features >= least + (bins + 1) * widths) & (bins < n_bins - 1) & (widths > 0)
     return bins
 
 
 def to_common_size(features: Float64Array) -> NDArray[np.intc]:
-    """Divide each feature by a power of two, so that its squares neither overflow nor vanish; return the exponents.
+    """Divide each feature by a power of two, so that its squares neither overflow nor underflow; return the exponents.
 
-    Then subtract its first value, so that constants are exactly zero and a large mean costs no digits.
+    Then subtract its first value, so that constants are exactly zero and no digits are lost to a large mean.
     """
     exponents: NDArray[np.intc] = np.frexp(np.abs(features).max(axis=1))[1]
     np.ldexp(features, -exponents[:, None], out=features)

@@ -1,4 +1,4 @@
-"""Comparison of selectors: scores of a model on the features kept, stability, overlap and time."""
+"""Comparison of selectors: scores of a model on the kept features, stability, overlap and time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def overlap(first: Any, second: Any, k: int) -> float:
     first, second : array-like of shape (n_features,)
         Rankings: the rank of every feature, 1 for the best.
     k : int
-        Number of features of each.
+        Number of features.
 
     Returns
     -------
@@ -54,11 +54,12 @@ def overlap(first: Any, second: Any, k: int) -> float:
 
 
 def stability(supports: Any) -> float:
-    """Return the similarity of sets of features, corrected for chance: 1 if all are equal, about 0 if they are random.
+    """Return the similarity of feature sets, corrected for chance: 1 if all are equal, about 0 if they are random.
 
-    Nogueira, Sechidis and Brown's measure. For M sets of d features it is 1 - mean_f s_f^2 / (k/d (1 - k/d)), with
-    s_f^2 = M/(M - 1) p_f (1 - p_f) the variance of being in a set, of a feature that is in a share p_f of them, and k
-    the mean size of the sets, which need not be equal. If they are, it is the mean of Kuncheva's index over all pairs.
+    This is the measure of Nogueira, Sechidis and Brown. For M sets of d features, it is
+    1 - mean_f s_f^2 / (k/d (1 - k/d)), where s_f^2 = M/(M - 1) p_f (1 - p_f) is the variance of selection of a feature
+    in a share p_f of the sets, and k is their mean size. If sizes are equal, it is the mean of Kuncheva's index over
+    all pairs.
 
     Parameters
     ----------
@@ -107,11 +108,11 @@ class SelectorComparison:
     names : tuple of str
         The selectors.
     keep : tuple of int or float
-        How many features were kept, as numbers or as fractions.
+        Numbers or fractions of features kept.
     rankings : ndarray of shape (n_selectors, n_folds, n_features)
         The rank of every feature, 1 for the best.
     seconds : ndarray of shape (n_selectors, n_folds)
-        Time that ranking took.
+        Time of ranking.
     scores : ndarray of shape (n_selectors, n_keep, n_folds) or None
         Scores of the estimator on the test rows, if there was one.
     scores_of_all : ndarray of shape (n_folds,) or None
@@ -127,17 +128,17 @@ class SelectorComparison:
 
     @property
     def n_kept(self) -> tuple[int, ...]:
-        """How many features were kept, as numbers."""
+        """Numbers of features kept."""
         return tuple(number_to_keep(share, self.rankings.shape[2]) for share in self.keep)
 
     def stability(self) -> Float64Array:
-        """Return the stability of the sets kept in the folds, of shape (n_selectors, n_keep)."""
+        """Return the stability over folds of the kept features, of shape (n_selectors, n_keep)."""
         if self.rankings.shape[1] < 2:
             raise ValueError("Stability is that between folds, and there is only one.")
         return np.array([[stability(ranks <= k) for k in self.n_kept] for ranks in self.rankings])
 
     def overlap(self) -> Float64Array:
-        """Return the share of features that two selectors both keep, the mean over folds.
+        """Return the share of features that two selectors both keep, averaged over folds.
 
         Returns
         -------
@@ -150,10 +151,10 @@ class SelectorComparison:
         return np.array([[[shared(a, b, k) for b in self.rankings] for a in self.rankings] for k in self.n_kept])
 
     def table(self) -> str:
-        """Return a table in Markdown: mean scores, their standard errors over the folds, and seconds of ranking.
+        """Return a Markdown table of mean scores, their standard errors over folds, and seconds of ranking.
 
-        The best of a column is bold, including that without selection. Without an estimator the table has stabilities.
-        Folds share most of their training rows, so the standard errors are somewhat too small.
+        The best score of each column, including that without selection, is bold. Without an estimator, the table
+        contains stabilities. Folds share most training rows, so standard errors are somewhat too small.
         """
         if self.scores is None or self.scores_of_all is None:
             names, means, errors = list(self.names), self.stability(), None
@@ -167,7 +168,7 @@ class SelectorComparison:
         seconds = [f"{mean:.2g}" for mean in self.seconds.mean(axis=1)]
         lines = [["selector", *map(_column_title, self.keep), "seconds"]]
         for name, cells, time_taken in zip_longest(names, _cells(means, errors), seconds, fillvalue=""):
-            # A bar would begin a new column.
+            # A bar would start a new column.
             lines.append([name.replace("|", "/"), *cells, time_taken])
         lines.insert(1, ["---"] * len(lines[0]))
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -184,35 +185,35 @@ def compare_selectors(
     estimator: Any = None,
     scoring: Any = None,
 ) -> SelectorComparison:
-    """Rank the features by several selectors in the same folds, and score an estimator on the best of each ranking.
+    """Rank features by several selectors in the same folds, and score an estimator on the best of each ranking.
 
-    Every selector is fitted once per fold, on the training rows alone, and its ranking is cut at each number in
-    ``keep``. Test rows thus do not influence which features are kept, and more numbers cost no more rankings.
+    Every selector is fitted once per fold, on the training rows only, and its ranking is cut at each number in
+    ``keep``. Test rows thus do not influence the selection, and further numbers need no further rankings.
 
     Parameters
     ----------
     selectors : mapping of str to selector
-        Names, and selectors that have ``ranking_`` after ``fit``, or at least ``scores_``, as SelectKBest has. They are
+        Names, and selectors that have ``ranking_`` after ``fit``, or at least ``scores_``, like SelectKBest. They are
         cloned.
     X : array-like of shape (n_samples, n_features)
         Rows.
     y : array-like of shape (n_samples,), default=None
         Labels or values.
     cv : int, splitter or iterable of pairs of indices, default=5
-        The folds, as in scikit-learn: a number makes stratified folds if y is labels.
+        The folds, as in scikit-learn: an integer means stratified folds if y holds labels.
     groups : array-like of shape (n_samples,), default=None
         Groups of rows, for splitters that keep them together.
     keep : int, float or iterable of them, default=(0.1, 0.15, 0.2, 0.5)
-        How many features to keep, as numbers or as fractions.
+        Numbers or fractions of features to keep.
     estimator : estimator, default=None
-        Estimator fitted to the kept features, and to all of them. By default none.
+        Estimator fitted to the kept features, and to all features.
     scoring : str or callable, default=None
-        Its score, as in scikit-learn. By default its own ``score``.
+        The scorer, as in scikit-learn. None uses the ``score`` of the estimator.
 
     Returns
     -------
     comparison : SelectorComparison
-        Rankings, times and scores; stabilities, overlaps and a table of the scores.
+        Rankings, times, scores, stabilities, overlaps and a table.
 
     Examples
     --------
@@ -236,7 +237,7 @@ def compare_selectors(
     if not keep:
         raise ValueError("keep is empty: say how many features to keep, as numbers or as fractions.")
     n_kept = [_n_kept(share, X.shape[1]) for share in keep]
-    # Floats are values, unless they are to be classified.
+    # Floats are values, unless the estimator is a classifier.
     labels = y is not None and np.asarray(y).dtype.kind != "f" if estimator is None else not is_regressor(estimator)
     splits = list(check_cv(cv, y, classifier=labels).split(X, y, groups))
     if not splits:
@@ -260,7 +261,7 @@ def compare_selectors(
                 if scorer is not None:
                     scores[s, :, f] = [_score(estimator, scorer, fold, rankings[s, f] <= k) for k in n_kept]
                 yield
-            # Release the rows of this fold before those of the next are read.
+            # Free the rows of this fold before the next ones are read.
             del fold
 
     for _ in track(fits(), "comparing selectors", len(selectors) * len(splits), lambda _: 1, "fits"):
@@ -281,7 +282,7 @@ def _require_arguments(selectors: Any, X: Any, scoring: Any) -> None:
 
 
 def _score(estimator: Any, scorer: Any, fold: Sequence[Any], kept: NDArray[np.bool_] | None = None) -> float:
-    """Return the score on test rows of the estimator fitted to the features that are kept, by default all."""
+    """Return the test score of the estimator fitted to the kept features, by default all."""
     X, y, X_test, y_test = fold
     if kept is not None:
         X, X_test = (_safe_indexing(rows, np.flatnonzero(kept), axis=1) for rows in (X, X_test))
@@ -295,7 +296,7 @@ def _fit(estimator: Any, X: Any, y: Any) -> Any:
 
 
 def _ranking_by(name: str, selector: Any) -> Ranking:
-    """Return the ranking of a fitted selector, by its scores if it has none; scores of NaN come last."""
+    """Return the ranking of a fitted selector, or that of its scores; NaN comes last."""
     found = getattr(selector, "ranking_", None)
     if found is not None:
         ranking = np.asarray(found)
@@ -307,7 +308,7 @@ def _ranking_by(name: str, selector: Any) -> Ranking:
         return ranking
     if not hasattr(selector, "scores_"):
         raise ValueError(f"{name!r} has neither ranking_ nor scores_ after fit: it cannot be compared.")
-    # Without ties by rounding: the rounding errors of the scores of other libraries are unknown.
+    # Without ties by rounding: rounding errors in scores of other libraries are unknown.
     return ranks(np.argsort(-np.asarray(selector.scores_, dtype=np.float64), kind="stable"))
 
 
@@ -326,7 +327,7 @@ def _column_title(keep: float) -> str:
 
 
 def _cells(means: Float64Array, errors: Float64Array | None) -> list[list[str]]:
-    """Return formatted means and errors: three digits of the largest, and the best of every column in bold."""
+    """Return formatted means and errors, with three digits of the largest and the best of every column in bold."""
     largest = np.abs(means[np.isfinite(means)]).max(initial=0.0) or 1.0
     decimals = max(0, 2 - int(np.floor(np.log10(largest))))
     cells = [[f"{mean:.{decimals}f}" for mean in row] for row in means]

@@ -28,17 +28,17 @@ _LEAST_PROBABILITY = 1e-200
 
 @dataclass(frozen=True)
 class _Variant:
-    """The differences between the two released codes."""
+    """The differences between the two released implementations."""
 
     n_tokens: int
     least_tokens: int
     n_iter: int
     own_range: bool
-    """Whether tokens divide the range of a feature's distances, or that from 0 to 1."""
+    """Whether tokens divide the range of a feature's distances, or [0, 1]."""
     prior_tokens: Callable[[int], slice]
     """The tokens whose share of the rows is the prior, by the number of tokens."""
     factor: Callable[[Float64Array], float]
-    """The spectral radius that the graph of the probabilities is scaled to."""
+    """The spectral radius to which the graph of probabilities is scaled."""
 
 
 _VARIANTS = {
@@ -71,27 +71,27 @@ _VARIANTS = {
 class ILFS(FeatureRanking):
     """Infinite latent feature selection (Roffo et al. 2017): features whose rows are near the mean of their own class.
 
-    For each feature, the distance of every row from the mean of its own class, relative to those from the means of all
-    classes, is discretized into a few tokens. Two latent factors, "relevant" and "irrelevant", explain how often each
-    token occurs: the first makes near tokens likely and the second far ones. The score of a feature is its share of the
+    For each feature, the distance of every row from the mean of its own class, relative to the distances from all class
+    means, is discretized into a few tokens. Two latent factors, "relevant" and "irrelevant", explain how often each
+    token occurs: the first makes near tokens likely, the second far ones. The score of a feature is its share of the
     first factor, found by EM.
 
-    Labels are required. See the notes for what the authors' codes compute, how well that works, and how this differs.
+    Labels are required. The notes describe the authors' implementations, differences from them, and performance.
 
     Parameters
     ----------
     n_features_to_select : int or float, default=None
-        How many features to keep, as a number or as a fraction. By default half of them.
+        Number or fraction of features to keep. None keeps half.
     variant : {"B", "A"}, default="B"
-        Which of the authors' two codes. "A" is that of 2017 (version 5.2 of their library), for two classes only; "B"
-        a later one, for any number of classes.
+        Which of the authors' two implementations. "A" is that of 2017 (version 5.2 of their library), for two classes;
+        "B" is a later one, for any number of classes.
     n_tokens : int, default=None
-        Number of tokens. By default 4 for "A", its minimum, and 6 for "B".
+        Number of tokens. Default: 4 for "A", its minimum, and 6 for "B".
     n_iter : int, default=None
-        Iterations of EM. By default 1,000 for "A" and 15 for "B".
+        Number of EM iterations. Default: 1,000 for "A", 15 for "B".
     update_tokens : bool, default=False
-        Whether EM also learns the token probabilities of each factor. The authors' codes compute them but do not use
-        them. The factors can then swap their meaning, which raises a warning.
+        Whether EM also learns the token probabilities of each factor. The authors' implementations compute but do not
+        use them. The factors can then swap their meaning, which raises a warning.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class ILFS(FeatureRanking):
     token_probabilities_ : ndarray of shape (2, n_tokens)
         P(token | relevant) and P(token | irrelevant), from the nearest token to the farthest.
     ranking_ : ndarray of shape (n_features,)
-        The rank of every feature, 1 for the best: by log-odds, equal ones in the order of the columns.
+        The rank of every feature, 1 for the best: by log-odds, ties in column order.
     support_ : ndarray of shape (n_features,)
         Which features are kept.
     classes_ : ndarray of shape (n_classes,)
@@ -118,36 +118,36 @@ class ILFS(FeatureRanking):
 
     See Also
     --------
-    sklearn.feature_selection.f_classif : Fisher's F, the other way to compare a feature with its class means.
+    sklearn.feature_selection.f_classif : Fisher's F, another comparison of a feature with its class means.
 
     Notes
     -----
-    *The method.* For the row x of a feature and the means mu_k of its K classes pi = (x - mu_own)^2 / sum_k
-    (x - mu_k)^2. The counts N_t of T tokens are a histogram of pi, from 0 to 1 in "A", and from the feature's own
-    smallest to its largest in "B"; the last token is what equals the last edge. P(t|z1) falls and P(t|z2) rises
-    linearly, from 5000 to 1 and from 1 to 5000 but for their sum. From a prior P(z1|f), in "B" the share of the
-    first round(T/5) tokens and in "A" that of the last three, each round of EM sets P(z1|f) to the share of the rows
-    that z1 is responsible for. The graph of p = P(z1|f) is A = p p', of rank one, so that the energies
-    ((I - r A)^-1 - I) 1 are r/(1 - factor) (sum p) p for r = factor/(p'p): they rank features as p does, and no matrix
-    of n_features^2 numbers is needed. The factor is 0.99 in "B". In "A" it is the largest sum of a row of A, rounded
-    up, as a share of the number of features: 1 when p is near 1 for all, which makes the energies infinite.
+    *Method.* For a row x of a feature and the means mu_k of the K classes, pi = (x - mu_own)^2 / sum_k (x - mu_k)^2.
+    The counts N_t of T tokens are a histogram of pi, over [0, 1] in "A" and over the range of the feature in "B"; the
+    last token contains only the last edge. P(t|z1) falls linearly from 5000 to 1 and P(t|z2) rises from 1 to 5000, up
+    to normalization. The prior P(z1|f) is the share of the first round(T/5) tokens in "B", and of the last three in
+    "A"; each EM iteration sets P(z1|f) to the share of the rows that z1 is responsible for. The graph of p = P(z1|f) is
+    A = p p', of rank one, so the energies ((I - r A)^-1 - I) 1 are r/(1 - factor) (sum p) p for r = factor/(p'p): they
+    rank features as p does, and no matrix of n_features^2 numbers is needed. The factor is 0.99 in "B". In "A", it is
+    the largest row sum of A, rounded up, divided by the number of features: 1 if p is near 1 for all features, which
+    makes the energies infinite.
 
-    *What is done differently.* Memory is that of the counts and a few blocks of columns. All rounds are done. The
-    authors' codes stop when the log-likelihood of all features changes by less than 1e-6 in a round, which makes the
-    probability of a feature depend on which others there are. (It makes little difference: Kendall's tau with their
-    order was 0.98 to 1 on three data sets for "A", and "B" never stopped early. To stop each feature by itself would
-    break the order, to tau of 0.83 to 0.91, as the log-odds of good features grow with every round.) A feature whose
-    class means are all the same, such as a constant, has a probability of 0; the codes give that to constants too,
-    through a division of 0 by 0. If the rows of a feature all have the same pi there is no range to cut: they count
-    as the nearest token if pi is below 1/K, as for a feature that separates the classes exactly, and as the farthest
-    otherwise. ("B" as released counts them as the farthest, and ranks the perfect feature last.)
+    *Differences.* Memory is that of the counts and a few blocks of columns. All iterations are done. The authors'
+    implementations stop when the log-likelihood of all features changes by less than 1e-6 in an iteration, which makes
+    the probability of a feature depend on the other features. (The effect is small: Kendall's tau with their order was
+    0.98 to 1 on three data sets for "A", and "B" never stopped early. Stopping each feature separately would change the
+    order, to tau of 0.83 to 0.91, because the log-odds of good features grow with every iteration.) A feature whose
+    class means are all equal, such as a constant, has probability 0; in the implementations, constants do as well,
+    through a division of 0 by 0. If all rows of a feature have the same pi, they count as the nearest token if pi is
+    below 1/K, as for a feature that separates the classes exactly, and as the farthest otherwise. ("B" as released
+    counts them as the farthest, and ranks the perfect feature last.)
 
-    *How well it works.* Not reliably. The scale of the distances, and so the separation of classes, drops out of "B".
-    Because tokens in the middle count for the first factor, features without any difference between classes are not
-    always last. In "A", the prior counts far rows as good: a feature without near ones keeps a probability of 1, and
-    one without far ones, such as the best separating feature, begins and ends with a probability of 0, and is ranked
-    with the constants. Most others have a probability of 1 up to rounding. ``update_tokens`` can make it better, or far
-    worse. On features of face pairs that are mostly zero, the default is worse than a random choice: compare with
+    *Performance.* The method is not reliable. "B" does not depend on the scale of the distances, nor thus on the
+    separation of classes. Because middle tokens count for the first factor, features without any difference between
+    classes are not always last. In "A", the prior counts far rows as good: a feature without near rows keeps
+    probability 1, and one without far rows, such as the best separating feature, starts and ends with probability 0,
+    and is ranked with the constants. Most others have probability 1 up to rounding. ``update_tokens`` can be better or
+    far worse. On features of face pairs that are mostly zero, the default is worse than a random choice: compare with
     :class:`VIPSelector`.
 
     References
@@ -230,10 +230,10 @@ class ILFS(FeatureRanking):
 
 
 def distances_to_own_class(features: Float64Array, classes: NDArray[np.intp]) -> tuple[Float64Array, NDArray[np.bool_]]:
-    """Return pi of features, the rows of the array, and which features have the same mean in all classes.
+    """Return pi of features, stored as rows, and which features have the same mean in all classes.
 
-    pi = (x - mu_own)^2 / sum_k (x - mu_k)^2, whose denominator is K (x - mu)^2 + sum_k (mu_k - mu)^2 with mu the mean
-    of the K class means. If these are equal then pi is 1/K, or 0/0, which is taken for 1/K. Rows are sorted by class.
+    pi = (x - mu_own)^2 / sum_k (x - mu_k)^2, whose denominator is K (x - mu)^2 + sum_k (mu_k - mu)^2 with the mean mu
+    of the K class means. If these are equal, pi is 1/K, also instead of 0/0. Rows are sorted by class.
     """
     n_rows = np.bincount(classes)
     features = features[:, np.argsort(classes, kind="stable")]
@@ -253,10 +253,9 @@ def distances_to_own_class(features: Float64Array, classes: NDArray[np.intp]) ->
 
 
 def count_tokens(distances: Float64Array, n_tokens: int, chance: float, *, own_range: bool) -> Float64Array:
-    """Return the counts of T tokens: token t is from edge t to below edge t + 1, and the last one is edge T alone.
+    """Return the counts of T tokens: token t is the interval [edge t, edge t + 1), and the last one is edge T alone.
 
-    Distances that are all equal have no range of their own. If they are below ``chance`` all count as token 1, else as
-    token T.
+    Distances that are all equal have no range: they count as token 1 if they are below ``chance``, else as token T.
     """
     m = len(distances)
     places = distances
@@ -274,10 +273,10 @@ def count_tokens(distances: Float64Array, n_tokens: int, chance: float, *, own_r
 def fit_factors(
     counts: Float64Array, prior: Float64Array, n_iter: int, *, update_tokens: bool
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the log-odds of P(z1|f) after so many rounds of EM, and P(t|z), of shape (2, T).
+    """Return the log-odds of P(z1|f) after some iterations of EM, and P(t|z), of shape (2, T).
 
-    A round multiplies the odds of P(z1|f) by sum_t N_tf P(t|z1)/P(t|f) over sum_t N_tf P(t|z2)/P(t|f). As logarithms
-    they have all digits even where P(z1|f) is 1 to rounding. Odds of zero and infinity stay what they are.
+    An iteration multiplies the odds of P(z1|f) by sum_t N_tf P(t|z1)/P(t|f) over sum_t N_tf P(t|z2)/P(t|f). Log-odds
+    keep all digits even if P(z1|f) rounds to 1. Odds of zero and infinity do not change.
     """
     slope = np.linspace(5000.0, 1.0, counts.shape[1])
     given = np.stack([slope, slope[::-1]]) / slope.sum()
@@ -293,16 +292,16 @@ def fit_factors(
 
 
 def _shared_out(explained: Float64Array, before: Float64Array) -> Float64Array:
-    """Return the explained tokens of each factor as probabilities; a factor that explains none keeps its own."""
+    """Return the explained tokens of each factor as probabilities; a factor without any keeps its own."""
     totals = explained.sum(axis=1, keepdims=True)
     shares = np.maximum(explained / np.where(totals > 0, totals, 1.0), _LEAST_PROBABILITY)
     return np.where(totals > 0, shares, before)
 
 
 def rank_one_energies(p: Float64Array, factor: float) -> Float64Array:
-    """Return e = ((I - r A)^-1 - I) 1 for A = p p' and r = factor/(p'p), or p itself if that matrix is singular.
+    """Return e = ((I - r A)^-1 - I) 1 for A = p p' and r = factor/(p'p), or p if that matrix is singular.
 
-    A has rank one, so e = r/(1 - factor) (sum p) p, which is the same for every multiple of p.
+    A has rank one, so e = r/(1 - factor) (sum p) p, which does not depend on the scale of p.
     """
     if factor >= 1 or not p.any():
         return p.copy()

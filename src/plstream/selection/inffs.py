@@ -19,7 +19,7 @@ from ._statistics import deviations, fisher, mutual_information, normalised
 
 # Margin of the rate per feature in the authors' code of infFS_U and infFS_S, so that sums of walks converge.
 _SLACK = 5e-6
-# With 200,000 features that would leave a rate of zero.
+# Without this, the rate would be zero with 200,000 features.
 _LEAST_SHARE = 0.1
 # The value that the authors' code of infFS and infFS_S uses for variances of zero.
 _NO_VARIANCE = 10_000.0
@@ -35,11 +35,11 @@ class InfFS(FeatureRanking):
 
     Every pair of features is connected by an edge with the weight ``alpha * s + (1 - alpha) * c``, where s is the
     larger of their standard deviations, scaled to [0, 1] over all pairs, and c is one minus the absolute value of
-    Spearman's correlation. The score of a feature is the weight of all walks that begin with it, of any length, where
-    each further edge is discounted by the factor ``r = factor / spectral radius``.
+    Spearman's correlation. The score of a feature is the weight of all walks of any length that begin with it, where
+    each further edge is discounted by ``r = factor / spectral radius``.
 
-    Labels are not used unless ``supervised=True``, whether passed or not. Then c is the product of the two features'
-    Fisher criteria, (difference of means)^2 / (sum of variances) of two classes, scaled to [0, 1] over all pairs.
+    Labels are ignored unless ``supervised=True``. Then c is the product of the two features' Fisher criteria,
+    (difference of means)^2 / (sum of variances) of two classes, scaled to [0, 1] over all pairs.
 
     Parameters
     ----------
@@ -49,18 +49,18 @@ class InfFS(FeatureRanking):
         The weight of standard deviations, in [0, 1]; the rest is for correlations or criteria. It should be
         cross-validated.
     supervised : bool, default=False
-        Whether to use labels, of two classes.
+        Whether to use the labels of two classes.
     factor : float, default=0.9
         Discount of walks, less than 1, relative to divergence. With a smaller value, long walks count less: near zero,
         features are ranked by their edge sums, near 1 by the main eigenvector of the graph.
     variant : {"published", "released"}, default="published"
         "released" follows the authors' code: c is one minus the correlation, so that opposites are twice as far apart
         as uncorrelated features; ``alpha`` is the weight of c; a constant feature counts as unlike all others, so it
-        may come first; and in a supervised graph, a feature that is constant in each class, but not the same, has its
-        squared difference of means divided by 10,000. By default such a feature is as good as the best of the others.
+        may come first; and in a supervised graph, a feature with a different constant in each class has its squared
+        difference of means divided by 10,000. In "published", such a feature is as good as the best other feature.
     solver : {"auto", "dense", "krylov"}, default="auto"
-        "dense" stores and solves with all edges, for up to some thousand features. "krylov" needs only their products
-        with a few vectors, and agrees to ten digits of the largest score. "auto" is "dense" up to 256 features.
+        "dense" stores and solves with all edges, for up to a few thousand features. "krylov" needs only products with a
+        few vectors, and agrees to ten digits of the largest score. "auto" is "dense" up to 256 features.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class InfFSU(FeatureRanking):
 
     Edges are those of :class:`InfFS`: ``alpha * s + (1 - alpha) * c``. They are divided by the largest row sum, so
     they are the transition probabilities of a terminating walk. The score of a feature is the expected length of walks
-    that begin with it, minus one. Labels are not used, whether passed or not.
+    that begin with it, minus one. Labels are ignored.
 
     Parameters
     ----------
@@ -166,14 +166,14 @@ class InfFSU(FeatureRanking):
         than one edge then count almost nothing, and features are ranked by their edge sums. With few, similar
         features, the largest sum may be below one, and walks may diverge, which raises an error.
     solver : {"auto", "dense", "krylov"}, default="auto"
-        As of :class:`InfFS`.
+        As in :class:`InfFS`.
 
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
         Energies of the features: higher is better. The authors' code adds 1.
     ranking_ : ndarray of shape (n_features,)
-        Ranks of the features, 1 for the best. Scores that are equal but for rounding errors are ranked by column.
+        Ranks of the features, 1 for the best. Scores that are equal up to rounding errors are ranked by column.
     support_ : ndarray of shape (n_features,)
         Which features are kept.
     n_features_in_ : int
@@ -183,13 +183,13 @@ class InfFSU(FeatureRanking):
 
     See Also
     --------
-    InfFS : The first method, and notes on time and memory, which are the same.
+    InfFS : The first method, with the same time and memory.
 
     Notes
     -----
-    Scores are ``(I - rA)^-1 1 - 1`` for edges A, with ``r = (1 - d) / (largest sum of a row + d)`` and d = 5e-6 m for m
-    features, which keeps r away from the point where sums have no bound. 1 - d is held at 0.1 from 180,000 features on,
-    where it would otherwise vanish and become negative.
+    Scores are ``(I - rA)^-1 1 - 1`` for edges A, with ``r = (1 - d) / (largest row sum + d)`` and d = 5e-6 m for m
+    features, which keeps r away from divergence. From 180,000 features, 1 - d is fixed at 0.1, because it would
+    otherwise vanish and become negative.
 
     References
     ----------
@@ -235,33 +235,33 @@ class InfFSU(FeatureRanking):
 class InfFSS(FeatureRanking):
     """Supervised infinite feature selection of 2020 (infFS_S): features that separate two classes and vary much.
 
-    The edge from feature i to feature j weighs ``alpha_1 (g_j + h_i) / 2 + alpha_2 (g_j + s_ij) / 2 +
+    The weight of the edge from feature i to j is ``alpha_1 (g_j + h_i) / 2 + alpha_2 (g_j + s_ij) / 2 +
     alpha_3 (s_ij + h_i) / 2``, with the mutual information g of a feature and the labels, Fisher's criterion h, and the
-    larger standard deviation s of the two, each scaled to [0, 1]. Walks are weighed as in :class:`InfFSU`.
+    larger standard deviation s of the two, each scaled to [0, 1]. Walks are weighted as in :class:`InfFSU`.
 
     Parameters
     ----------
     n_features_to_select : int, float, "bins" or None, default=None
-        As of :class:`InfFSU`.
+        As in :class:`InfFSU`.
     alpha : sequence of three floats, default=(1/3, 1/3, 1/3)
-        Weights of the three pairs, none negative, with a sum of one. They should be cross-validated.
+        Non-negative weights of the three pairs, with a sum of one. They should be cross-validated.
     symmetrise : bool, default=False
-        Whether to take the average of the edges in both directions. As the edges are, the ranking does not depend on
-        the mutual information at all, or next to it: it stands only at the far end of an edge, and adds the same to
-        all features. This is an extension that makes it count.
+        Whether to average the edges in both directions, an extension of the method. Otherwise, the ranking depends
+        hardly or not at all on the mutual information, which enters only at the far end of an edge, and adds the same
+        to all features.
     double_scaling : bool, default=False
-        As of :class:`InfFSU`. The authors' code does so. With it, as in that code, a feature that is constant in each
-        class, but not the same, has its squared difference of means divided by 10,000. By default such a feature is as
-        good as the best of the others.
+        As in :class:`InfFSU`. If True, as in the authors' code, a feature with a different constant in each class also
+        has its squared difference of means divided by 10,000. Otherwise, such a feature is as good as the best other
+        feature.
     solver : {"auto", "dense", "krylov"}, default="auto"
-        As of :class:`InfFS`. Products take O(m log m) here: there is no need for "dense".
+        As in :class:`InfFS`. Products take O(m log m) here, so "dense" is not needed.
 
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
         Energies of the features: higher is better. The authors' code adds 1.
     ranking_ : ndarray of shape (n_features,)
-        Ranks of the features, 1 for the best. Scores that are equal but for rounding errors are ranked by column.
+        Ranks of the features, 1 for the best. Scores that are equal up to rounding errors are ranked by column.
     support_ : ndarray of shape (n_features,)
         Which features are kept.
     classes_ : ndarray of shape (2,)
@@ -277,8 +277,8 @@ class InfFSS(FeatureRanking):
 
     Notes
     -----
-    Mutual information is that of histograms of 20 bins (of a tenth of the rows, but 10 at least, up to 200 rows),
-    divided by the mean of the two entropies. Time is proportional to n m, and memory to m.
+    Mutual information is computed from histograms of 20 bins (up to 200 rows, a tenth of the rows, but at least 10),
+    and divided by the mean of the two entropies. Time is proportional to n m, and memory to m.
 
     References
     ----------
@@ -345,7 +345,7 @@ class InfFSS(FeatureRanking):
 
 
 def _absorbing_energies(selector: InfFSU | InfFSS, edges: Edges, m: int, *, symmetric: bool) -> Float64Array:
-    """Return energies of walks that end by chance: the graph is scaled by its largest sum of a row."""
+    """Return energies of randomly terminating walks: the graph is scaled by its largest row sum."""
 
     def bound(largest_sum: float) -> float:
         once = largest_sum + _SLACK * m
@@ -356,7 +356,7 @@ def _absorbing_energies(selector: InfFSU | InfFSS, edges: Edges, m: int, *, symm
 
 
 def _mixed(X: Array, alpha: float, *, signed: bool) -> Edges:
-    """Return the edges of deviations, with the weight alpha, and of correlations; parts of weight zero are left out."""
+    """Return the edges of deviations, with weight alpha, and of correlations, without parts of weight zero."""
     parts: list[tuple[float, Edges]] = []
     if alpha < 1:
         parts.append((1 - alpha, SpearmanDissimilarity(X, signed=signed)))
@@ -366,15 +366,15 @@ def _mixed(X: Array, alpha: float, *, signed: bool) -> Edges:
 
 
 def _spread(X: Array) -> PairwiseMaximum:
-    """Return the larger deviation of two features, scaled to [0, 1] over all pairs: the least is on the diagonal."""
+    """Return the larger deviation of two features, scaled to [0, 1] over all pairs; the minimum is on the diagonal."""
     return PairwiseMaximum(normalised(deviations(X)))
 
 
 def _products(criteria: Float64Array) -> LowRank:
     """Return the products of criteria, scaled to [0, 1] over all pairs.
 
-    With the least one l and what the others have more, d, they are ``d_i d_j + l (d_i + d_j)`` before scaling: a sum
-    without differences, which would lose digits.
+    With the minimum l and the excess d over it, they are ``d_i d_j + l (d_i + d_j)`` before scaling: a sum without
+    differences, which would lose digits.
     """
     criteria = criteria / (criteria.max() or 1.0)
     least, more = criteria.min(), criteria - criteria.min()

@@ -1,4 +1,4 @@
-"""VIP: features by their importance in the projection of a PLS model."""
+"""VIP: feature selection by variable importance in the projection of a PLS model."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noq
         VIP_j = \sqrt{m \sum_i SS_i \frac{w_{ij}^2}{\|w_i\|^2} \Big/ \sum_i SS_i}, \quad
         SS_i = \|q_i\|^2 \, t_i^T t_i
 
-    for m features, weights w, loadings q of y and scores t: the share of feature j in the weights, on average over the
-    components, each with the sum of squares of y that it explains. All of it is in the model: no data is read.
+    for m features, weights w, loadings q of y and scores t: the share of feature j in the weights, averaged over the
+    components, each weighted by the sum of squares of y that it explains. No data is read.
 
     Parameters
     ----------
@@ -46,14 +46,13 @@ def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noq
         A fitted :class:`IncrementalPLS`, :class:`IncrementalPLSClassifier`, :class:`CIPLS` or :class:`OLPLS`, or
         scikit-learn's ``PLSRegression``, ``PLSCanonical`` or ``CCA``; or one of these in a ``FrozenEstimator``.
     per_target : bool, default=False
-        Whether to return the importance for each column of y by itself, with :math:`SS_i = q_{ki}^2 \, t_i^T t_i` for
-        column k.
+        Whether to return the importance for each column of y, with :math:`SS_i = q_{ki}^2 \, t_i^T t_i` for column k.
 
     Returns
     -------
     scores : ndarray of shape (n_features,), or (n_targets, n_features) if ``per_target``
-        The mean of the squares is one, for every target; or all are zero, if nothing of y is explained. Columns of y
-        are those of the model: two classes are one, more are one each; of IncrementalPLSClassifier all are one each.
+        The mean of the squares is one for every target, or all are zero if nothing of y is explained. Columns of y are
+        those of the model: one for two classes, else one per class; always one per class in IncrementalPLSClassifier.
 
     See Also
     --------
@@ -63,17 +62,17 @@ def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noq
     -----
     As a rule of thumb, features with a score above one are important, because the mean of the squares is one.
 
-    The CIPLS paper prints the formula with :math:`w_{ij}/\|w_i\|^2`, not squared: a slip,
-    because its sums can be negative.
+    The CIPLS paper prints the formula with :math:`w_{ij}/\|w_i\|^2`, not squared: an error, because its sums can be
+    negative.
 
-    With PLSCanonical and CCA, sums of squares are those that the components have in the predictions of the model,
-    :math:`T Q^T`, where q regresses y on scores of y. In PLS regression that is what they explain.
+    For PLSCanonical and CCA, sums of squares are those of the components in the predictions of the model,
+    :math:`T Q^T`, where q regresses y on scores of y. In PLS regression, they are the explained sums of squares.
 
-    Components past the rank of the data are zero, and count nothing. scikit-learn may have such that are made of
-    rounding errors and not zero. They count with what they have in its predictions.
+    Components past the rank of the data are zero and do not count. In scikit-learn, they may be rounding errors instead
+    of zero, and count with their share in its predictions.
 
-    Say which ``variant`` scores of :class:`CIPLS` are from. In "paper" and "released" the last component has nearly all
-    of the weight, so that they are hardly more than the last column of ``x_weights_`` (that of each class).
+    Report the ``variant`` with scores of :class:`CIPLS`. In "paper" and "released", the last component has nearly all
+    of the weight, so they are hardly more than the last column of ``x_weights_`` (of each class).
 
     References
     ----------
@@ -144,26 +143,26 @@ stored({"estimator": Object(*_WITH_VIP)})(FrozenEstimator)
     }
 )
 class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
-    """Keeps the features that are most important in the projection of a PLS model (VIP).
+    """Select the features that are most important in the projection of a PLS model (VIP).
 
     The scores follow from the model, see :func:`vip_scores`: no data is read again. They are computed on access, so
-    ``partial_fit`` costs what the model's does.
+    ``partial_fit`` costs as much as that of the model.
 
     Parameters
     ----------
     estimator : object, default=None
         The PLS model: :class:`IncrementalPLS`, :class:`IncrementalPLSClassifier`, :class:`CIPLS` or :class:`OLPLS`, or
-        scikit-learn's ``PLSRegression``, ``PLSCanonical`` or ``CCA``. By default ``IncrementalPLS()``, of two
-        components. Results of CIPLS are those of its ``variant``.
+        scikit-learn's ``PLSRegression``, ``PLSCanonical`` or ``CCA``. Default: ``IncrementalPLS()``, with two
+        components. Results of CIPLS depend on its ``variant``.
     n_features_to_select : int or float, default=None
-        How many features to keep, or, above 0 and up to 1, which share of them. By default those with scores of
-        ``threshold`` or more.
+        Number of features to keep, or the fraction if it is a float in (0, 1]. Default: those with scores of at least
+        ``threshold``.
     threshold : float, default=1.0
-        The least score of a feature to keep, if their number is not given. The mean of the squares of scores is one.
+        Minimum score of features to keep, if their number is not given. The mean of the squared scores is one.
     prefit : bool, default=False
-        Whether the estimator is fitted already. It is then used as it is, now and whenever it has learnt more, and
-        there is no need to call ``fit``. For use where estimators are cloned, as in a grid search, rather put it in a
-        ``FrozenEstimator``.
+        Whether the estimator is already fitted. It is then used in its current state, even if trained further, and
+        ``fit`` need not be called. Where estimators are cloned, as in a grid search, use a ``FrozenEstimator``
+        instead.
 
     Attributes
     ----------
@@ -172,9 +171,9 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
     scores_ : ndarray of shape (n_features,)
         VIP. The mean of its squares is one.
     ranking_ : ndarray of shape (n_features,)
-        Ranks of the features, 1 for the largest score; equal ones in the order of the columns.
+        Ranks of the features, 1 for the largest score; ties in column order.
     support_ : ndarray of shape (n_features,)
-        Which features are kept, by ``n_features_to_select`` and ``threshold`` as they are now.
+        Which features are kept, by the current ``n_features_to_select`` and ``threshold``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -182,8 +181,8 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
 
     See Also
     --------
-    vip_scores : The scores, also for each target, and how they are defined.
-    sklearn.feature_selection.SelectFromModel : Keeps features by coefficients or importances of any model.
+    vip_scores : The scores, also per target, and their definition.
+    sklearn.feature_selection.SelectFromModel : Selection by coefficients or importances of any model.
 
     References
     ----------
@@ -200,7 +199,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
     >>> VIPSelector().fit(X, y).get_support(indices=True)
     array([2, 5])
 
-    From a stream, of labels:
+    From a stream of labels:
 
     >>> labels = np.where(y > 0, "high", "low")
     >>> selector = VIPSelector(CIPLS(), n_features_to_select=0.25)
@@ -233,17 +232,17 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Fit the model to X and y. With ``prefit`` only check that it is fitted.
+        """Fit the model to X and y. With ``prefit``, only check that it is fitted.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows; sparse, or a source, if the model takes such.
+            The rows; sparse or a source if the model supports it.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Responses, or labels if the model takes such. None if X is a source, which has them.
+            Responses or labels. None if X is a source that contains them.
         **params : dict
-            Other parameters of the model's ``fit``, such as ``sample_weight``. With metadata routing enabled, those
-            that it requests.
+            Other parameters of the model's ``fit``, such as ``sample_weight``. With metadata routing, those that it
+            requests.
 
         Returns
         -------
@@ -259,17 +258,17 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
     @available_if(_learns_in_parts)
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Update the model with more rows. A call that fails leaves the selector as it was.
+        """Update the model with more rows. A call that fails leaves the selector unchanged.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The new rows.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Their responses or labels. None if X is a source, which has them.
+            Their responses or labels. None if X is a source that contains them.
         **params : dict
             Other parameters of the model's ``partial_fit``, such as ``sample_weight`` or ``classes``. With metadata
-            routing enabled, those that it requests.
+            routing, those that it requests.
 
         Returns
         -------
@@ -291,7 +290,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
         Returns
         -------
         kept : array or sparse matrix of shape (n_samples, n_selected_features)
-            A Dask array of such if X is a Dask array or dataframe.
+            A Dask array if X is a Dask array or dataframe.
         """
         if not is_collection(X):
             return super().transform(X)
@@ -320,7 +319,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
         scores = self.scores_
         if self.n_features_to_select is not None:
             return ranking_of(scores) <= number_to_keep(self.n_features_to_select, len(scores))
-        # A score equal to the threshold up to rounding is enough, for example if there is only one feature.
+        # A score equal to the threshold up to rounding is enough, for example with a single feature.
         enough: NDArray[np.bool_] = scores >= self.threshold - TIE * scores.max()
         return enough
 
@@ -331,7 +330,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
 
     @property
     def feature_names_in_(self) -> Array:
-        """Names of the features, if they have any."""
+        """Names of the features, if any."""
         names: Array = self._model().feature_names_in_
         return names
 
@@ -341,7 +340,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
         Returns
         -------
         routing : MetadataRouter
-            All that the model requests.
+            The requests of the model.
         """
         mapping = MethodMapping()
         for caller, callee in (("fit", "fit"), ("fit_transform", "fit"), ("partial_fit", "partial_fit")):
@@ -371,7 +370,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
         """Return the fitted model; raise NotFittedError if there is none."""
         if not self.prefit:
             check_is_fitted(self, "_trained")
-            # It is not if all weights so far were zero.
+            # Not fitted if all weights so far were zero.
             check_is_fitted(_pls_in(self._trained))
             return self._trained
         try:
@@ -387,7 +386,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
         try:
             self._model()
         except (NotFittedError, TypeError):
-            # The latter if the model is of a class without VIP.
+            # TypeError if VIP is not defined for the model.
             return False
         return True
 

@@ -1,7 +1,7 @@
 r"""Missing values, completed by the factor model of a PLS solution.
 
-With rows z, centred and scaled as in the model, loadings P, the variances :math:`\Lambda` of the scores and those of
-the residuals, D, a diagonal matrix,
+With rows z, centred and scaled as in the model, loadings P, and diagonal matrices :math:`\Lambda` and D of the
+variances of scores and residuals,
 
 .. math::
     z = P t + e, \quad t \sim (0, \Lambda), \quad e \sim (0, D) .
@@ -11,9 +11,9 @@ Given the observed entries o of a row, the conditional means of its scores and o
 .. math::
     \hat t = (\Lambda^{-1} + P_o^T D_o^{-1} P_o)^{-1} P_o^T D_o^{-1} z_o, \quad \hat z_{miss} = P_{miss} \hat t .
 
-In learning, observed responses are entries like others, with the loadings of y. The time per row grows linearly with
-the number of features, and no matrix of features by features is formed. Scores and predictions are those of the
-completed row, never those of :math:`\hat t`: the two differ even for complete rows.
+In training, observed responses are treated as further entries, with the loadings of y. The time per row is linear in
+the number of features, and no features-by-features matrix is formed. Scores and predictions are computed from the
+completed row, not from :math:`\hat t`: the two differ even for complete rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .._core.types import Array, Float64Array, FloatArray, Rows
 from ..pls import Factors
 from ..rows import Block
 
-# Minimum variance of residuals as a share of the mean variance of the columns: noise-free data has none.
+# Minimum variance of residuals as a share of the mean variance of the columns, for noise-free data.
 _LEAST_NOISE = 1e-8
 # Columns processed at a time.
 _COLUMNS_AT_A_TIME = 1024
@@ -118,7 +118,7 @@ class Gaps:
             missing = np.concatenate([missing, np.isnan(block.Y)], axis=1)
         n = missing.shape[1]
         gaps.missing_weight[:n] = weight @ missing
-        # The rounding error of a difference is not an observation.
+        # A rounding error in a difference is not an observation.
         gaps.weight[:n] = np.where(missing.all(axis=0), 0.0, gaps.weight[:n] - gaps.missing_weight[:n])
         gaps.missing_weight[:m][gaps.n_missing == 0] = 0.0
         return gaps
@@ -130,18 +130,18 @@ class Gaps:
 
     @property
     def unseen(self) -> NDArray[np.bool_]:
-        """Columns of X, then y, without any value."""
+        """Columns of X, then y, without any observed value."""
         return np.asarray(self.weight <= 0)
 
     @property
     def share(self) -> Float64Array:
-        """Share of the weight of each column that is observed; one if nothing is."""
+        """Observed share of the weight of each column; one if nothing is observed."""
         total = self.weight + self.missing_weight
         share: Float64Array = np.where(self.weight > 0, self.weight / np.where(total > 0, total, 1.0), 1.0)
         return share
 
     def merged(self, other: Gaps, factor: float = 1.0) -> Self:
-        """Return the gaps of these rows, whose weights are multiplied by a factor, and of others."""
+        """Return the gaps of both; the weights of these rows are multiplied by a factor."""
         return type(self)(
             self.n_missing + other.n_missing,
             factor * self.weight + other.weight,
@@ -170,7 +170,7 @@ class Gaps:
 
 
 def observed_means(block: Block) -> Float64Array:
-    """Return weighted means of the observed cells of X, and then y; zero if there is none."""
+    """Return weighted means of the observed cells of X, then y; zero if there are none."""
     weight = np.ones(block.n_rows) if block.weight is None else block.weight
     means = []
     for values in (as_dense(block.X), block.responses):
@@ -184,13 +184,13 @@ def observed_means(block: Block) -> Float64Array:
 
 
 def as_dense(rows: Rows) -> Array:
-    """Return dense rows unchanged, and sparse ones as an array."""
+    """Return dense rows unchanged, and sparse rows as an array."""
     dense: Array = rows.toarray() if sparse.issparse(rows) else rows
     return dense
 
 
 def has_gaps(rows: Rows) -> bool:
-    """Return whether there is NaN among the numbers of dense or sparse rows."""
+    """Return whether dense or sparse rows contain NaN."""
     values = rows.data if sparse.issparse(rows) else rows
     return bool(values.dtype.kind == "f" and np.isnan(values).any())
 
@@ -206,7 +206,7 @@ def has_gaps(rows: Rows) -> bool:
     {"columns are those of X and y": lambda its: its.sizes["n"] == its.sizes["m"] + its.sizes["q"]},
 )
 class FactorModel(NamedTuple):
-    """Completes rows: loadings and variances of X and y, and coefficients for y. Arrays are those of X, then of y."""
+    """Loadings, variances and coefficients to complete rows. Arrays contain the columns of X, then those of y."""
 
     mean: Float64Array
     """Means, (m + q,)."""
@@ -229,8 +229,8 @@ class FactorModel(NamedTuple):
     def of(cls, solution: SolvedModel, gaps: Gaps | None = None) -> FactorModel:
         r"""Return the model of a solution.
 
-        ``gaps`` are those of the training rows. The residuals of completed cells are zero, so
-        the variances of residuals are those of the observed cells,
+        ``gaps`` are those of the training rows. Completed cells have zero residuals, so the variances of residuals are
+        those of the observed cells,
 
         .. math::
             D_j = (s_j - \sum_i p_{ji}^2 \tau_i) / (n f_j)
@@ -318,7 +318,7 @@ class FactorModel(NamedTuple):
         n, c = z.shape[1], self.loadings.shape[1]
         loadings, precision = self.loadings[:n], self.precision[:n]
         right = (z * precision) @ loadings
-        # Rows with the same gaps share a matrix, for example while a sensor is off.
+        # Rows with the same gaps, for example while a sensor is off, share a matrix.
         bits, which = np.unique(np.packbits(gaps, axis=1), axis=0, return_inverse=True)
         observed = ~np.unpackbits(bits, axis=1, count=n).astype(bool)
         pairs = np.triu_indices(c)

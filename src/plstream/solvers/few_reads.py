@@ -1,19 +1,18 @@
 r"""Exact PLS in a few reads: an approximate Gram action, corrected by block reads until the solution converges.
 
-Let :math:`S = X_c^T X_c`, and :math:`S_0` an approximation of it from the first read: a sketch or a Gram matrix. A read
-for a block of vectors V gives :math:`A = S V`. With V turned so that :math:`V^T A = I`, that is with orthonormal
-scores,
+Let :math:`S_0` be an approximation of :math:`S = X_c^T X_c` from the first read: a sketch or a Gram matrix. A read for
+a block of vectors V gives :math:`A = S V`. With V transformed so that :math:`V^T A = I`, to orthonormal scores,
 
 .. math::
     S_1 v = A a + (I - A V^T) S_0 (v - V a), \quad a = A^T v ,
 
 is exact on V, and positive semidefinite. The data is read for the rotations of the solution with :math:`S_1`, which is
-then solved again, and so on: this converges superlinearly. The first weights need no Gram action, and every read makes
-at least one more component exact, so after c + 1 reads all are.
+then solved again, and so on; convergence is superlinear. The first weights need no Gram action, and every read makes
+at least one more component exact, so all are exact after c + 1 reads.
 
-The distance of a solution from the exact one is estimated from the next one. It decreases from one solution to the
-next, and ever faster: the error of the last one is at most about :math:`d^2 / d'`, with the distance d of the last
-two solutions and d' of the two before.
+The error of a solution is estimated from its distance to the next one. These distances decrease ever faster, so the
+error of the last solution is at most about :math:`d^2 / d'`, with the distance d of the last two solutions and d' of
+the two before.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from ..states.sketch import Sketch
 from .multipass import MultipassGram
 from .scaling import Scaling, solve_scaled
 
-# Directions whose scores have a smaller share of squares, after orthogonalization to the others, are dropped: so
-# small a difference has too few digits left, in particular if vectors are long relative to their scores.
+# Directions whose scores keep a smaller share of squares after orthogonalization are dropped: so small a difference
+# has too few digits, in particular if vectors are long relative to their scores.
 _LEAST_SHARE = 1e-12
 _DIGITS = 100 * float(np.finfo(np.float64).eps)
 # On the data of benchmarks/few_reads.py, errors are at most twice d^2 / d'.
 _SAFETY = 3.0
-# For d', which is unknown after two reads, this power of d: a sketch is closest to S on the first rotations.
+# After two reads, d' is unknown, and this power of d replaces it: a sketch is closest to S on the first rotations.
 _FIRST_POWER = 0.25
 
 
@@ -95,7 +94,7 @@ class CorrectedGram:
         if not len(self.directions):
             return self.state.apply(v)
         a, off = np.zeros(len(self.directions)), v
-        # Twice: the remainder of a vector that was read must be at most its rounding errors.
+        # Twice, so that only rounding errors remain of a vector that was read.
         for _ in range(2):
             along = self.actions @ off
             a, off = a + along, off - along @ self.directions
@@ -103,17 +102,17 @@ class CorrectedGram:
         return action + (a - self.directions @ action) @ self.actions, square + float(a @ a)
 
     def correct(self, V: Float64Array, A: Float64Array, products: Float64Array) -> None:
-        """Make the action exact on vectors V as well, given A = SV and V'SV; there is one row per vector.
+        """Make the action exact on vectors V as well, given A = SV and V'SV, with one row per vector.
 
-        These come first, and the earlier directions are made orthogonal to them. The results are differences, possibly
-        small ones: what depends on their rounding errors is small as well, because the solution is close to V by then.
+        These come first, and the earlier directions are orthogonalized to them. The results may be small differences,
+        but what depends on their rounding errors is small as well, because the solution is then close to V.
         """
         V, A = _orthonormal(V, A, products, _LEAST_SHARE)
         before, actions = self.directions, self.actions
         for _ in range(2):
             along = before @ A.T
             before, actions = before - along @ V, actions - along @ A
-        # The rounding errors of |V|'|S||V|, where S is AA' or more.
+        # The rounding errors of |V|'|S||V|, where S is at least AA'.
         noise = _DIGITS * (_longest(self.directions * self.x_scale) * _longest(A / self.x_scale)) ** 2
         before, actions = _orthonormal(before, actions, before @ actions.T, max(_LEAST_SHARE, noise))
         self.directions, self.actions = np.concatenate([V, before]), np.concatenate([A, actions])
@@ -123,7 +122,7 @@ def _orthonormal(
     V: Float64Array, A: Float64Array, products: Float64Array, least: float
 ) -> tuple[Float64Array, Float64Array]:
     """Return combinations with V'A = I, without directions of smaller squares."""
-    # Those of scores of length one, as the vectors have them or should have.
+    # Normalize scores to length one.
     lengths = np.sqrt(np.maximum(np.diag(products), 1.0))
     squares, basis = np.linalg.eigh((products + products.T) / 2 / lengths / lengths[:, None])
     held = squares > least
@@ -147,19 +146,19 @@ def read_few_times(
     state : Gram or Sketch
         The state from this read.
     n_components : int
-        Components to solve for.
+        Number of components.
     scale : bool
         Whether columns are scaled to unit variance.
     tolerance : float
         Estimated error at which to stop.
     most : int
-        Largest number of reads.
+        Maximum number of reads.
     """
     scaling = Scaling.of(state, scale=scale)
     gram = CorrectedGram(state, scaling.x_scale)
     factors = solve_scaled(state, gram, scaling, n_components, quiet=True)
     if factors.n_components < n_components < most:
-        # Further components have less variance than the state resolves: only reading the rows helps.
+        # Further components have less variance than the state resolves, so the rows must be read.
         return reads
     gram.subspace_error = _error_of_state(state, factors, float(scaling.x_squares.sum()))
     distance: Float64Array | None = None
@@ -173,7 +172,7 @@ def read_few_times(
         before_that = change**_FIRST_POWER if distance is None else distance
         estimate = _SAFETY * change * change / np.maximum(np.maximum(before_that, change), ROUNDING)
         gram.subspace_error = np.where(change > 0, np.clip(estimate, ROUNDING, 1.0), 0.0)
-        # The first weights are always exact, and every read has made one more so.
+        # The first weights are always exact, and every read makes one more exact.
         gram.subspace_error[: reads.n_reads - 1] = 0.0
         gram.lost, distance = 0.0, change
     return gram
@@ -196,7 +195,7 @@ def _error_of_state(state: Gram | Sketch, factors: Factors, x_squares: float) ->
 
 
 def _changes(before: Factors, after: Factors) -> Float64Array:
-    """Return the distance of two solutions, in weights or coefficients, for each number of components."""
+    """Return the distance between two solutions, in weights or coefficients, for each number of components."""
     changes = np.zeros(len(after.score_squares))
     found = sorted([before.n_components, after.n_components])
     changes[found[0] : found[1]] = 1.0

@@ -6,9 +6,9 @@ With the rows :math:`H_f` of fold f, centred on their own mean :math:`\bar x_f`,
 .. math::
     S_{-g} v = \sum_{f \ne g} H_f^T H_f v + n_f \, d_{fg} (d_{fg}^T v) , \quad d_{fg} = \bar x_f - \bar x_{-g} .
 
-One read of the rows thus serves the models of all folds, and a product of H with one column per fold replaces
-as many products with a vector. Scaling by the training rows of each fold is a factor of v, and of the result. Centring
-each fold on its own mean keeps outliers of a fold out of the models that it does not train.
+One read of the rows thus serves the models of all folds, and one matrix product replaces a product with a vector per
+fold. Scaling by the training rows of each fold is a factor of v and of the result. Centring each fold on its own mean
+keeps its outliers out of models that are not trained on it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ..states.gram import Gram
 from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
 from .multipass import _LARGEST_SPARSE_MEAN
 
-# Sets up to which products with vectors are faster than those with a matrix of them, and bytes up to which calls count.
+# Number of sets up to which separate products with vectors are faster, and bytes up to which call overhead matters.
 _FEW_SETS = 8
 _LITTLE_BYTES = 1 << 20
-# Columns of products that are as fast as fewer.
+# Products with fewer columns are not faster.
 _COLUMNS = 8
 
 FoldsOf = Callable[[int, int], NDArray[np.int64]]
-"""Returns the folds of rows, given the number of the first one and how many they are."""
+"""Returns the folds of rows, given the index of the first row and the number of rows."""
 
 
 class Summary(Protocol):
@@ -50,16 +50,16 @@ Kept = TypeVar("Kept", bound=Summary)
 
 
 class FoldReads:
-    """The moments of every fold, from a first read, and products from further reads.
+    """The moments of every fold from a first read, and products from further reads.
 
-    Sets of rows are identified by the fold that they leave out; the number of folds identifies all rows.
+    A set of rows is identified by the fold that it leaves out; the number of folds identifies all rows.
 
     Parameters
     ----------
     rows : TrainingRows
         Rows that can be read again.
     folds_of : callable
-        Returns the folds of rows, given the number of the first one and how many they are.
+        Returns the folds of rows, given the index of the first row and the number of rows.
     n_folds : int
         Number of folds, none of them empty.
     planned_reads : int
@@ -72,9 +72,9 @@ class FoldReads:
     folds : list of Moments
         The moments of each fold.
     training : list of Moments
-        The moments of all rows except those of each fold, and last of all rows.
+        The moments of all rows except those of each fold; the last entry is for all rows.
     held : list of ndarray
-        Of rows that are held in memory, those of each fold, centred on its mean and times the roots of the weights.
+        Rows of each fold if held in memory, centred on its mean and multiplied by the roots of the weights.
     n_reads : int
         Number of reads so far.
 
@@ -91,7 +91,7 @@ class FoldReads:
     """
 
     rounding = ROUNDING
-    # Scores are known up to rounding errors, so variances up to the square of these.
+    # Scores are accurate to rounding errors, so variances to the squares of these.
     variance_resolution = ROUNDING**2
 
     def __init__(
@@ -119,14 +119,14 @@ class FoldReads:
 
     @classmethod
     def of_centred(cls, folds: Sequence[Moments], rows: Sequence[Float64Array]) -> Self:
-        """Return the same for rows in memory, centred on the means of their folds and times the roots of weights."""
+        """Return the same for rows in memory, centred by fold and multiplied by the roots of the weights."""
         reads = cls.__new__(cls)
         reads.n_folds, reads.folds, reads.held = len(folds), list(folds), list(rows)
         reads._prepare()
         return reads
 
     def _hold(self, n_folds: int) -> None:
-        """Copy the rows, fold after fold, each centred on its mean and times the roots of the weights."""
+        """Copy the rows by fold, each centred on its mean and multiplied by the roots of the weights."""
         self.n_reads = self.planned_reads = 1
         block = self.rows.as_one_block()
         numbers = self.folds_of(0, block.n_rows)
@@ -137,12 +137,12 @@ class FoldReads:
         self.blocks = [block._replace(X=rows) for block, rows in zip(self.blocks, self.held, strict=True)]
 
     def _prepare(self) -> None:
-        # The rows that are held, fold after fold, once they have been needed so.
+        # The rows held in memory, sorted by fold; set on first use.
         self._stacked = np.empty((0, 0))
         self.training = [*all_but_one(self.folds), merged(self.folds)]
         self._weight = np.array([[fold.weight] for fold in self.folds])
         self.means = np.array([fold.x_mean for fold in self.folds])
-        # The mean of a fold is the sum of two numbers, and rows that are read again are centred on that rounded to one.
+        # The mean of a fold is the sum of two numbers, but rows read again are centred on the rounded sum.
         self._errors = np.array([(fold.x_origin - fold.x_mean) + fold.x_offset for fold in self.folds])
         self._set_relative_means()
         self.centres_products = bool(self.held or self._means_are_small())
@@ -150,8 +150,8 @@ class FoldReads:
     def _set_relative_means(self) -> None:
         """Compute the means of folds and sets relative to a robust reference.
 
-        It is the median of three folds, per column. If one fold has an outlier, the means of the others keep their
-        digits.
+        The reference is the median of three folds, per column. If one fold has an outlier, the means of the others
+        keep their digits.
         """
         three = np.array([0, self.n_folds // 2, self.n_folds - 1])
         middle = three[np.argsort(self.means[three], axis=0)[1]], np.arange(self.means.shape[1])
@@ -162,11 +162,11 @@ class FoldReads:
         self._set_means = np.array([(one.x_origin - origin) + (one.x_offset - offset) for one in self.training])
 
     def _means_are_small(self) -> bool:
-        """Return whether means may be subtracted from products, and not from the rows."""
+        """Return whether means may be subtracted from products instead of rows."""
         least = np.full(self.means.shape[1], np.inf)
         for one in self.training:
             deviation = np.sqrt(one.x_squares / max(one.weight, 1e-300))
-            # Constant columns do not take part.
+            # Constant columns do not count.
             np.minimum(least, deviation, out=least, where=one.x_squares > 0)
         return bool((np.abs(self.means) <= _LARGEST_SPARSE_MEAN * least).all())
 
@@ -181,14 +181,14 @@ class FoldReads:
         set_means = self._set_means[list(sets)]
         between = self._fold_means @ V.T - np.einsum("ij,ij->i", set_means, V)
         if self.n_folds == 2:
-            # Those of a single fold have its mean.
+            # A single training fold has no difference from its mean.
             between[:, [left_out < 2 for left_out in sets]] = 0.0
         weights = self._add_rows(self._fold_means, between, sets, total, 1.0)
         total.actions -= weights[:, None] * set_means
         return total.actions, total.squares
 
     def _held_actions(self, V: Float64Array, sets: Sequence[int]) -> _Actions:
-        """Return the actions of rows in memory, but for the differences between means."""
+        """Return the actions of rows in memory, without the differences between means."""
         if len(sets) > _FEW_SETS or sum(rows.nbytes for rows in self.held) <= _LITTLE_BYTES:
             if len(self._stacked) == 0:
                 self._stacked = np.concatenate(self.held)
@@ -203,7 +203,7 @@ class FoldReads:
         for fold, rows in enumerate(self.held):
             for k, left_out in enumerate(sets):
                 if left_out != fold:
-                    # While the rows are in cache, this is faster than a product with few columns.
+                    # With rows in cache, this is faster than a product with few columns.
                     scores = rows @ V[k]
                     total.actions[k] += scores @ rows
                     total.squares[k] += scores @ scores
@@ -212,7 +212,7 @@ class FoldReads:
     def _add_rows(
         self, rows: Float64Array, scores: Float64Array, sets: Sequence[int], total: _Actions, sign: float
     ) -> Float64Array:
-        """Add one row per fold, with the weight of the fold, to the sets that have the fold."""
+        """Add one row per fold, with the weight of the fold, to the sets that include the fold."""
         absent = np.arange(self.n_folds)[:, None] == np.asarray(sets)
         weighted = np.where(absent, 0.0, sign * self._weight * scores)
         total.actions += weighted.T @ rows
@@ -228,7 +228,7 @@ class FoldReads:
         Parameters
         ----------
         projections : mapping of int to ndarray of shape (m, c)
-            For each of the folds, what its rows are multiplied by, after centring on their own mean.
+            For each fold, the matrix that its rows are multiplied by, after centring on their own mean.
         summarise : callable
             Returns the results of some rows, given their fold, their scores, and their block.
         """
@@ -272,7 +272,7 @@ class FoldReads:
         return scores
 
     def _by_fold(self, work: Callable[[int, Block], Kept], chosen: Collection[int] | None = None) -> dict[int, Kept]:
-        """Return the results of each fold, or of some of them, from one read."""
+        """Return the results of all folds, or of the chosen ones, from one read."""
 
         def of_block(block: Block) -> _ByFold:
             folds = self.folds_of(block.first, block.n_rows)
@@ -327,7 +327,7 @@ class _ByFold:
 
 
 class FoldGrams:
-    """The same actions by Gram matrices of the folds.
+    """The same actions, computed from the Gram matrices of the folds.
 
     Parameters
     ----------
@@ -352,12 +352,12 @@ class _BlockActions:
 
     def __init__(self, reads: FoldReads, V: Float64Array, sets: Sequence[int]) -> None:
         self.reads = reads
-        # Products with six columns take longer than those with eight.
+        # Products with six columns are slower than with eight.
         n_more = -len(V) % _COLUMNS
         self.V = np.concatenate([V, np.zeros((n_more, V.shape[1]))])
         self.sets = np.array([*sets, *[reads.n_folds] * n_more])
         self.n_sets = len(V)
-        # Without explicit centring, nothing is copied, and sparse rows stay so.
+        # Without explicit centring, nothing is copied, and sparse rows stay sparse.
         self.centres = reads.means @ self.V.T if reads.centres_products else None
 
     def __call__(self, block: Block) -> _Actions:
@@ -383,7 +383,7 @@ class _BlockActions:
         return _Actions(total.actions[: self.n_sets], total.squares[: self.n_sets])
 
     def _tiles(self, X: Rows) -> list[slice]:
-        """Return the number of rows processed at a time: all, or few enough that a copy stays in cache."""
+        """Return the slices of rows to process: all at once, or few enough that a copy stays in cache."""
         n_rows, n_columns = X.shape
         copied = self.centres is None or X.dtype != np.float64
         step = max(MIN_TILE_ROWS, TILE_BYTES // (8 * n_columns)) if copied else n_rows

@@ -7,10 +7,10 @@ the squared error of each response by
 .. math::
     q_i^2 \, a_i^T G a_i - 2 q_i \, a_i^T \Big( C - \sum_{j < i} G a_j q_j^T \Big)
 
-and the error of the means is added. One product with G per component thus gives the errors of all numbers of
-components. The terms refer to the residuals of y, not to y itself. Still, their sum is a small
-difference of large numbers if y is predicted almost without error: root mean squares below about 1e-7 of the
-standard deviation of y are rounding errors.
+and the error of the means is added. One product with G per component thus gives the errors for all numbers of
+components. The terms refer to the residuals of y, not to y itself, but if y is predicted almost exactly, their sum is a
+small difference of large numbers: root mean squared errors below about 1e-7 of the standard deviation of y are rounding
+errors.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 r"""PLS of several sets of rows at once: the solver of :mod:`plstream.pls` with one more axis.
 
-The training sets of cross-validation take the same steps with different numbers. In
-lockstep, they need one Gram action for all sets, so one read of the data serves them all, and small data takes as
-many NumPy calls as a single fit.
+The training sets of cross-validation take the same steps with different numbers. Solved in lockstep, they need one Gram
+action, so one read of the data serves all sets, and small data takes as many NumPy calls as a single fit.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from .scaling import Scaling
 
 
 class JointGramAction(Protocol):
-    """What the solver needs of X for several sets of rows."""
+    """What the solver needs from X for several sets of rows."""
 
     @property
     def rounding(self) -> float:
@@ -62,14 +61,14 @@ def solve_jointly(
     x_squares = np.array([(scaling.x_squares / scaling.x_unit**2).sum() for scaling in scalings])
     y_squares = np.array([(scaling.y_squares / scaling.y_unit**2).sum() for scaling in scalings])
     n_sets, q, m = C.shape
-    # As in solve_pls, where the comments are: sets come first in all arrays.
+    # As in solve_pls (see the comments there), with the sets as first axis.
     W, P, R = np.zeros((3, n_sets, n_components, m))
     Q, squares = np.zeros((n_sets, n_components, q)), np.zeros((n_sets, n_components))
     noise = gram.rounding * np.sqrt(x_squares * y_squares)
     found, each = np.zeros(n_sets, dtype=np.intp), np.arange(n_sets)
     for i in range(min(n_components, m)):
         left = _norms(C)
-        # A set without another component has only zeros from now on.
+        # Sets without further components are zero from here on.
         C[left <= noise] = 0.0
         if not (left > noise).any():
             break
@@ -117,7 +116,7 @@ def _norms(arrays: Float64Array) -> Float64Array:
 
 
 def _ratio(numerator: Float64Array, denominator: Float64Array) -> Float64Array:
-    """Return the quotients, zero where there is nothing to divide by."""
+    """Return the quotients; zero where the denominator is zero."""
     return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > 0)
 
 

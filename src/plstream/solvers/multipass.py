@@ -1,9 +1,8 @@
 r"""The Gram action by reading the data again: exact PLS of data of any size in c + 1 reads.
 
 For each block :math:`t = (X_b - \bar x) v`, then :math:`S v \mathrel{+}= (X_b - \bar x)^T t` while its rows are in
-cache: one read of the data per component, and nothing the size of the data is ever formed. Small data is the exception:
-it is held in memory, and if it is so small that compiled loops do not pay, it is centred once and the products are
-BLAS's.
+cache: one read of the data per component, and no array the size of the data. Small data is held in memory instead; if
+it is too small for compiled loops to pay off, it is centred once and multiplied by BLAS.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from ..states.gram import Gram
 from ..states.kernels import add_gram_action, add_gram_action_as_is
 from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
 
-# Multiplications for a Gram matrix that take a few hundredths of the time of the smallest fit.
+# Multiplications for a Gram matrix that take a few percent of the time of the smallest fit.
 _LITTLE_WORK = 1 << 19
-# Largest mean of a column, in standard deviations, that is subtracted from the products and not from the data. As much
-# larger are the rounding errors: for sparse data that is the price of not making it dense, for other data it is little.
+# Largest mean of a column, in standard deviations, that is subtracted from the products instead of the data. Rounding
+# errors grow by this factor: the price of keeping sparse data sparse, and small for dense data.
 _LARGEST_SPARSE_MEAN = 1e3
 _LARGEST_DENSE_MEAN = 8.0
 
@@ -37,7 +36,7 @@ _LARGEST_DENSE_MEAN = 8.0
 @stored({"v": solved_numbers("m"), "action": Numbers("m", nan=True), "square": Number(nan=True)})
 @dataclass
 class Sums:
-    """S v and v'Sv of the rows read so far, without the correction of the mean."""
+    """S v and v'Sv of the rows read so far, without the correction for the mean."""
 
     v: Float64Array
     action: Float64Array
@@ -47,7 +46,7 @@ class Sums:
         return object.__sizeof__(self) + self.v.nbytes + self.action.nbytes
 
     def merge(self, other: Sums) -> Self:
-        """Add those of other rows."""
+        """Add the sums of other rows."""
         self.action += other.action
         self.square += other.square
         return self
@@ -63,11 +62,11 @@ class Sums:
 )
 @dataclass
 class BlockSums(Sums):
-    """S V and V'SV of several vectors, which are the rows of the arrays."""
+    """S V and V'SV of several vectors, stored as rows."""
 
 
 def _n_first(its: Any) -> int | None:
-    """Return the number of rows that the first read has come to, in an object or in a file; None if there is none."""
+    """Return the number of rows of the first read so far, in an object or a file; None if it has not begun."""
     if its.stream is not None:
         return int(its.stream.state.n_rows) + int(its.stream.n_waiting)
     return None if its.moments is None else int(its.moments.n_rows)
@@ -108,7 +107,7 @@ class Journal:
     n_rows : int
         Number of rows done in the current read.
     tell : callable or None
-        Called after every block with the number of its rows, when all of the above includes it.
+        Called with the number of rows after each block has been added to all of the above.
     """
 
     moments: Moments | None = None
@@ -124,28 +123,28 @@ class Journal:
         return _n_first(self)
 
     def continued_stream(self, stream: Buffered[Any]) -> Buffered[Any]:
-        """Return the stream to add the first read to: that of the journal, or an empty one, which it keeps."""
+        """Return the stream to add the first read to: that of the journal, or the given empty one, which it stores."""
         self.stream = self.stream or stream
         if (type(self.stream.state), self.stream.state.shape) != (type(stream.state), stream.state.shape):
             raise JournalError("The journal belongs to other data.")
         return self.stream
 
     def add_to_stream(self, stream: Buffered[Any], n_rows: int) -> None:
-        """Keep the stream after so many rows more of the first read."""
+        """Store the stream after ``n_rows`` more rows of the first read."""
         self.stream = stream
         self.n_rows += n_rows
         if self.tell is not None:
             self.tell(n_rows)
 
     def continued_moments(self, moments: Moments) -> Moments:
-        """Return the moments to add the first read to: those of the journal, or empty ones, which it keeps."""
+        """Return the moments to add the first read to: those of the journal, or empty ones, which it stores."""
         self.moments = self.moments or moments
         if self.moments.shape != moments.shape:
             raise JournalError("The journal belongs to other data.")
         return self.moments
 
     def continued_sums(self, sums: Sums, n_reads: int) -> Sums:
-        """Return the sums to add the next read to: those of the journal, or empty ones, which it keeps."""
+        """Return the sums to add the next read to: those of the journal, or empty ones, which it stores."""
         if len(self.actions) < n_reads:
             self.actions.append(replace(sums, v=sums.v.copy()))
         known = self.actions[n_reads - 1]
@@ -163,11 +162,11 @@ class Journal:
 
 
 class JournalError(RuntimeError):
-    """A journal of other data, or of a processor or libraries with different rounding."""
+    """The journal belongs to other data, or to a processor or libraries with different rounding."""
 
 
 class MultipassGram:
-    """The moments of rows, from a first read, and their Gram action, with one read per application.
+    """The moments of rows from a first read, and their Gram action with one read per application.
 
     Parameters
     ----------
@@ -178,10 +177,10 @@ class MultipassGram:
     planned_reads : int, optional
         Total number of reads, for progress.
     journal : Journal, optional
-        Completed reads of the same rows, to which further ones are added. Rows must have no weights, and blocks must
+        Previous reads of the same rows, to which further ones are added. Rows must have no weights, and blocks must
         end at the same rows; results are then bit-identical.
     moments : Moments, optional
-        Moments of the rows, if the first read has been made.
+        Moments of the rows, to skip the first read.
 
     Attributes
     ----------
@@ -202,7 +201,7 @@ class MultipassGram:
     """
 
     rounding = ROUNDING
-    # Scores are known up to rounding errors, so variances up to the square of these.
+    # Scores are accurate to rounding errors, so variances to the squares of these.
     variance_resolution = ROUNDING**2
     lost = 0.0
     subspace_error = np.zeros(0)
@@ -220,7 +219,7 @@ class MultipassGram:
         self.forgetting = forgetting
         self.n_reads = 0
         self.planned_reads = planned_reads
-        # Of small data, the rows: centred for BLAS, or as they are for compiled loops.
+        # The rows of small data: centred for BLAS, or unchanged for compiled loops.
         self._held: Float64Array | None = None
         self._block: Block | None = None
         self._journal = journal
@@ -243,7 +242,7 @@ class MultipassGram:
         deviation = np.sqrt(self.moments.x_squares[varying] / max(self.moments.weight, 1e-300))
         self._mean = self.moments.x_mean
         self._relative_mean = float((np.abs(self._mean[varying]) / deviation).max(initial=0.0))
-        # It is rounded to one number. Far from zero, that is off by a little.
+        # The mean is rounded to one number, which is slightly off far from zero.
         self._mean_error = (self.moments.x_origin - self._mean) + self.moments.x_offset
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
@@ -257,14 +256,14 @@ class MultipassGram:
         return sums.action - weight * shift * error, sums.square - weight * shift**2
 
     def apply_block(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return SV and V'SV of several vectors, the rows of arrays here, from one read of the data."""
+        """Return SV and V'SV of several vectors, stored as rows, from one read of the data."""
         sums = self._read(BlockSums(V, np.zeros_like(V), np.zeros((len(V), len(V)))), _block_products)
         error, weight = self._mean_error, self.moments.weight
         shift = V @ error
         return sums.action - weight * np.outer(shift, error), sums.square - weight * np.outer(shift, shift)
 
     def _read(self, sums: Sums, work: Callable[..., Sums]) -> Sums:
-        """Return the sums of one read, but for the error of the mean."""
+        """Return the sums of one read, without the correction for the mean."""
         if self._block is not None:
             return work(self._mean, sums.v, self._relative_mean, self._block)
         if self._journal is not None:
@@ -273,7 +272,7 @@ class MultipassGram:
         return sums
 
     def known(self) -> Moments:
-        """Return what is known of the rows: the moments, and of few rows of few features the Gram matrix as well."""
+        """Return the moments, together with the Gram matrix if there are few rows and features."""
         rows = self._held
         self.moments.forgetting = self.forgetting
         if rows is None or not rows.shape[1] <= rows.shape[0] <= _LITTLE_WORK / rows.shape[1] ** 2:
@@ -298,8 +297,8 @@ class MultipassGram:
 def _block_action(mean: Float64Array, v: Float64Array, relative_mean: float, block: Block) -> Sums:
     """Return the contribution of a block to Sv and v'Sv; ``relative_mean`` is the largest mean in standard deviations.
 
-    Where means are small, the products are centred and not the rows: sparse rows stay sparse, and dense ones are
-    multiplied as they are read.
+    If means are small, the products are centred instead of the rows: sparse rows stay sparse, and dense ones are
+    not copied.
     """
     is_sparse = sparse.issparse(block.X)
     weight = np.ones(block.n_rows) if block.weight is None else block.weight

@@ -15,17 +15,16 @@ from ..states.ranges import LEAST_SQUARE, TOO_SMALL
 
 
 class Scaling(NamedTuple):
-    """Divisors of the columns of X and Y, and the units in which they are solved for.
+    """Divisors of the columns of X and Y, and the units used by the solver.
 
     Attributes
     ----------
     x_scale, y_scale : ndarray
-        Divisors: standard deviations, or ones. A constant column has divisor one, and does not contribute.
+        Divisors: standard deviations, or ones. A constant column has divisor one and does not contribute.
     x_squares, y_squares : ndarray
         Sums of squares of the scaled columns.
     x_unit, y_unit : float
-        Powers of two that bring scaled data near one. This is exact; numbers near 1e+-300 would leave no room
-        for computation.
+        Powers of two that bring scaled data close to one. This is exact, and prevents overflow of data near 1e+-300.
     x_factor, y_factor : ndarray
         Factors that convert the columns of the data to these units.
     """
@@ -44,7 +43,7 @@ class Scaling(NamedTuple):
         """Return standard deviations, or ones if ``scale`` is false."""
         x_squares, y_squares = moments.x_squares, moments.y_squares
         if scale:
-            # Weights count as repeated rows. If they sum to less than two, as shares do, n - 1 is meaningless.
+            # Weights count as repeated rows. If they sum to less than two, for example shares, n - 1 is meaningless.
             divisor = max(moments.weight - 1, moments.weight / 2, 1e-300)
             x_scale = np.sqrt(np.where(x_squares > 0, x_squares / divisor, 1.0))
             y_scale = np.sqrt(np.where(y_squares > 0, y_squares / divisor, 1.0))
@@ -58,7 +57,7 @@ class Scaling(NamedTuple):
 
 
 def require_resolution(moments: Moments) -> None:
-    """Raise ValueError if X or y is so small that its squares lose digits. Means and references do not underflow."""
+    """Raise ValueError if X or y is so small that its squares lose digits. Means and references cannot underflow."""
     for origin, offset, squares in (
         (moments.x_origin, moments.x_offset, moments.x_squares),
         (moments.y_origin, moments.y_offset, moments.y_squares),

@@ -1,7 +1,7 @@
-"""Rows collected into blocks of a fixed size before a state absorbs them.
+"""Buffering of rows into blocks of a fixed size before a state absorbs them.
 
-A stream comes in chunks of any size, often one row at a time. It is cut into blocks by the row count since the start,
-so the state does not depend on the chunks: results are bit-identical, and products are large.
+A stream arrives in chunks of any size, often one row at a time. Blocks are cut by the row count since the start, so
+results are bit-identical for any chunk size, and matrix products are large.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .sketch import MOST_ROWS, Sketch
 
 State = TypeVar("State", bound=Moments)
 
-# Squares of such numbers leave room for sums of any number of rows.
+# Sums of squares of smaller numbers do not overflow.
 _FAR_FROM_OVERFLOW = 1e100
 _ONE = np.ones(1)
 
 
 def _is_y(Y: Float64Array, n_targets: int) -> bool:
-    """Return whether rows of Y have all responses, or class indices."""
+    """Return whether Y has one column per response, or one of class indices."""
     return Y.shape[1] == n_targets or (Y.shape[1] == 1 and bool(np.isin(Y, np.arange(n_targets)).all()))
 
 
@@ -51,13 +51,13 @@ def _is_y(Y: Float64Array, n_targets: int) -> bool:
 class Buffered(Generic[State]):
     """A state and the buffered rows that it has not absorbed yet.
 
-    It is immutable: ``with_rows`` and similar methods return a new one. A failure thus leaves the caller with what it
-    had, and results can be computed from one while the next one is made.
+    Streams are immutable: ``with_rows`` and similar methods return a new one. A failure thus leaves the old stream
+    intact, and results can be computed from it while the next one is built.
 
     Parameters
     ----------
-    state : Moments or a kind of it
-        The state to feed.
+    state : Moments or subclass
+        The state to update.
     block_rows : int
         Number of rows that the state absorbs at a time.
     of_labels : bool, default=False
@@ -103,7 +103,7 @@ class Buffered(Generic[State]):
         return object.__sizeof__(self) + self.state.nbytes + waiting
 
     def with_rows(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
-        """Return the stream after more rows; raise ValueError if they are not finite, or too large or too small."""
+        """Return the stream with rows added; raise ValueError if any are not finite, too large or too small."""
         weight = np.ones(len(Y)) if sample_weight is None else sample_weight
         return self._with_checked_rows(X, Y, weight, self._require_range(X, Y, weight))
 
@@ -127,11 +127,11 @@ class Buffered(Generic[State]):
         return twin
 
     def with_one(self, X: FloatArray, Y: Float64Array) -> Self | None:
-        """Return the stream after one more row, or None if that takes more than buffering it: see ``with_rows``."""
+        """Return the stream with one row added, or None if buffering is not enough: then use ``with_rows``."""
         if not self.n_waiting or self.n_waiting + 1 >= self.block_rows:
             return None
         largest = max(-X.min(), X.max()), max(-Y.min(), Y.max())
-        # The state has room for larger buffered rows. Comparisons with NaN are false.
+        # Larger rows were buffered without overflow. Comparisons with NaN are false.
         if not all(new <= old <= _FAR_FROM_OVERFLOW for new, old in zip(largest, self._peaks, strict=True)):
             return None
         twin = self._twin()
@@ -139,14 +139,14 @@ class Buffered(Generic[State]):
         return twin
 
     def merged(self, other: Buffered[State], *, later: bool = False) -> Self:
-        """Return a stream of these rows and those of another one, which came after them if ``later``."""
+        """Return a stream with the rows of both; if ``later``, those of ``other`` come last."""
         state = self._own_current()
         if later:
             state.forget(other.n_rows)
         return self._around(state.merge(other.current()))
 
     def with_classes(self, positions: Sequence[int]) -> Self:
-        """Return the stream with more classes, without rows, each at a position among the resulting classes."""
+        """Return the stream with new classes without rows, at the given positions in the result."""
         state, waiting = self.state.copy(), self._waiting()
         Y = waiting.Y
         for at in positions:
@@ -165,7 +165,7 @@ class Buffered(Generic[State]):
         return twin
 
     def without_waiting(self) -> Self:
-        """Return a stream of the same rows, all absorbed: there is less to send to another process."""
+        """Return a stream with all rows absorbed, which is smaller to send to another process."""
         return self._around(self._own_current())
 
     def current(self) -> State:
@@ -199,10 +199,10 @@ class Buffered(Generic[State]):
         rows = slice(self.n_waiting, self.n_waiting + block.n_rows)
         is_full = rows.stop > self._buffer.n_places
         if self._buffer.n_taken != self.n_waiting or is_full or dtype != self._buffer.X.dtype:
-            # Its free rows belong to another stream that continued from the same rows, or there are too few.
+            # The free rows belong to another stream with the same history, or are too few.
             n_places = min(self.block_rows, 2 * rows.stop) if is_full else self._buffer.n_places
             self._buffer = self._buffer.copy(self.n_waiting, n_places, dtype)
-        # Reserve them first: whatever happens next, they are not free.
+        # Reserve them first, so that they are not free even after a failure.
         self._buffer.n_taken = rows.stop
         self._buffer.X[rows] = X
         self._buffer.Y[rows] = block.Y
@@ -227,7 +227,7 @@ class Buffered(Generic[State]):
         return peaks
 
     def __getstate__(self) -> dict[str, Any]:
-        # Only the buffered rows are worth keeping.
+        # Save only the buffered rows, not the free ones.
         waiting = self._waiting()
         kept = {name: value for name, value in vars(self).items() if name != "_buffer"}
         return kept | {"_X": waiting.X.copy(), "_Y": waiting.Y.copy(), "_weight": np.array(waiting.weight)}
@@ -242,17 +242,17 @@ class Buffered(Generic[State]):
 class _Buffer:
     """Storage of buffered rows, shared by successive streams until one of them branches off.
 
-    It has room for as many as have been needed so far, not for a whole block, whose size may come from a file.
+    Its capacity grows as needed. It is not a whole block from the start, whose size may come from a file.
     """
 
     def __init__(self, X: FloatArray, Y: Float64Array, weight: Float64Array, n_taken: int) -> None:
         self.X, self.Y, self.weight = X, Y, weight
-        # Rows that have been written to, by any of the streams.
+        # Number of rows written by any of the streams.
         self.n_taken = n_taken
 
     @classmethod
     def of(cls, n_rows: int, n_columns: int, n_targets: int) -> _Buffer:
-        """Return free rows."""
+        """Return an empty buffer."""
         return cls(np.empty((n_rows, n_columns), np.float32), np.empty((n_rows, n_targets)), np.empty(n_rows), 0)
 
     @property
@@ -261,7 +261,7 @@ class _Buffer:
         return len(self.weight)
 
     def copy(self, n_waiting: int, n_places: int, dtype: Any = None) -> _Buffer:
-        """Return an independent buffer with the given capacity and the first rows; the other rows are uninitialized."""
+        """Return an independent copy of the first rows with the given capacity; the rest is uninitialized."""
         X: FloatArray = np.empty((n_places, self.X.shape[1]), dtype or self.X.dtype)
         Y, weight = np.empty((n_places, self.Y.shape[1])), np.empty(n_places)
         for copied, rows in ((X, self.X), (Y, self.Y), (weight, self.weight)):

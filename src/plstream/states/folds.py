@@ -25,7 +25,7 @@ class Folds(Generic[State]):
     Parameters
     ----------
     streams : iterable of Buffered
-        One empty stream per fold, all of one kind.
+        One empty stream per fold, all of the same type.
 
     Examples
     --------
@@ -43,12 +43,12 @@ class Folds(Generic[State]):
 
     @property
     def state(self) -> State:
-        """One of the states, for what they have in common."""
+        """The first state, for properties that all share."""
         return self.streams[0].state
 
     @property
     def n_rows(self) -> int:
-        """Rows taken in."""
+        """Number of rows."""
         return sum(stream.n_rows for stream in self.streams)
 
     @property
@@ -62,7 +62,7 @@ class Folds(Generic[State]):
     def with_rows(
         self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None, folds: NDArray[np.integer[Any]]
     ) -> Self:
-        """Return the streams after more rows, each in the given fold."""
+        """Return the streams with rows added to the given folds."""
         streams = list(self.streams)
         for fold in np.unique(folds):
             rows = np.flatnonzero(folds == fold)
@@ -71,16 +71,16 @@ class Folds(Generic[State]):
         return type(self)(streams)
 
     def merged(self, other: Folds[State], *, later: bool = False) -> Self:
-        """Return streams with the rows of the same folds of another one, which came after them if ``later``."""
+        """Return the streams merged fold by fold; if ``later``, the rows of ``other`` come last."""
         pairs = zip(self.streams, other.streams, strict=True)
         return type(self)(mine.merged(theirs, later=later) for mine, theirs in pairs)
 
     def with_classes(self, positions: Sequence[int]) -> Self:
-        """Return streams with more classes, without rows, each at a position among the resulting classes."""
+        """Return the streams with new classes without rows, at the given positions in the result."""
         return type(self)(stream.with_classes(positions) for stream in self.streams)
 
     def without_waiting(self) -> Self:
-        """Return streams of the same rows, all absorbed."""
+        """Return the streams with all rows absorbed."""
         return type(self)(stream.without_waiting() for stream in self.streams)
 
     def states(self) -> list[State]:
@@ -93,15 +93,15 @@ class Folds(Generic[State]):
 
 
 def merged(states: Sequence[State]) -> State:
-    """Return the merged state of some states, which are unchanged."""
+    """Return the merged state; the states are unchanged."""
     return reduce(lambda total, state: total.merge(state), states[1:], states[0].copy())
 
 
 def all_but_one(states: Sequence[State], others: Sequence[State] = ()) -> Iterator[State]:
-    """Yield, for each state in turn, the state of all rows except its own, including others if there are any.
+    """Yield, for each state, the merged state of all the other states and of ``others``.
 
-    Sums are recomputed and never subtracted from, which would leave rounding errors behind. Each half of the
-    states is merged once for all of the other half, so n states take about n log(n) merges, and memory for log(n).
+    Sums are recomputed, never subtracted, which would leave rounding errors. Each half of the states is merged once
+    for all of the other half, so n states take about n log(n) merges and memory for log(n) states.
     """
     if len(states) == 1:
         yield others[0]

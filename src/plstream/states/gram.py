@@ -23,8 +23,8 @@ from .moments import Moments, centred_rows
 class Gram(Moments):
     """Moments with the matrix of sums (x - mean)(x - mean)'.
 
-    Forming it squares the condition number of X, so results are accurate to about eps cond(X)^2, where the data
-    itself allows eps cond(X): directions of very small variance are known less accurately, or not at all.
+    Forming it squares the condition number of X, so results are accurate to about eps cond(X)^2, instead of
+    eps cond(X): directions of very small variance are less accurate, or lost.
 
     Parameters
     ----------
@@ -50,19 +50,19 @@ class Gram(Moments):
     """
 
     rounding = 1e-15
-    # Only squares are stored: the variance of any direction has the rounding error of the largest one.
+    # The variance of every direction has the rounding error of the largest variance.
     variance_resolution = 1e-15
     lost = 0.0
     subspace_error = np.zeros(0)
 
     def __init__(self, n_columns: int, n_targets: int, *, forgetting: float = 1.0) -> None:
         super().__init__(n_columns, n_targets, forgetting=forgetting)
-        # In Fortran order, and one triangle only, so BLAS can update it in place.
+        # Fortran order and a single triangle, so BLAS can update it in place.
         self.upper = np.zeros((n_columns, n_columns), order="F")
 
     @classmethod
     def of(cls, moments: Moments, rows: Float64Array) -> Self:
-        """Return the state of rows, centred and multiplied by the roots of their weights, with known moments."""
+        """Return the state of rows with known moments, centred and multiplied by the roots of their weights."""
         state = cls(*moments.shape)
         vars(state).update(vars(moments))
         state._add_product(rows)
@@ -74,7 +74,7 @@ class Gram(Moments):
         return action, float(v @ action)
 
     def merge(self, other: Moments) -> Self:
-        """Add the rows that another state has absorbed; the other one is unchanged."""
+        """Add the rows of another state, which is unchanged."""
         if not isinstance(other, Gram):
             raise TypeError(f"Only another Gram can be merged, not {type(other).__name__}.")
         row = self._between_means(other)
@@ -92,7 +92,7 @@ class Gram(Moments):
         self._add_product(np.concatenate([rows, between[None]]))
 
     def _add_product(self, rows: Float64Array) -> None:
-        """Add rows'rows, in place if possible: BLAS would write to memory that is mapped read-only."""
+        """Add rows'rows, in place if writable: BLAS would write even to memory that is mapped read-only."""
         in_place = self.upper.flags.writeable
         self.upper = blas.dsyrk(1.0, rows.T, beta=1.0, c=self.upper, overwrite_c=in_place)
 

@@ -1,4 +1,4 @@
-"""Algebra of the rows that a sketch holds, in several pieces, and of what they do not hold."""
+"""Linear algebra of the rows of a sketch, stored in several pieces, and of its residual."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from .._core.schema import Numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Float64Array, FloatArray
 
-# As accurate as all eigenvectors, except for flat spectra, where more steps improve the third digit; one is worse.
+# As accurate as a full eigendecomposition, except for flat spectra: there, more steps improve the third digit.
 _SUBSPACE_STEPS = 2
-# With fewer responses than this multiple, finding the directions takes as long as it saves.
+# With fewer responses than this multiple, finding the directions costs as much as it saves.
 _MANY_MORE = 3
-# Size of the parts in which a large array is processed.
+# Number of rows of a large array processed at a time.
 ROWS_AT_A_TIME = 32
 _COLUMNS_AT_A_TIME = 1024
-# Less than this share of the variance is a rounding error.
+# A smaller share of the variance is a rounding error.
 NOTHING_LOST = 1e-13
 ROWS = Numbers(None, "m", dtypes=("float64", "float32"), any_order=True)
 
 
 def n_rows_of(pieces: tuple[FloatArray, ...]) -> int:
-    """Return the number of rows in all pieces."""
+    """Return the total number of rows."""
     return sum(piece.shape[0] for piece in pieces)
 
 
 @stored({"diagonal": Numbers("m", least=0), "directions": ROWS})
 class Residual(NamedTuple):
-    """The part that the rows do not represent: a diagonal, outside of the directions in which the rows are exact."""
+    """The part not represented by the rows: a diagonal, outside of the directions in which the rows are exact."""
 
     diagonal: Float64Array
     directions: FloatArray
@@ -43,12 +43,12 @@ class Residual(NamedTuple):
         return self._off(weighted)
 
     def squares_along(self, rows: FloatArray) -> FloatArray:
-        """Return the square that the residual adds along each of some rows."""
+        """Return the sum of squares that the residual adds along each row."""
         off = rows - (rows @ self.directions.T) @ self.directions
         return np.square(off, out=off) @ self.diagonal.astype(rows.dtype)
 
     def without(self, R: Float64Array) -> Residual:
-        """Return a residual that vanishes on more directions, the columns of R."""
+        """Return a residual that also vanishes on the columns of R."""
         both = np.concatenate([self.directions.T.astype(np.float64), R], axis=1)
         basis = linalg.qr(both, mode="economic", check_finite=False)[0]
         return self._replace(directions=basis.T.astype(self.directions.dtype))
@@ -62,7 +62,7 @@ class Residual(NamedTuple):
 
 
 def leading_columns(C: Float64Array, n: int) -> Float64Array:
-    """Return n combinations of the columns of C, with about its leading left singular vectors."""
+    """Return n combinations of the columns of C, with approximately its leading left singular vectors."""
     if C.shape[1] <= _MANY_MORE * n:
         return C
     basis = mixture(C.shape[1], n)
@@ -103,11 +103,10 @@ def column_squares(*pieces: FloatArray) -> Float64Array:
 
 
 def leading_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
-    """Return approximately the leading eigenvectors of the part of SS' orthogonal to T, and their eigenvalues.
+    """Return the approximate leading eigenvectors of the part of SS' orthogonal to T, and their eigenvalues.
 
     This is subspace iteration, with QR in every step so that data of low rank stays exact. It starts from the first
-    rows, which were leading before a compression. All others are mixed in, so that no new direction is
-    missed.
+    rows, which were leading before a compression, with all others mixed in so that no new direction is missed.
     """
     basis = np.concatenate([np.eye(n, dtype=gram.dtype), mixture(len(gram) - n, n).astype(gram.dtype)])
     for _ in range(_SUBSPACE_STEPS):
@@ -120,12 +119,12 @@ def leading_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[Float
 
 @lru_cache(maxsize=8)
 def mixture(n_rows: int, n_columns: int) -> Float64Array:
-    """Return a random matrix, the same in every call."""
+    """Return a random matrix with a fixed seed."""
     return np.random.default_rng(0).standard_normal((n_rows, n_columns)) / np.sqrt(n_rows)
 
 
 def unit_rows(rows: FloatArray) -> FloatArray:
-    """Return the rows with unit length, or zero."""
+    """Return the rows scaled to unit length; zero rows stay zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
 
@@ -142,7 +141,7 @@ def rows_acting_on(R: Float64Array, residual: Residual) -> Float64Array:
 def add_along(
     rows: FloatArray, squares: FloatArray, residuals: tuple[Residual, ...], brought: tuple[FloatArray, ...]
 ) -> None:
-    """Lengthen orthogonal rows by the squares of the residuals in their directions, minus those converted to rows."""
+    """Lengthen orthogonal rows by the residuals in their directions, minus those converted to rows."""
     along = np.zeros(len(rows))
     for residual, brought_rows in zip(residuals, brought, strict=True):
         along += residual.squares_along(rows) - np.square(rows @ brought_rows.T).sum(axis=1)

@@ -1,10 +1,9 @@
-"""Compiled loops over the rows of large blocks: several results from one read of memory, in float64 for any data type.
+"""Compiled loops over the rows of large blocks: several results from one read of memory, in float64 for any dtype.
 
-NumPy makes a pass over memory for every operation, and the exact solvers do so little arithmetic that memory bandwidth
-is the limit. These loops process a few rows at a time and compute everything needed while these are in L1 cache:
-up to twice as fast as BLAS on tiles, and as exact for float32 as for float64. Rows in a group are
-unrolled, because LLVM then vectorizes the loop over columns. Numba compiles the functions on
-first use, and caches them on disk. They take X as yielded by ``readable``.
+NumPy makes a pass over memory for every operation, and the exact solvers are limited by memory bandwidth. These loops
+process a few rows at a time and compute everything needed while they are in L1 cache: up to twice as fast as BLAS on
+tiles, and as exact for float32 as for float64. Rows in a group are unrolled, because LLVM then vectorizes the loop
+over columns. Numba compiles the functions on first use and caches them on disk. They take X as yielded by ``readable``.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ def add_gram_action(
 def add_gram_action_as_is(
     X: FloatArray, v: Float64Array, offset: float, weight: Float64Array, scores: Float64Array, action: Float64Array
 ) -> None:
-    """Set ``scores`` to t = X v - offset and add to ``action`` X'(weight * t): X is converted, but not centred."""
+    """Set ``scores`` to t = X v - offset and add to ``action`` X'(weight * t), without centring X."""
     n, m = X.shape
     whole = n - n % 8
     for i in range(0, whole, 8):

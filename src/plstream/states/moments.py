@@ -1,7 +1,7 @@
 r"""The moments that every state keeps: counts, means, cross-covariance and sums of squares, exact and mergeable.
 
-Two sets of rows, of weights n and n' and with means that differ by :math:`\delta_x, \delta_y`, combine as (Chan, Golub
-and LeVeque, 1983)
+Two sets of rows with weights n and n', whose means differ by :math:`\delta_x, \delta_y`, combine as (Chan, Golub and
+LeVeque, 1983)
 
 .. math::
     f = \frac{n n'}{n + n'}, \quad
@@ -9,9 +9,9 @@ and LeVeque, 1983)
     d \leftarrow d + d' + f \delta_x^2, \quad
     \bar x \leftarrow \bar x + \frac{n'}{n + n'} \delta_x .
 
-Every block is taken relative to medians of a few of its rows before anything is multiplied, so data far from zero loses
-no digits, neither does data with a few such rows, and a constant column has a variance of exactly zero. Everything is
-computed in float64, whatever the data type.
+Medians of a few rows are subtracted from every block before anything is multiplied. Data far from zero, or with a few
+such rows, thus loses no digits, and a constant column has a variance of exactly zero. All computations are in float64,
+whatever the data type.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .._core.types import Array, Float64Array, Rows
 from ..rows import Block
 from .kernels import add_class_moments, add_moments
 
-# The sum of squares of a sparse column about the mean is computed from that about zero if it is at least this share.
+# The sum of squares of a sparse column about its mean is derived from that about zero if it is at least this share.
 _SAFE_SHARE = 1e-3
 # Entries of sparse columns converted to dense at a time.
 _DENSE_ENTRIES = 1 << 20
@@ -58,9 +58,8 @@ TOO_LARGE = "X, y or the weights are too large, weighted squares overflow float6
 class Moments:
     """Weight, means, cross-covariance and sums of squares of the rows absorbed so far.
 
-    With several responses, Y may be a single column of class indices: it represents one response
-    per class, which is one for rows of the class and zero for others. Their cross-covariance is computed from sums of
-    rows, at a cost that does not depend on the number of classes.
+    With several responses, Y may be a single column of class indices, which represents one indicator response per
+    class. Their cross-covariance is computed from sums of rows, at a cost independent of the number of classes.
 
     Parameters
     ----------
@@ -74,10 +73,10 @@ class Moments:
     n_rows : int
         Number of rows absorbed.
     weight, typical_weight : float
-        Sum of their current weights, and their mean weighted by themselves.
+        Sum of the current weights of the rows, and the weighted mean of these weights.
     x_mean, y_mean : ndarray
-        Weighted means, stored as the sum of two numbers: far from zero, a single one would be too coarse for the
-        difference of two means.
+        Weighted means, stored as the sum of two numbers: far from zero, one number would be too coarse for differences
+        of means.
     cross : ndarray of shape (n_columns, n_targets)
         Sum of (x - mean)(y - mean)'.
     x_squares, y_squares : ndarray
@@ -147,20 +146,20 @@ class Moments:
         if block.n_rows:
             summary, rows = self._summarise(block.aged(self.forgetting))
             summary.n_rows = block.n_rows
-            # Nothing changes before the block is known to be valid.
+            # Validate the block before changing anything.
             self.differences(summary)
             self.forget(block.n_rows)
             self._add(summary, rows)
         return self
 
     def forget(self, n_rows: int) -> Self:
-        """Age everything absorbed so far by a number of rows."""
+        """Age all rows absorbed so far by a number of rows."""
         if self.forgetting < 1.0:
             self.shrink(self.forgetting**n_rows)
         return self
 
     def merge(self, other: Moments) -> Self:
-        """Add the rows that another state has absorbed; the other one is unchanged."""
+        """Add the rows of another state, which is unchanged."""
         dx, dy, f = self.differences(other)
         total = self.weight + other.weight
         if total > 0:
@@ -168,14 +167,13 @@ class Moments:
             if other.cross.flags.c_contiguous:
                 self.cross += other.cross + np.outer(f * dx, dy)
             else:
-                # Sums of classes are contiguous in memory. They may be many, so no more is computed than
-                # is kept.
+                # Sums of classes are contiguous in memory. There may be many, so no temporary array is made.
                 self.cross = np.asfortranarray(self.cross)
                 self.cross += other.cross
                 self.cross = blas.dger(1.0, f * dx, dy, a=self.cross, overwrite_a=True)
             self.x_squares += other.x_squares + f * dx**2
             self.y_squares += other.y_squares + f * dy**2
-            # From the mean of the larger part, which is closer.
+            # Start from the mean of the larger part, which is closer.
             start, step = (self, share) if share <= 0.5 else (other, share - 1)
             self.x_origin, self.x_offset = _two_sum(start.x_origin, start.x_offset + step * dx)
             self.y_origin, self.y_offset = _two_sum(start.y_origin, start.y_offset + step * dy)
@@ -201,14 +199,14 @@ class Moments:
         return dx, dy, f
 
     def add_class(self, at: int) -> Self:
-        """Insert a response for a new class at a position among the others; its sums are zero."""
+        """Insert a response for a new class, with zero sums, at a position among the others."""
         for name in ("y_origin", "y_offset", "y_squares"):
             setattr(self, name, np.insert(getattr(self, name), at, 0.0))
         self.cross = np.insert(self.cross.T, at, 0.0, axis=0).T
         return self
 
     def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
-        """Return the moments of a block, and what else to add of its rows."""
+        """Return the moments of a block, and the rows to add."""
         return moments_of(block), np.empty((0, 0))
 
     def _add(self, summary: Moments, rows: Float64Array) -> None:
@@ -216,7 +214,7 @@ class Moments:
         Moments.merge(self, summary)
 
     def shrink(self, factor: float) -> None:
-        """Multiply the weight of everything absorbed so far by a factor."""
+        """Multiply the weights of all rows absorbed so far by a factor."""
         self.weight *= factor
         self.typical_weight *= factor
         self.cross *= factor
@@ -255,7 +253,7 @@ def _summary(block: Block, set_x: Callable[[Moments, Block, Rows], Float64Array 
             state.y_squares = np.einsum("ij,ij->j", y if weight is None else y * weight[:, None], y)
         rows = set_x(state, block, y)
     if block.n_classes:
-        # If all rows are of one class, its sum is that of all centred rows: only rounding errors.
+        # If all rows are in one class, its sum is that of all centred rows: only rounding errors.
         state.cross[:, state.y_squares == 0] = 0.0
     if not (np.isfinite(state.x_squares).all() and np.isfinite(state.y_squares).all()):
         require_finite("X", block.X)
@@ -265,9 +263,9 @@ def _summary(block: Block, set_x: Callable[[Moments, Block, Rows], Float64Array 
 
 
 def _set_classes(state: Moments, block: Block) -> Rows:
-    """Set the moments of Y and return its indicator matrix, sparse.
+    """Set the moments of Y and return its sparse indicator matrix.
 
-    It is not centred. X is, so the cross-covariance is the same.
+    It is not centred, but X is, so the cross-covariance is the same.
     """
     weights = np.bincount(block.classes, block.weight, block.n_classes).astype(np.float64)
     state.y_offset = weights / weights.sum()
@@ -290,7 +288,7 @@ def _set_x(state: Moments, block: Block, y: Rows) -> Float64Array:
 
 
 def _times(y: Rows, factor: Float64Array) -> Rows:
-    """Return rows times factors, which are one column."""
+    """Return rows times a column of factors."""
     return y.multiply(factor).tocsr() if sparse.issparse(y) else y * factor
 
 
@@ -312,7 +310,7 @@ def _set_x_by_loops(state: Moments, block: Block, y: Rows) -> None:
         sums -= np.outer(state.y_offset * state.weight, offset)
         state.cross = sums.T
     else:
-        # [1, y] with rows times the weights, padded with a column of zeros if the number of columns is odd.
+        # The weighted rows of [1, y], padded with a column of zeros if the number of columns is odd.
         q = y.shape[1]
         left = np.zeros((block.n_rows, (q + 2) // 2 * 2))
         left[:, 0] = 1.0
@@ -341,7 +339,7 @@ def _set_x_of_sparse(state: Moments, block: Block, y: Rows) -> None:
         state.cross = X.T @ weighted
     about_zero = X.multiply(X).T @ weight
     state.x_squares = np.maximum(about_zero - state.weight * state.x_offset**2, 0.0)
-    # A column whose mean is large relative to its deviation loses digits in that difference.
+    # Columns with a large mean relative to their deviation lose digits in that difference.
     columns = np.flatnonzero(~(state.x_squares >= _SAFE_SHARE * about_zero))
     by_column = X.tocsc() if len(columns) else X
     step = max(1, _DENSE_ENTRIES // block.n_rows)
@@ -356,10 +354,10 @@ def _set_x_of_sparse(state: Moments, block: Block, y: Rows) -> None:
 def _reference(rows: Array, weight: Float64Array | None) -> Float64Array:
     """Return reference values of the columns: their medians in three rows at equal quantiles of weight.
 
-    Differences from them are exact where it matters, and exactly zero for a constant column. Products of them have
-    digits to spare for the remaining mean, whose square is, with a probability of about 99 %, less than 20 times the
-    variance: by Chebyshev's inequality, two of three rows would have to be so far off. A single row could be an
-    outlier, whose square is as large as all others together, times their number.
+    Differences from them are exact where it matters, and exactly zero for a constant column. The square of the
+    remaining mean is less than 20 times the variance with a probability of about 99 %, by Chebyshev's inequality for
+    two of three rows, so products lose few digits. A single row could be an outlier, with a square as large as the sum
+    of all others, times their number.
     """
     n = len(rows)
     i, j, k = n // 6, n // 2, 5 * n // 6
@@ -379,10 +377,10 @@ def _two_sum(a: Float64Array, b: Float64Array) -> tuple[Float64Array, Float64Arr
 
 
 def _centre(rows: Array, weight: Float64Array | None, total: float) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return a reference, the difference of the mean from it, and the centred rows in a C-ordered array."""
+    """Return a reference, the mean relative to it, and the centred rows in a C-ordered array."""
     reference = _reference(rows, weight)
     shifted = np.subtract(rows, reference, dtype=np.float64, order="C")
-    # A product is several times faster than the mean along columns.
+    # A product is several times faster than column means.
     offset = np.dot(np.ones(len(rows)) if weight is None else weight, shifted) / total
     shifted -= offset
     return reference, offset, shifted

@@ -19,9 +19,9 @@ TOO_SMALL = "X, y or the weights are too small, weighted squares underflow float
 def require_range(
     state: Moments, block: Block, weight: float, waiting_peaks: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return the largest numbers in a block and in buffered rows; raise ValueError unless the state has room for both.
+    """Return the largest numbers in a block and in buffered rows; raise ValueError if their squares would overflow.
 
-    ``weight`` is that of all these rows, and ``waiting_peaks`` are the largest |x| and |y| of the buffered ones.
+    ``weight`` is the weight of all these rows, and ``waiting_peaks`` are the largest |x| and |y| of the buffered ones.
     """
     peaks = _peak("X", block.X, waiting_peaks[0]), _peak("y", block.Y, waiting_peaks[1])
     for peak, mean, squares in zip(
@@ -36,9 +36,9 @@ def require_range(
 
 
 def require_size(state: Moments, weight: float, peaks: tuple[float, float]) -> None:
-    """Raise ValueError if squares of new rows underflow, and there are no others so far; exact zeros are fine.
+    """Raise ValueError if the squares of the first rows underflow; exact zeros are allowed.
 
-    ``weight`` is that of these rows, and ``peaks`` are their largest |x| and |y|.
+    ``weight`` is the weight of these rows, and ``peaks`` are their largest |x| and |y|.
     """
     for peak, mean, squares in zip(
         peaks, (state.x_mean, state.y_mean), (state.x_squares, state.y_squares), strict=True

@@ -1,22 +1,22 @@
-r"""The moments and a sketch of the rows: PLS from one pass, in memory for a few hundred rows.
+r"""The moments and a sketch of the rows: PLS from one pass, in the memory of a few hundred rows.
 
 The sketch represents the sum of (x - mean)(x - mean)' as
 
 .. math::
     X_c^T X_c \approx A = S^T S + (I - H^T H) \operatorname{diag}(\rho) (I - H^T H) ,
 
-a few hundred rows S, as many orthonormal directions H in which S is exact, and one number per column for the variance
-that S lacks elsewhere. New rows are appended to S. When there are too many, S is replaced by fewer combinations of its
-rows, :math:`U^T S` with orthonormal U. Ordinary incremental SVD takes the leading left singular vectors as U, and
+with a few hundred rows S, as many orthonormal directions H in which S is exact, and one number per column for the
+variance that S lacks elsewhere. New rows are appended to S. When there are too many, S is replaced by fewer
+combinations of its rows, :math:`U^T S` with orthonormal U. Incremental SVD takes the leading left singular vectors, and
 discards directions of little variance, predictive or not. Here the first columns of U are the scores T of a PLS fit to
 all rows so far: because :math:`T = S R`, the product :math:`S^T S R` is unchanged, so the current PLS solution
 survives every compression. Leading singular vectors fill the other columns.
 
 The numbers :math:`\rho` follow from the column sums of squares, which are exact: they add what S lacks.
 
-The distance of the solution from the exact one is estimated. A compression is exact for the current rotations R,
-so its error shows when R changes. Its action on the R of the previous compression is known, and because rows come in
-random order, R will change in the future as it has changed so far.
+The distance of the solution from the exact one is estimated. A compression is exact for the current rotations R, so
+errors appear only when R changes. Its action on the R of the previous compression is known, and if rows arrive in
+random order, R will change as it has changed so far.
 """
 
 from __future__ import annotations
@@ -53,26 +53,25 @@ from .held_rows import (
 )
 from .moments import ROUNDING, Moments, centred_rows
 
-# Directions of y used by a compression: enough for the solution it preserves.
+# Directions of y used by a compression; enough for the solution that it preserves.
 _DIRECTIONS_OF_Y_PER_COMPONENT = 2
 _MORE_DIRECTIONS_OF_Y = 16
-# A compression preserves no component whose covariance, or variance, is a smaller share of the total.
+# Components with a smaller share of the total covariance, or variance, are not preserved by compressions.
 _LEAST_PRESERVED = 1e-13
 # If this share of the variance is discarded, the rounding errors of float32 are negligible.
 _SINGLE_PRECISION_LOSS = 0.01
-# The residual of a column is increased by the part that the held directions remove, at most by the inverse of this.
+# The residual of a column is increased by the part that the held directions remove, by at most the inverse of this.
 _LEAST_FREE_SHARE = 0.5
-# Rows are divided by a unit that follows the columns' root sums of squares, to within these factors.
+# The unit of the rows follows the columns' root sums of squares to within this factor.
 _FAR_OFF = 2.0**20
 _WIDEST_FOR_COMPRESSION = 1.1
-# A unit that would soon be too small to divide by.
+# Smaller units would soon be too small to divide by.
 _SMALLEST_UNIT = 1e-100
-# A column with less than some share of its former squares, before these were forgotten, counts as constant: the
-# errors of the sketch, rounding errors or much larger ones, do not fade with it. The former squares
-# themselves are forgotten slowly.
+# A column with less than some share of its former sum of squares counts as constant: errors of the sketch, rounding
+# errors or much larger ones, do not fade with it. The former sums are forgotten slowly.
 _LEAST_QUIET, _MOST_QUIET = 1e-2, 1e-20
 _FADING_OF_THE_LOUDEST = 0.25
-# Maximum number of rows of a sketch. Memory is allocated for them when training continues.
+# Maximum number of rows of a sketch, which are allocated when training continues.
 MOST_ROWS = 1 << 25
 
 
@@ -100,7 +99,7 @@ MOST_ROWS = 1 << 25
     {
         "all rows have one type": lambda its: all(piece.dtype == its.dtype for piece in its.pieces),
         "a sketch of size n has at most 3n + 1 rows": lambda its: n_rows_of(its.pieces) <= 3 * its.size + 1,
-        # Otherwise a few rows would take as long to solve as many.
+        # Otherwise, a small file could take long to solve.
         "compressed rows are as many as components": lambda its: (
             n_rows_of(its.pieces) >= min(its.n_components, len(its.unit)) if its.compressed else not its.residuals
         ),
@@ -110,7 +109,7 @@ MOST_ROWS = 1 << 25
     },
 )
 class Sketch(Moments):
-    """Moments with a few rows that represent all.
+    """Moments with a few rows that represent all rows.
 
     Parameters
     ----------
@@ -128,19 +127,19 @@ class Sketch(Moments):
     Attributes
     ----------
     pieces : tuple of ndarray
-        The rows S, divided by ``unit``. Its arrays are never modified, so copies of the state share them.
+        The rows S, divided by ``unit``. The arrays are never modified, so copies of the state share them.
     unit : ndarray of shape (n_columns,)
         Approximately the columns' root sums of squares, or one number for all columns of unscaled data.
     compressed : bool
-        Whether there has been a compression; before, S contains the rows themselves.
+        Whether there has been a compression; until then, S contains the rows themselves.
     residuals : tuple of Residual
-        The part not represented by S, in units; several after merges.
+        The part not represented by S, in units; more than one after merges.
     lost : ndarray of shape (n_columns,)
         Sums of squares of the columns that are not represented by S.
     loudest : ndarray of shape (n_columns,)
         The largest sums of squares so far, forgotten more slowly.
     rotations : ndarray of shape (c, n_columns)
-        The rotations of the last solution preserved, with scores of length one, in units.
+        The rotations of the last preserved solution, with scores of length one, in units.
     known_weight, known_rows, known_squares : float
         Weight, effective number and sum of squares, in units, of the rows of that solution.
     errors : ndarray of shape (3, n_components)
@@ -148,8 +147,8 @@ class Sketch(Moments):
     subspace_error : ndarray of shape (c,)
         Estimated sine of the angle to the exact solution, for each number of components, until the next compression.
     unresolved : float
-        Approximately the largest sum of squares, in units, of rows known only by their solution, in a direction outside
-        of it.
+        Approximately the largest sum of squares, in units, of rows known only by their solution, in directions outside
+        it.
 
     Examples
     --------
@@ -203,13 +202,13 @@ class Sketch(Moments):
         Parameters
         ----------
         moments : Moments
-            Those of the rows.
+            Moments of the rows.
         factors : Factors
             Their solution, for columns divided by ``x_scale``.
         x_scale : ndarray of shape (n_columns,)
             Divisors.
         size, n_components, scale
-            As of the class: the solution to preserve may be another one.
+            As for the class; the solution to preserve may differ.
         """
         state = cls._of_moments(moments, size, n_components, scale=scale)
         state._begin(*state._rows_of(factors, x_scale))
@@ -226,18 +225,18 @@ class Sketch(Moments):
         n_components: int,
         scale: bool,
     ) -> Self:
-        """Return the state of rows with known moments, and other rows with the same action.
+        """Return the state of rows given their moments and other rows with the same action.
 
         Parameters
         ----------
         moments : Moments
-            Those of the rows.
+            Moments of the rows.
         rows : ndarray of shape (n, m)
             Rows S with S'S R = Xc'Xc R.
         rotations : ndarray of shape (m, c) or None
             R. None if S'S equals Xc'Xc.
         size, n_components, scale
-            As of the class.
+            As for the class.
         """
         state = cls._of_moments(moments, size, n_components, scale=scale)
         in_units: FloatArray = np.where(state.x_squares > 0, rows / state.unit, 0.0)
@@ -253,7 +252,7 @@ class Sketch(Moments):
         return state
 
     def _begin(self, rows: FloatArray, rotations: Float64Array) -> None:
-        """Begin with rows that act like all rows on some rotations, both in units; the rest is the residual."""
+        """Start from rows that act like all rows on some rotations, both in units; the rest is the residual."""
         total = self._total(self.x_squares)
         if total - column_squares(rows).sum() > NOTHING_LOST * total:
             self._set_residual(rows, rows[:0], rotations)
@@ -261,7 +260,7 @@ class Sketch(Moments):
         self._settle_dtype()
         self._remember(rotations)
         if self.residuals:
-            # Explained variance decreases from component to component; there is no better estimate for those not found.
+            # Explained variance decreases with every component; no better estimate is known for those not found.
             last = float(np.square(rows[-1:], dtype=np.float64).sum())
             self.unresolved = min(last, self._total(self.lost)) if len(rows) else self._total(self.lost)
             self._expect_errors(self.unresolved)
@@ -276,15 +275,15 @@ class Sketch(Moments):
         return rows, rotations
 
     def corrected(self, factors: Factors, x_scale: Float64Array) -> Self:
-        r"""Return a state that acts exactly on the rotations of a PLS solution, which further reads have made exact.
+        r"""Return a state that acts exactly on the rotations of a PLS solution that further reads have made exact.
 
-        As in :meth:`seeded`, the rows :math:`\sqrt{\tau_i} p_i` do so. The part of the other rows there is removed:
+        As in :meth:`seeded`, the rows :math:`\sqrt{\tau_i} p_i` do so. The other rows are projected off this part:
         :math:`S (I - R P^T)`.
 
         Parameters
         ----------
         factors, x_scale
-            As of :meth:`seeded`.
+            As in :meth:`seeded`.
         """
         if not self.residuals:
             return self
@@ -296,7 +295,7 @@ class Sketch(Moments):
         state.residuals = tuple(residual.without(rotations) for residual in self.residuals)
         variances = self._errors_now()[1]
         state._remember(rotations)
-        # Whatever was discarded, the error is now that of one compression: there is none for these rotations.
+        # The error is now that of one compression, whatever was discarded: it is zero for these rotations.
         state.errors = np.array([[1 / self.effective_rows], [1.0], [1 / self.effective_rows]]) * variances
         state._compress()
         return state
@@ -319,7 +318,7 @@ class Sketch(Moments):
 
     @classmethod
     def _of_moments(cls, moments: Moments, size: int, n_components: int, *, scale: bool) -> Self:
-        """Return a state with the moments of another one, and corresponding units."""
+        """Return a state with the given moments and corresponding units."""
         state = cls(*moments.shape, size=size, n_components=n_components, scale=scale)
         for name in vars(Moments(0, 0)):
             setattr(state, name, copy(getattr(moments, name)))
@@ -354,7 +353,7 @@ class Sketch(Moments):
         return self.unit * action, float(square)
 
     def preserve(self, *, n_components: int, scale: bool) -> Self:
-        """Preserve another solution in compressions from now on."""
+        """Set the solution that future compressions preserve."""
         errors = np.zeros((3, n_components))
         n_known = min(n_components, self.n_components)
         errors[:, :n_known] = self.errors[:, :n_known]
@@ -362,11 +361,11 @@ class Sketch(Moments):
         return self
 
     def preserves(self, *, n_components: int, scale: bool) -> bool:
-        """Return whether a solution is the one that compressions preserve."""
+        """Return whether compressions preserve this solution."""
         return self.n_components == n_components and self.scale == scale
 
     def merge(self, other: Moments) -> Self:
-        """Add the rows that another state has absorbed; the other one is unchanged."""
+        """Add the rows of another state, which is unchanged."""
         if not isinstance(other, Sketch):
             raise TypeError(f"Only another Sketch can be merged, not {type(other).__name__}.")
         between = self._between_means(other)
@@ -420,7 +419,7 @@ class Sketch(Moments):
         self.known_weight *= factor
 
     def _silence(self, rows: Float64Array, between: Float64Array) -> None:
-        """Drop the remainder of columns that are almost forgotten."""
+        """Clear columns that are almost forgotten."""
         self.loudest = np.maximum(self.loudest, self.x_squares)
         quiet = self.x_squares < np.clip(self._lost_share() ** 2, _MOST_QUIET, _LEAST_QUIET) * self.loudest
         if quiet.any():
@@ -436,7 +435,7 @@ class Sketch(Moments):
         self.quiet = quiet
 
     def _append(self, rows: Float64Array, between: Float64Array) -> None:
-        """Append rows to S, and the one that represents a difference of means, if any."""
+        """Append rows to S, and the row for a difference of means, if any."""
         piece = np.empty((len(rows) + bool(between.any()), len(between)), self.dtype)
         factor = 1 / self.unit
         np.multiply(rows, factor, out=piece[: len(rows)], casting="same_kind")
@@ -454,18 +453,18 @@ class Sketch(Moments):
 
     @property
     def _is_seed(self) -> bool:
-        """Whether the first rows are those of a solution, and there has been no compression since."""
+        """Whether the state started from a solution and has not been compressed since."""
         return self.unresolved > 0 and len(self.pieces[0]) <= self.n_components
 
     def _unresolved_errors(self, R: Float64Array) -> Float64Array:
-        r"""Estimate the error of the action on rotations R from how far they are off those of the seed.
+        r"""Estimate the error of the action on rotations R from their distance to those of the seed.
 
         The residual E of the rows of the seed vanishes on its rotations. If D is the part of R orthogonal to these, the
         error is :math:`(E^T E - \operatorname{diag}(\rho)) D`. With the eigenvalues :math:`\lambda_j` of
         :math:`E^T E`, and D due to sampling errors, its expected length is about :math:`\|D\|` times the root of
         :math:`\sum_j (\lambda_j - \rho)^3 / \sum_j \lambda_j`. The eigenvalues are those of the residuals of the k rows
-        since, scaled to the weight of the rows of the seed. Those of m columns of equal variance :math:`\rho` are up to
-        :math:`\rho (1 + (m / k)^{1/2})^2` (Marchenko and Pastur), so only what is above that counts. If a single
+        since, scaled to the weight of the rows of the seed. For m columns of equal variance :math:`\rho`, they reach
+        :math:`\rho (1 + (m / k)^{1/2})^2` (Marchenko and Pastur), so only the excess counts. If a single
         eigenvalue dominates, its standard error is :math:`\lambda (2 / k)^{1/2}`, and two of these are added.
         """
         weight = self.weight - self.known_weight
@@ -484,7 +483,7 @@ class Sketch(Moments):
         return length * np.linalg.norm(R - basis @ (basis.T @ R), axis=0)
 
     def _settle_unit(self, *, widest: float) -> None:
-        """Adapt the unit to the data if it is far off, or if the columns differ in how far."""
+        """Adapt the unit to the data if it is far off, or unequally so across columns."""
         squares = self.x_squares if self.scale else np.full_like(self.x_squares, self.x_squares.max())
         varies = squares > 0
         target = np.where(varies, np.sqrt(squares), 1.0)
@@ -502,7 +501,7 @@ class Sketch(Moments):
             self.unresolved *= change
 
     def _compress(self) -> None:
-        """Replace the rows by ``size`` combinations of them, and the residuals by one."""
+        """Replace the rows with ``size`` combinations of them, and the residuals with one."""
         self.compressed = True
         self._settle_unit(widest=_WIDEST_FOR_COMPRESSION)
         cross = self._cross_in_units()
@@ -526,7 +525,7 @@ class Sketch(Moments):
         self._estimate_error(cross, solution)
 
     def _set_residual(self, rows: FloatArray, leading: FloatArray, R: Float64Array) -> None:
-        """Let a diagonal add what rows lack of the columns' sums of squares, outside of R and the leading rows."""
+        """Set the residual to the column sums of squares that rows lack, outside of R and the leading rows."""
         lost = np.maximum(self._in_units(self.x_squares) - column_squares(rows), 0.0)
         self.lost = lost * self.unit * self.unit
         weights = linalg.qr(R, mode="economic", check_finite=False)[0].T
@@ -535,9 +534,9 @@ class Sketch(Moments):
         self.residuals = (Residual(lost / np.maximum(free, _LEAST_FREE_SHARE), directions),)
 
     def _combinations(self, R: Float64Array) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray]:
-        """Return the rows, the combinations of them that are kept, and the squares of the first ones.
+        """Return the rows, the combinations of them to keep, and the squares of the first ones.
 
-        The action of the residuals on R is converted into a few more rows: with these, :math:`T = S R` is orthonormal,
+        The action of the residuals on R is converted to a few more rows: with these, :math:`T = S R` is orthonormal,
         and :math:`S^T T` equals A R.
         """
         pieces = self.pieces + tuple(rows_acting_on(R, residual).astype(self.dtype) for residual in self.residuals)
@@ -549,7 +548,7 @@ class Sketch(Moments):
         return pieces, combine(np.hstack([U, T]), pieces), variances
 
     def _solve(self, cross: Float64Array, noise: FloatArray | None = None) -> Factors:
-        """Return the solution to preserve, in units; with noise, that of an action which is off by these columns."""
+        """Return the solution to preserve, in units, with noise columns added to the action if given."""
         if cross.shape[1] > cross.shape[0]:
             # A factor with as many columns as features has the same left vectors.
             cross = linalg.qr(cross.T, mode="r")[0].T[:, : len(cross)]
@@ -580,15 +579,15 @@ class Sketch(Moments):
         return action, squares
 
     def _act_as_held(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return the same in the precision of the rows, which is enough for a solution that these preserve."""
+        """Return the same in the precision of the rows, which is enough for the preserved solution."""
         lengths = np.linalg.norm(V, axis=0)
         lengths = np.where(lengths > 0, lengths, 1.0)
         action, squares = self._act_in_units((V / lengths).astype(self.dtype))
         return action.astype(np.float64) * lengths, squares.astype(np.float64) * lengths**2
 
     def _residuals_in_units(self, ratio: Float64Array) -> tuple[Residual, ...]:
-        """Return the residual for units that are smaller by a ratio: it vanishes on the same directions."""
-        # Up to any constant factor: only their span matters.
+        """Return the residual for units smaller by a ratio: it vanishes on the same directions."""
+        # Up to a constant factor: only the span matters.
         inverse = np.divide(ratio[ratio > 0].min(initial=np.inf), ratio, out=np.zeros_like(ratio), where=ratio > 0)
         if not np.ptp(ratio):
             return tuple(residual._replace(diagonal=residual.diagonal * ratio**2) for residual in self.residuals)
@@ -610,7 +609,7 @@ class Sketch(Moments):
 
         A rotation estimated from k rows differs from that of n rows by a random walk: the expected square of the
         difference is proportional to :math:`1/k - 1/n`, or with weights to the expression in :meth:`_action_errors`.
-        The change e of the action on r, divided by that for the two compressions, predicts future changes. So do the
+        The change e of the action on r, divided by that for the two compressions, predicts future changes, as do the
         ``unresolved`` errors of a seed, if they are larger than expected.
         """
         known, rows, total = self.known_weight / self.weight, self.effective_rows, self._total(self.x_squares)
@@ -623,13 +622,13 @@ class Sketch(Moments):
             self.errors[:, :n_known] += factors * np.square(changes[:, :n_known]).sum(axis=0)
 
     def _expect_errors(self, variance: float) -> None:
-        r"""Estimate errors of a loss that was not measured, for the current solution and later ones.
+        r"""Estimate the errors due to an unmeasured loss, for the current solution and later ones.
 
-        Sampling errors of the covariance with the y that is left, of squares :math:`y_i^2`, have the covariance of the
-        rows. They turn the i-th rotation, with scores of length one, off the present ones by these errors divided by
-        :math:`q_i \tau_i^{3/2}`. What was lost has the trace :math:`\theta`, the mean variance :math:`\rho` and the
-        largest :math:`\lambda`, and the diagonal that stands for it is off by :math:`\lambda - \rho` and the sampling
-        error of n rows. On what the rotations turn by that acts with about
+        Sampling errors of the covariance with the residual y, of squares :math:`y_i^2`, have the covariance of the
+        rows. Divided by :math:`q_i \tau_i^{3/2}`, they are the change of the i-th rotation, with scores of length one.
+        The lost part has the trace :math:`\theta`, the mean variance :math:`\rho` and the largest :math:`\lambda`, and
+        the diagonal that replaces it is off by :math:`\lambda - \rho` and the sampling error of n rows. The error of
+        its action on the change of the rotations is about
 
         .. math::
             e_i^2 = \theta \left( (\lambda - \rho)^2 + \rho^2 \frac{4 m}{n} \right) \frac{y_i^2}{q_i^2 \tau_i^3} .
@@ -640,7 +639,7 @@ class Sketch(Moments):
         loads = solution.y_loadings[:, :c]
         squares = np.square(loads).sum(axis=0)
         left = 1.0 - np.cumsum(loads**2 * tau[:c], axis=1) + loads**2 * tau[:c]
-        # For the combination of responses that the component predicts.
+        # For the combination of responses predicted by the component.
         y_left = np.maximum((loads**2 * left).sum(axis=0) / squares, 0.0)
         rows, total, lost = self.effective_rows, self._total(self.x_squares), self._total(self.lost)
         n_columns = max(1, int(np.count_nonzero(self.x_squares)) - c)
@@ -653,7 +652,7 @@ class Sketch(Moments):
     def _errors_now(self) -> Float64Array:
         """Return the sums with the current shares of weights and squares."""
         total = self._total(self.x_squares)
-        # If the earlier rows are almost forgotten, their share is a matter of rounding.
+        # If the earlier rows are almost forgotten, their share is a rounding error.
         share = min(1.0, self.known_squares / (total or np.inf))
         return self.errors * _powers(share, self.known_weight / self.weight)
 
@@ -662,7 +661,7 @@ class Sketch(Moments):
 
         The compression of n effective rows, which will then have a share s of the squares and w of the weight,
         contributes :math:`e^2 s^2 ((1 - 2 w) / n + 1 / n')`, with n' rows at that time. ``errors`` are the sums of
-        :math:`e^2 s^2 / n`, :math:`e^2 s^2` and :math:`e^2 s^2 w / n` as of the last compression.
+        :math:`e^2 s^2 / n`, :math:`e^2 s^2` and :math:`e^2 s^2 w / n` at the last compression.
         """
         errors_now = self._errors_now()
         n_later, rows = 2 * self.size, self.effective_rows
@@ -675,7 +674,7 @@ class Sketch(Moments):
         return np.sqrt(squares * self._total(self.x_squares))
 
     def _estimate_error(self, cross: Float64Array, solution: Factors, least: Float64Array | None = None) -> None:
-        """Solve again with an action that is off by the expected error, or ``least``, and measure the angle."""
+        """Solve again with the action perturbed by the expected error, or ``least``, and measure the angle."""
         c = solution.n_components
         self.subspace_error = np.zeros(c)
         errors = self._action_errors()
@@ -686,12 +685,12 @@ class Sketch(Moments):
             noise = mixture(len(cross), self.n_components) * np.sqrt(residual)[:, None]
             noise *= errors / np.linalg.norm(noise, axis=0)
             turned = self._solve(cross, noise)
-            for k in range(1, min(c, turned.n_components)):  # The first weights depend on the cross-covariance alone.
+            for k in range(1, min(c, turned.n_components)):  # The first weights depend only on the cross-covariance.
                 self.subspace_error[k] = largest_sine(turned.x_weights[:, : k + 1], solution.x_weights[:, : k + 1])
             self.subspace_error[turned.n_components :] = 1.0
 
     def _settle_dtype(self) -> None:
-        """Store rows in float32 if so much is discarded that rounding errors are negligible."""
+        """Store rows in float32 if rounding errors are negligible relative to the discarded part."""
         self.dtype = np.dtype(np.float32 if self._lost_share() > _SINGLE_PRECISION_LOSS else np.float64)
         self.pieces = tuple(piece.astype(self.dtype, copy=False) for piece in self.pieces)
         self.residuals = tuple(
@@ -700,13 +699,13 @@ class Sketch(Moments):
         )
 
     def _cross_in_units(self) -> Float64Array:
-        """Return the cross-covariance of the columns that compressions are made for."""
+        """Return the cross-covariance for compressions, in units."""
         squares = self.y_squares if self.scale else np.full_like(self.y_squares, self.y_squares.max(initial=0.0))
         y_unit = np.sqrt(np.where(squares > 0, squares, 1.0))
         return self.cross / self.unit[:, None] / y_unit
 
     def _in_units(self, squares: Float64Array) -> Float64Array:
-        # In turn: the square of the unit may underflow.
+        # Divided twice, because the square of the unit may underflow.
         return squares / self.unit / self.unit
 
     def _total(self, squares: Float64Array) -> float:
@@ -724,18 +723,18 @@ class Sketch(Moments):
         if not varies.any():
             return 0.0
         if self.scale:
-            # Not in units: these follow the columns only from compression to compression.
+            # Not in units, which are updated only by compressions.
             return float(np.mean(self.lost[varies] / self.x_squares[varies]))
         return self._total(self.lost) / self._total(self.x_squares)
 
 
 def _scaled(rows: FloatArray, ratio: Float64Array, dtype: Any) -> FloatArray:
-    """Return rows times a ratio per column, multiplied in float64, without a copy of that type."""
+    """Return rows times a ratio per column, multiplied in float64 without a float64 copy."""
     return np.multiply(rows, ratio, out=np.empty(rows.shape, dtype), casting="same_kind")
 
 
 def _powers(squares: float, weight: float) -> Float64Array:
-    """Return the factor of errors if their share of the sum of squares, and of the weight, changes."""
+    """Return the factors of the error sums if their shares of the squares and of the weight change."""
     return np.array([[squares**2], [squares**2], [squares**2 * weight]])
 
 
@@ -746,7 +745,7 @@ def _rotations(solution: Factors) -> Float64Array:
 
 
 class _ActionInUnits:
-    """The action of a sketch for the solver, which may be off by noise relative to the length of the scores."""
+    """The action of a sketch for the solver, optionally with noise relative to the length of the scores."""
 
     def __init__(self, state: Sketch, noise: FloatArray | None) -> None:
         self.state = state
