@@ -43,7 +43,7 @@ def test_few_states_at_a_time(n):
 def test_states_of_nothing_are_left_out():
     assert map_reduce([1, None, 2, None], lambda block: block and [block], operator.add) == [1, 2]
     for blocks in ([], [None]):
-        with pytest.raises(ValueError, match="no blocks to make a state of"):
+        with pytest.raises(ValueError, match="All blocks are empty"):
             map_reduce(blocks, lambda block: block)
 
 

@@ -123,7 +123,7 @@ def test_labels_that_are_not_text(tmp_path):
     pytest.importorskip("onnx", reason="needs onnx, to export")
     X, y = data("two", m=7)
     model = IncrementalLDA().fit(X, np.where(y == "yes", b"\xff", b"no"))
-    with pytest.raises(ValueError, match="not text in UTF-8"):
+    with pytest.raises(ValueError, match="cannot be encoded as UTF-8"):
         export_onnx(model, tmp_path / "model.onnx")
 
 

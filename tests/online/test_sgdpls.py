@@ -551,7 +551,7 @@ def test_released_overflow_and_parameters():
     model._state.recursion.U[:] *= 1e300
     model._solved = None
     np.testing.assert_allclose(model.transform(X), before, rtol=1e-10)
-    for options, message in (({"algorithm": "msg"}, "is for algorithm='sgd'"), ({"n_epochs": 0}, "n_epochs")):
+    for options, message in (({"algorithm": "msg"}, "requires algorithm='sgd'"), ({"n_epochs": 0}, "n_epochs")):
         with pytest.raises(ValueError, match=message):
             SGDPLS(variant="released", **options).fit(X, y)
 

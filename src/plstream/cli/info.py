@@ -36,7 +36,7 @@ def info(
         from ..files import load
 
         if target or reading.given:
-            raise ValueError(f"{file} is a model, which has no columns to choose: leave out what is for data.")
+            raise ValueError(f"{file} is a model: leave out the options for data.")
         facts = _of_loaded(load(file))
         texts = _model_texts(facts)
     else:

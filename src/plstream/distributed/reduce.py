@@ -78,7 +78,7 @@ def map_reduce(
     else:
         state = _merge_all(map(make_state, blocks), merge)
     if state is None:
-        raise ValueError("There are no blocks to make a state of: pass at least one that is not empty.")
+        raise ValueError("All blocks are empty: pass at least one block with rows.")
     return state
 
 

@@ -153,7 +153,7 @@ class CrossValidated(PLSBase):
         """
         n_folds = self._number_of_folds
         if n_folds is None:
-            raise ValueError("How many folds a splitter makes depends on the rows: set cv to a number of folds.")
+            raise ValueError("The number of folds of a splitter depends on the rows: set cv to an integer.")
         # The folds are merged by recursive halving.
         return Settings.of(self).stream_bytes(n_features, n_targets, n_folds, ceil(log2(n_folds)) + 2)
 
@@ -344,7 +344,7 @@ class CrossValidated(PLSBase):
     def _assignment_again(self, X: Any, groups: Any, folds: Any) -> FoldAssignment:
         """Return the assignment of training rows to folds."""
         if is_collection(X):
-            raise TypeError("Rows are known by their number, and those of a Dask collection are not: pass arrays.")
+            raise TypeError("The fold of a row depends on its position, which is unknown in a Dask collection: pass arrays.")
         assignment = self._assignment_of(self._fitted.n_folds, X, groups, folds)
         self._fitted.require_same(assignment)
         return assignment if isinstance(X, Source) else assignment.present(X, None)

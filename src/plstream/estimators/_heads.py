@@ -333,5 +333,5 @@ def _weights_by_label(class_weight: Mapping[Any, float], labels: list[Any]) -> F
         raise ValueError(f"class_weight has {unknown[0]!r}, which is none of the classes.")
     weights: Float64Array = np.array([class_weight.get(label, 1.0) for label in labels], dtype=np.float64)
     if not (np.isfinite(weights).all() and (weights > 0).all()):
-        raise ValueError("class_weight must have positive numbers: leave out the rows of a class that is not to count.")
+        raise ValueError("class_weight must be positive: to ignore a class, leave out its rows.")
     return weights

@@ -169,7 +169,7 @@ def _require_observed(gaps: Gaps, n_columns: int, model: Any, where: str) -> Non
         raise ValueError(f"{column} has no value {where}: pass rows with responses.")
     names = getattr(model, "feature_names_in_", None)
     name = empty[0] if names is None else repr(str(names[empty[0]]))
-    raise ValueError(f"Column {name} of X has no value {where}, so that nothing is known of it: leave it out.")
+    raise ValueError(f"Column {name} of X has no value {where}: leave it out.")
 
 
 def _fit_stream(
@@ -273,7 +273,7 @@ def merge_models(model: Any, other: Any, *, later: bool | None) -> Any:
     here, there = mine.merge_signature(model), theirs.merge_signature(other)
     for name, value in here.items():
         if value != there[name]:
-            raise ValueError(f"Only models that are alike can be merged: {name} is {value} here, {there[name]} there.")
+            raise ValueError(f"These models cannot be merged: {name} is {value} here, {there[name]} there.")
     if list(getattr(model, "feature_names_in_", [])) != list(getattr(other, "feature_names_in_", [])):
         raise ValueError("Only models with the same feature names in the same order can be merged.")
     if later is None and here["forgetting"] < 1.0:

@@ -156,7 +156,7 @@ def _rename(temporary: Path, target: Path, *, overwrite: bool) -> None:
 
 
 def _exists(path: str | os.PathLike[str]) -> FileExistsError:
-    return FileExistsError(errno.EEXIST, "There is such a file, and it is not to be overwritten", str(path))
+    return FileExistsError(errno.EEXIST, "The file exists, and overwriting was not requested", str(path))
 
 
 def _flush_folder(folder: Path) -> None:

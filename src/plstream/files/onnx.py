@@ -178,7 +178,7 @@ def _add_decision(
 def _as_utf8(label: Any) -> bytes:
     text = label.decode(errors="replace") if isinstance(label, bytes) else str(label)
     if isinstance(label, bytes) and text.encode() != label:
-        raise ValueError(f"The label {label!r} is not text in UTF-8, which is what ONNX has: fit with other labels.")
+        raise ValueError(f"The label {label!r} cannot be encoded as UTF-8, which ONNX requires: fit with other labels.")
     return text.encode()
 
 

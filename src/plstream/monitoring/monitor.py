@@ -371,7 +371,7 @@ class Monitor:
         if self._normal is None:
             if self._reference is None:
                 raise ValueError(
-                    "What is normal is not known, as the model has seen too few rows: call partial_fit with reference "
+                    "The model has seen too few rows to estimate limits: call partial_fit with reference "
                     "rows."
                 )
             self._normal = self._from_reference(self._reference)

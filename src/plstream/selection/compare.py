@@ -134,7 +134,7 @@ class SelectorComparison:
     def stability(self) -> Float64Array:
         """Return the stability over folds of the kept features, of shape (n_selectors, n_keep)."""
         if self.rankings.shape[1] < 2:
-            raise ValueError("Stability is that between folds, and there is only one.")
+            raise ValueError("Stability requires at least two folds, and there is only one.")
         return np.array([[stability(ranks <= k) for k in self.n_kept] for ranks in self.rankings])
 
     def overlap(self) -> Float64Array:
