@@ -344,7 +344,9 @@ class CrossValidated(PLSBase):
     def _assignment_again(self, X: Any, groups: Any, folds: Any) -> FoldAssignment:
         """Return the assignment of training rows to folds."""
         if is_collection(X):
-            raise TypeError("The fold of a row depends on its position, which is unknown in a Dask collection: pass arrays.")
+            raise TypeError(
+                "The fold of a row depends on its position, which is unknown in a Dask collection: pass arrays."
+            )
         assignment = self._assignment_of(self._fitted.n_folds, X, groups, folds)
         self._fitted.require_same(assignment)
         return assignment if isinstance(X, Source) else assignment.present(X, None)

@@ -371,8 +371,7 @@ class Monitor:
         if self._normal is None:
             if self._reference is None:
                 raise ValueError(
-                    "The model has seen too few rows to estimate limits: call partial_fit with reference "
-                    "rows."
+                    "The model has seen too few rows to estimate limits: call partial_fit with reference rows."
                 )
             self._normal = self._from_reference(self._reference)
         return self._normal

@@ -106,8 +106,7 @@ class StackedModels:
 def _predicts(model: Any) -> bool:
     if model.variant != model._predicting_variant:
         raise AttributeError(
-            f"variant={model.variant!r} does not support prediction: use "
-            f"variant={model._predicting_variant!r}."
+            f"variant={model.variant!r} does not support prediction: use variant={model._predicting_variant!r}."
         )
     return True
 

@@ -282,7 +282,9 @@ class SGDPLS(OnlineMethod):
 
     def _begin_released(self, n_features: int, n_columns: int) -> OnlineState:
         if self.algorithm != "sgd":
-            raise ValueError(f"variant='released' requires algorithm='sgd', not {self.algorithm!r}: set one of the two.")
+            raise ValueError(
+                f"variant='released' requires algorithm='sgd', not {self.algorithm!r}: set one of the two."
+            )
         c, random = min(self.n_components, n_features), check_random_state(self.random_state)
         U = np.linalg.qr(random.standard_normal((n_features, c)))[0].T.copy()
         V = random.standard_normal((n_columns, c)).T.copy()
