@@ -49,8 +49,8 @@ def reproduce(
         ),
     ] = None,
     methods: Annotated[list[str] | None, typer.Option(metavar="A,B", help="Methods to compare. Default: all.")] = None,
-    folds: Annotated[int | None, typer.Option(min=1, help="Use the first so many splits.")] = None,
-    components: Annotated[int | None, typer.Option(min=1, help="Try so many components at most. Default: 10.")] = None,
+    folds: Annotated[int | None, typer.Option(min=1, help="Number of splits to use. Default: all.")] = None,
+    components: Annotated[int | None, typer.Option(min=1, help="Largest number of components. Default: 10.")] = None,
     directions: Annotated[
         int | None,
         typer.Option(
@@ -64,15 +64,18 @@ def reproduce(
         ),
     ] = None,
     classifier: Annotated[
-        Classifier | None, typer.Option(help="Of scores. Default: an SVM of two classes, a perceptron of more.")
+        Classifier | None,
+        typer.Option(help="Classifier of the scores. Default: an SVM for two classes, a perceptron for more."),
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(min=1, help="Most epochs of a perceptron, or of an SVM trained in blocks. Default: 100."),
+        typer.Option(
+            min=1, help="Largest number of epochs of a perceptron, or of an SVM trained in blocks. Default: 100."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the random numbers.")] = 0,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Cells at a time. Default: as many as there are cores.")
+        int | None, typer.Option("--jobs", "-j", min=1, help="Cells to run in parallel. Default: number of cores.")
     ] = None,
     budget: Annotated[
         float | None,
@@ -81,12 +84,12 @@ def reproduce(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")] = Path(
         "reproduced"
     ),
-    force: Annotated[bool, typer.Option("--force", help="Begin anew if the folder has other results.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Start over if the folder has other results.")] = False,
 ) -> None:
-    """Run the experiments of the CIPLS paper again: tables, figures, and a page with all of it, DIR/report.html.
+    """Reproduce the experiments of the CIPLS paper: tables, figures, and an HTML report, DIR/report.html.
 
-    By default all experiments on the digits that come with scikit-learn, which takes about five minutes. Other data is
-    in the folder that PLSTREAM_DATA names, or in ~/plstream_data. If it is interrupted, the same command goes on.
+    By default, all experiments on the digits of scikit-learn, which takes about five minutes. Other data is expected in
+    the folder PLSTREAM_DATA, or in ~/plstream_data. An interrupted run resumes with the same command.
 
     \b
     plstream reproduce -o digits
