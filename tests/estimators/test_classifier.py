@@ -277,8 +277,8 @@ def test_balanced():
     ("weights", "message"),
     [
         ({5: 1.0}, "class_weight has 5, which is none of the classes"),
-        ({0: 0.0}, "positive numbers"),
-        ({0: np.nan}, "positive numbers"),
+        ({0: 0.0}, "must be positive"),
+        ({0: np.nan}, "must be positive"),
         ("even", "class_weight"),
     ],
 )

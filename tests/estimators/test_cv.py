@@ -359,7 +359,7 @@ def test_is_the_chosen_model_of_all_rows():
 def test_nothing_is_solved_before_it_is_asked_for(monkeypatch):
     X, y = regression_data(90, 12)
     model = IncrementalPLSCV(4)
-    monkeypatch.setattr("plstream.estimators.cross_validation.CrossValidation.of", None)
+    monkeypatch.setattr("plstream.estimators._cv_fitted.validate_states", None)
     for start in range(0, 90, 10):
         model.partial_fit(X[start : start + 10], y[start : start + 10])
     with pytest.raises(TypeError, match="NoneType"):

@@ -225,7 +225,7 @@ def test_ytf_that_is_not_complete(home):
     with pytest.raises(DataError, match="no list of pairs of YouTube Faces"):
         load_tasks("ytf")
     write_lines(home / "ytf/splits.txt", *SPLITS)
-    with pytest.raises(DataError, match="does not say which frame a row is of"):
+    with pytest.raises(DataError, match="has no names of frames"):
         load_tasks("ytf")
     save_features(home / "ytf/net.npy", [f"{video}/1.jpg" for video in VIDEOS[:-1]], features(5))
     with pytest.raises(DataError, match="no features of 1 videos that are in pairs: Cy/5"):

@@ -209,8 +209,10 @@ def assert_identical(actual, expected, where="model"):
     elif isinstance(expected, np.random.RandomState):
         assert_identical(actual.get_state(), expected.get_state(), where)
     elif type(expected).__module__.startswith("plstream") or isinstance(expected, FrozenEstimator):
-        state = getattr(type(expected), "__getstate__", None)
-        own_state = "__getstate__" in vars(type(expected))
+        state = type(expected).__getstate__
+        own_state = any(
+            "__getstate__" in vars(kind) for kind in type(expected).__mro__ if kind.__module__.startswith("plstream")
+        )
         assert_identical(*((state if own_state else vars)(each) for each in (actual, expected)), where)
     else:
         assert repr(actual) == repr(expected), where

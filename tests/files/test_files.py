@@ -119,7 +119,7 @@ def test_not_a_regular_file(tmp_path):
 
 def test_kept_if_not_to_be_overwritten(path):
     path.write_bytes(b"old")
-    with pytest.raises(FileExistsError, match=r"not to be overwritten: .*out\.bin"):
+    with pytest.raises(FileExistsError, match=r"overwriting was not requested: .*out\.bin"):
         save(IncrementalPLS(), path, overwrite=False)
     assert path.read_bytes() == b"old"
 

@@ -214,7 +214,7 @@ EDITS = [
     (
         ["model", "fields", "_state", "fields", "recursion", "fields", "cross", "shape"],
         [7, 1],
-        "no tensor of its type",
+        "no tensor with its name",
     ),
     (["model", "fields", "_state", "fields", "recursion", "fields", "cross", "order"], "F", "not an array of type"),
     (["model", "fields", "_state", "fields", "recursion", "fields", "cross", "order"], [], "not an array of type"),

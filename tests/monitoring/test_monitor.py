@@ -309,7 +309,7 @@ def test_data_of_low_rank(rank):
 @pytest.mark.filterwarnings("ignore:.*component")
 def test_too_few_rows():
     X, y, Z = process(100, 10, 16)
-    with pytest.raises(ValueError, match="too few rows: call partial_fit"):
+    with pytest.raises(ValueError, match="too few rows to estimate limits: call partial_fit"):
         Monitor(streamed(X[:5], y[:5])).t2_limit_  # noqa: B018
     with pytest.raises(ValueError, match="There are 4 reference rows, too few for 3 components"):
         Monitor(streamed(X, y)).partial_fit(Z[:4]).check(Z)
@@ -341,14 +341,14 @@ def test_pipelines_in_blocks():
     np.testing.assert_allclose(monitor.check(open_source(X, batch_size=13)).q, monitor.q(X))
     with pytest.raises(TypeError, match="use a StreamingPipeline"):
         Monitor(Pipeline(pipeline.steps)).q(open_source(X))
-    with pytest.raises(TypeError, match="not of PLSRegression"):
+    with pytest.raises(TypeError, match="not PLSRegression"):
         Monitor(Pipeline([("scale", StandardScaler()), ("pls", PLSRegression())]))
 
 
 def test_bad_calls():
     X, y, Z = process(100, 10, 17)
     model = streamed(X, y)
-    with pytest.raises(TypeError, match="not of PLSRegression"):
+    with pytest.raises(TypeError, match="not PLSRegression"):
         Monitor(PLSRegression().fit(X, y))
     with pytest.raises(NotFittedError):
         Monitor(IncrementalPLS())

@@ -534,7 +534,7 @@ def test_what_is_refused():
     model = make_model()
     with pytest.raises(NotFittedError):
         model_report(IncrementalPLS())
-    with pytest.raises(TypeError, match="not of list"):
+    with pytest.raises(TypeError, match="not list"):
         model_report([])
     with pytest.raises(ValueError, match="inconsistent numbers"):
         model_report(model, X, y[1:])
@@ -576,9 +576,9 @@ def test_pipelines_that_are_refused():
     pipeline.fit(X, y)
     with pytest.raises(TypeError, match=r"take rows in memory, not \w+: use a StreamingPipeline"):
         model_report(pipeline, open_source(X, target=y))
-    with pytest.raises(TypeError, match="of plstream, not of Ridge"):
+    with pytest.raises(TypeError, match="of plstream, not Ridge"):
         model_report(make_pipeline(StandardScaler(), Ridge()).fit(X, y))
-    with pytest.raises(TypeError, match="of plstream, not of PLSRegression"):
+    with pytest.raises(TypeError, match="of plstream, not PLSRegression"):
         model_report(PLSRegression().fit(X, y))
     with pytest.raises(TypeError, match="not of GridSearchCV: pass its best_estimator_"):
         model_report(GridSearchCV(IncrementalPLS(), {"n_components": [1, 2]}, cv=2).fit(X, y))

@@ -181,7 +181,7 @@ def test_scores_of_others_are_ranked_as_they_are():
 def test_one_fold():
     X, y = load_wine(return_X_y=True)
     found = compare_selectors({"a|b": SelectKBest()}, X, y, keep=1, cv=[(np.arange(178), np.arange(178))])
-    with pytest.raises(ValueError, match="between folds, and there is only one"):
+    with pytest.raises(ValueError, match="at least two folds, and there is only one"):
         found.stability()
     found = compare_selectors(
         {"a|b": SelectKBest()}, X, y, keep=1, cv=[(np.arange(178), np.arange(178))], estimator=GaussianNB()

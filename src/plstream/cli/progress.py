@@ -10,14 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from .._core.errors import counted
 from .._core.metrics import Metrics, metrics_for, with_values
 from .._core.progress import ProgressBar, Step, listening
 from .._core.types import Array
 from .._core.urls import shown as name_of
-from .output import print_json
 
 # Seconds before a bar appears.
 WAIT = 0.5
@@ -103,6 +100,10 @@ def facts(model: Any) -> dict[str, Any]:
 
 def print_model(path: Path, model: Any, more: dict[str, Any], *, as_json: bool, note: str = "") -> None:
     """Print the facts about a fitted model in a file: in one line, or with more facts as JSON."""
+    import typer
+
+    from .output import print_json
+
     its = facts(model)
     if as_json:
         print_json({"model": name_of(path), **more, **its})

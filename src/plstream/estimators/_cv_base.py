@@ -153,7 +153,7 @@ class CrossValidated(PLSBase):
         """
         n_folds = self._number_of_folds
         if n_folds is None:
-            raise ValueError("The number of folds of a splitter depends on the rows: set cv to an integer.")
+            raise ValueError("The number of folds of a splitter depends on the rows: set cv to a number of folds.")
         # The folds are merged by recursive halving.
         return Settings.of(self).stream_bytes(n_features, n_targets, n_folds, ceil(log2(n_folds)) + 2)
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .._core.compiled import compiled
+from .._core.compiled import compiled, compiled_inline
 from .._core.types import Float64Array
 
 # A smaller remainder of a row after projection, relative to its length, is a rounding error.
@@ -17,13 +17,13 @@ NO_LENGTH = 1e-290
 _LARGEST_STEP = 0.5
 
 
-@compiled
+@compiled_inline
 def is_finite(number: float) -> bool:
     """Return whether a number is finite. math.isfinite forms x - x, which becomes zero if a sum x is reordered."""
     return abs(number) < math.inf
 
 
-@compiled
+@compiled_inline
 def square_and_product(a: Float64Array, b: Float64Array) -> tuple[float, float]:
     """Return a.a and a.b."""
     square, product = 0.0, 0.0
@@ -33,7 +33,7 @@ def square_and_product(a: Float64Array, b: Float64Array) -> tuple[float, float]:
     return square, product
 
 
-@compiled
+@compiled_inline
 def scale_into(out: Float64Array, factor: float, a: Float64Array) -> None:
     """Set out to a times a factor."""
     for j in range(len(out)):
