@@ -435,7 +435,7 @@ def test_bad_calls_and_no_batches():
     assert DriftTracker(IncrementalPLS()).summary() == "There has been no batch yet."
     with pytest.raises(TypeError, match="not PLSRegression"):
         DriftTracker(PLSRegression())
-    with pytest.raises(TypeError, match=r"or a StreamingPipeline with one, not of Pipeline"):
+    with pytest.raises(TypeError, match=r"or a StreamingPipeline with one, not Pipeline"):
         DriftTracker(make_pipeline(StandardScaler(), IncrementalPLS()))
     with pytest.raises(ValueError, match="has not learnt enough rows to be a reference: call partial_fit"):
         DriftTracker(IncrementalPLS()).set_reference()

@@ -580,7 +580,7 @@ def test_pipelines_that_are_refused():
         model_report(make_pipeline(StandardScaler(), Ridge()).fit(X, y))
     with pytest.raises(TypeError, match="of plstream, not PLSRegression"):
         model_report(PLSRegression().fit(X, y))
-    with pytest.raises(TypeError, match="not of GridSearchCV: pass its best_estimator_"):
+    with pytest.raises(TypeError, match="not GridSearchCV: pass its best_estimator_"):
         model_report(GridSearchCV(IncrementalPLS(), {"n_components": [1, 2]}, cv=2).fit(X, y))
     with pytest.raises(TypeError, match="not of DriftTracker: pass its model"):
         model_report(DriftTracker(IncrementalPLS()))
