@@ -413,6 +413,7 @@ def test_memory_of_many_labels(folder, run, refused):
     assert run(*call, "1GB").code == 0
 
 
+@pytest.mark.usefixtures("folder")
 def test_options_that_would_be_ignored(refused):
     assert "--checkpoint" in refused("fit", "X.npy", "-t", "y.npy", "--every-rows", 5)
     assert "--method vip" in refused("select", "X.npy", "--method", "inffs", "-c", 3)
