@@ -162,6 +162,16 @@ def test_partitions(tmp_path):
         open_source(folder, target="y")
 
 
+def test_a_partition_column_in_some_of_the_files(tmp_path):
+    folder = write_partitions(tmp_path)
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table(columns()).filter(pa.array(YEAR == 2020)), folder / "year=2020/0.parquet")
+    with pytest.raises(
+        DataError, match=r"year=2020/0.parquet does not match .*year=2019/0.parquet: it has the additional year"
+    ):
+        open_source(folder, target="y")
+
+
 @pytest.mark.parametrize("write", TABLES)
 @pytest.mark.parametrize("solver", ["auto", "gram"])
 def test_weights(write, solver, tmp_path):
