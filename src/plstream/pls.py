@@ -186,7 +186,11 @@ def solve_pls(
             break
         Wi, Pi, Ri = W[:i], P[:i], R[:i]
         w = _project_out(Wi, Wi, dominant_left_vector(C / left))
-        w = w * (peak_sign(w) / _norm(w))
+        w_length = _norm(w)
+        # Zero only if an action does not fit the cross-covariance, as in a damaged state: nothing was deflated.
+        if not w_length > 0:
+            break
+        w = w * (peak_sign(w) / w_length)
         # Twice, because w itself may have large components along the earlier directions.
         r = _project_out(Ri, Pi, _project_out(Ri, Pi, w))
         action, tau = gram.apply(x_factor * r)

@@ -101,3 +101,18 @@ def test_oracle_agrees_with_itself():
     _, _, _, _, T = dense_pls(X, Y, 4)
     squares = T.T @ T
     np.testing.assert_allclose(squares - np.diag(np.diag(squares)), 0, atol=1e-9 * squares.max())
+
+
+class InconsistentAction:
+    """An action that removes nothing from the cross-covariance, as of a damaged state."""
+
+    rounding = variance_resolution = 1e-15
+
+    def apply(self, v):
+        return np.zeros_like(v), 1.0
+
+
+def test_an_action_that_does_not_fit_ends_the_components():
+    factors = solve_pls(np.eye(3)[:, :1], InconsistentAction(), 2, x_squares=1.0, y_squares=1.0, quiet=True)
+    assert factors.n_components == 1
+    np.testing.assert_array_equal(factors.x_weights, [[1, 0], [0, 0], [0, 0]])
