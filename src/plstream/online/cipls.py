@@ -29,13 +29,9 @@ _STRIP = 512
     {
         "cross": Numbers("q", "m"),
         "actions": Numbers("q", "c", "m"),
-        "squares": Numbers("q", "c"),
-        "residuals": Numbers("q", "c+1"),
-        "y_products": Numbers("q", "c"),
-        "t_squares": Numbers("q", "c"),
+        "sums": Numbers("q", 5, "c+1"),
         "amnesic": Number(0),
         "x_total": Number(0),
-        "y_total": Numbers("q"),
     }
 )
 @dataclass
@@ -76,22 +72,6 @@ class NormalizedRecursion(Recursion):
         """Return the state before the first row."""
         cross, actions = np.zeros((n_columns, n_features)), np.zeros((n_columns, n_components, n_features))
         return cls(cross, actions, np.zeros((n_columns, 5, n_components + 1)), amnesic)
-
-    def __getstate__(self) -> dict[str, Any]:
-        c = self.actions.shape[1]
-        return {
-            **{name: getattr(self, name) for name in ("cross", "actions", "amnesic", "x_total")},
-            **{name: self.sums[:, i, :n].copy() for i, (name, n) in enumerate(_widths(c).items())},
-            "y_total": self.sums[:, 4, 0].copy(),
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        c, attributes = state["actions"].shape[1], dict(state)
-        sums = np.zeros((len(state["actions"]), 5, c + 1))
-        for i, (name, n) in enumerate(_widths(c).items()):
-            sums[:, i, :n] = attributes.pop(name)
-        sums[:, 4, 0] = attributes.pop("y_total")
-        self.__dict__.update(attributes, sums=sums)
 
     def learn(self, tile: Tile) -> int:
         """Learn from the rows."""
@@ -141,12 +121,6 @@ def _orthonormal(directions: Float64Array, n_columns: int) -> Float64Array:
     Q, R = np.linalg.qr(directions.T)
     columns[:, : len(directions)] = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
     return columns
-
-
-def _widths(n_components: int) -> dict[str, int]:
-    """Return the names of the first sums in model files, with their lengths."""
-    c = n_components
-    return {"squares": c, "residuals": c + 1, "y_products": c, "t_squares": c}
 
 
 @compiled
