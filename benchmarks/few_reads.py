@@ -112,7 +112,7 @@ def errors(X: NDArray[Any], y: NDArray[Any], n_components: int, n_classes: int) 
     """Return the error of weights and of coefficients after each read, and the one that is stated."""
     training = ArrayRows(X, y[:, None], batch_size=1024, n_classes=n_classes)
     training.in_memory = False
-    reads = MultipassGram(training)
+    reads = MultipassGram(training).read_moments()
     scaling = Scaling.of(reads.moments, scale=False)
     exact = solve_scaled(reads.moments, reads, scaling, n_components, quiet=True)
     size = max(128, 24 * n_components)

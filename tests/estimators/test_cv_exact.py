@@ -318,11 +318,11 @@ def test_solving_together_is_solving_one_by_one(q, m, scale, rank, seed):
     X = rng.normal(size=(30, rank)) @ rng.normal(size=(rank, m)) + rng.normal(size=m)
     Y = X @ rng.normal(size=(m, q)) + rng.normal(size=(30, q))
     folds = np.arange(30) % 3
-    reads = FoldReads(ArrayRows(X, Y), lambda first, n: folds[first : first + n], 3, 1)
+    reads = FoldReads(ArrayRows(X, Y), lambda first, n: folds[first : first + n], 3, 1).read_folds()
     scalings = [Scaling.of(moments, scale=scale) for moments in reads.training]
     found = solve_jointly(reads.training, reads, range(4), scalings, 5)
     for fold, factors in enumerate(found):
-        gram = MultipassGram(ArrayRows(X[folds != fold], Y[folds != fold]))
+        gram = MultipassGram(ArrayRows(X[folds != fold], Y[folds != fold])).read_moments()
         alone = solve_scaled(gram.moments, gram, Scaling.of(gram.moments, scale=scale), 5, quiet=True)
         assert factors.n_components == alone.n_components
         assert relative_error(factors.coefficients(), alone.coefficients()) < 1e-8

@@ -89,7 +89,7 @@ def test_reads_of_the_data(monkeypatch, small_bytes, n_reads):
     """A fit of c components reads the data c + 1 times; small data, which is kept, once."""
     monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", small_bytes)
     X, y = regression_data(60, 9)
-    rereading = MultipassGram(ArrayRows(X, y[:, None], batch_size=10))
+    rereading = MultipassGram(ArrayRows(X, y[:, None], batch_size=10)).read_moments()
     solve_scaled(rereading.moments, rereading, Scaling.of(rereading.moments, scale=True), 5)
     assert rereading.n_reads == n_reads
 

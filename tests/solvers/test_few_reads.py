@@ -46,7 +46,7 @@ def solve(rows, n_components, *, scale=False, tolerance=0.0, most=None, forgetti
 
 
 def exact(rows, n_components, *, scale=False, forgetting=1.0):
-    gram = MultipassGram(rows, forgetting=forgetting)
+    gram = MultipassGram(rows, forgetting=forgetting).read_moments()
     return solve_scaled(gram.moments, gram, Scaling.of(gram.moments, scale=scale), n_components, quiet=True)
 
 
@@ -97,7 +97,7 @@ def test_products_of_a_block_of_vectors(kind):
     given = {"sparse": sparse.csr_array, "float32": np.float32}.get(kind, np.asarray)(X)
     V = rng.normal(size=(3, 7))
     rows = rows_of(given, X[:, :1], weight=weight)
-    A, products = MultipassGram(rows).apply_block(V)
+    A, products = MultipassGram(rows).read_moments().apply_block(V)
     x = (X - np.average(X, axis=0, weights=weight)) * np.sqrt(np.ones(60) if weight is None else weight)[:, None]
     tolerance = 1e-5 if kind == "float32" else 1e-11
     np.testing.assert_allclose(A, V @ x.T @ x, atol=tolerance * 100)

@@ -11,7 +11,7 @@ from tests.oracles import dense_pls, regression_data, relative_error
 
 def solve(X, Y, n_components, kind):
     state = Gram(*np.shape(X)[1:], Y.shape[1]).update(X, Y) if kind == "gram" else None
-    gram = state or MultipassGram(ArrayRows(X, Y, batch_size=11))
+    gram = state or MultipassGram(ArrayRows(X, Y, batch_size=11)).read_moments()
     moments = state or gram.moments
     return solve_pls(
         moments.cross,
@@ -90,7 +90,9 @@ def test_sparse_action_equals_dense():
     X, Y = regression_data(40, 6, 2)
     X = np.where(np.abs(X) > 4, X, 0)
     v = np.random.default_rng(0).normal(size=6)
-    dense, rows = (MultipassGram(ArrayRows(A, Y, batch_size=9)).apply(v) for A in (X, sparse.csc_array(X)))
+    dense, rows = (
+        MultipassGram(ArrayRows(A, Y, batch_size=9)).read_moments().apply(v) for A in (X, sparse.csc_array(X))
+    )
     np.testing.assert_allclose(rows[0], dense[0], rtol=1e-10)
     assert rows[1] == pytest.approx(dense[1], rel=1e-12)
 

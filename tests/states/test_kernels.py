@@ -68,7 +68,7 @@ def test_gram_action(sources, dtype, weighted, offset):
     X = (X + offset).astype(dtype)
     weight = np.linspace(0, 2, 31) if weighted else None
     v = np.random.default_rng(0).normal(size=9)
-    plain, compiled = (MultipassGram(source).apply(v) for source in sources(X, Y, weight, batch_size=7))
+    plain, compiled = (MultipassGram(source).read_moments().apply(v) for source in sources(X, Y, weight, batch_size=7))
     np.testing.assert_allclose(compiled[0], plain[0], rtol=1e-10)
     assert compiled[1] == pytest.approx(plain[1], rel=1e-12)
 
@@ -82,7 +82,7 @@ def test_gram_action_is_exact_for_small_and_large_means(sources, dtype, weighted
     X = (rng.normal(size=(203, 70)) + mean * np.sign(rng.normal(size=70))).astype(dtype)
     weight = rng.uniform(0.5, 2, size=203) if weighted else None
     v = rng.normal(size=70)
-    action, square = MultipassGram(sources(X, X[:, :1], weight)[1]).apply(v)
+    action, square = MultipassGram(sources(X, X[:, :1], weight)[1]).read_moments().apply(v)
     x, w = X.astype(np.longdouble), np.ones(203, np.longdouble) if weight is None else weight.astype(np.longdouble)
     x = x - w @ x / w.sum()
     scores = x @ v
@@ -121,7 +121,7 @@ def test_bad_numbers_are_found(sources):
     X[7, 3] = np.nan
     _, compiled = sources(X, Y)
     with pytest.raises(ValueError, match=r"NaN \(first in row 7, column 3\)"):
-        MultipassGram(compiled)
+        MultipassGram(compiled).read_moments()
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_any_form_of_array(sources, form, monkeypatch):
     X, Y = regression_data(31, 9, 2)
     X = form(np.round(X))
     v = np.random.default_rng(0).normal(size=9)
-    plain, compiled = (MultipassGram(source) for source in sources(X, Y))
+    plain, compiled = (MultipassGram(source).read_moments() for source in sources(X, Y))
     np.testing.assert_allclose(compiled.moments.cross, plain.moments.cross, rtol=1e-10)
     np.testing.assert_allclose(compiled.apply(v)[0], plain.apply(v)[0], rtol=1e-10)
 

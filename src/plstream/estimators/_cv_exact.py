@@ -163,6 +163,8 @@ class _Fit:
 
     def _new_reads(self, planned: int, folds: list[Any] | None = None) -> FoldReads:
         reads = FoldReads(self.rows, self.folds_of, self.n_folds, planned, folds)
+        if folds is None:
+            reads.read_folds()
         require_resolution(reads.training[-1])
         return reads
 

@@ -291,14 +291,9 @@ class CompletedRows(TrainingRows):
     """Rows whose missing values are completed as they are read. Rows without any response are left out."""
 
     def __init__(self, rows: TrainingRows, model: FactorModel) -> None:
-        self.rows, self.model = rows, model
+        self.rows, self.model, self.n_rows = rows, model, rows.n_rows
         self.n_columns, self.n_targets, self.n_classes = rows.n_columns, rows.n_targets, rows.n_classes
         self.compiled, self.in_memory = rows.compiled, rows.in_memory
-
-    @property
-    def n_rows(self) -> int | None:  # type: ignore[override]
-        """Number of rows, if known."""
-        return self.rows.n_rows
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Read the rows, starting at the beginning of a block."""

@@ -104,6 +104,8 @@ def _fit_multipass(
             journal=journal,
             moments=state,
         )
+        if state is None:
+            reads.read_moments()
         # The number of rows on Dask workers is not known earlier.
         settings.require_rows(reads.moments.n_rows if rows.n_rows is None else rows.n_rows, rows.n_columns)
         n_components, scale = settings.n_components, settings.scale

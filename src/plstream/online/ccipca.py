@@ -342,14 +342,14 @@ class CCIPCA(OnlineMethod):
         super().fit(X)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]  # There are no classes.
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
         """Learn from more rows. A call that fails leaves the model unchanged.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The new rows, one or more.
-        y : None
+        y, classes : None
             Ignored.
 
         Returns

@@ -48,8 +48,8 @@ class SourceRows(TrainingRows):
         class_weight: Float64Array | None = None,
     ) -> None:
         self.source = source
-        self.n_rows = source.n_rows
         self.n_columns = source.n_columns
+        self.set_n_rows(source.n_rows)
         self.learn(numbers, n_classes, class_weight)
         self._blocks: Iterator[Parts] | None = None
         self._first: Parts | None = None
@@ -59,15 +59,11 @@ class SourceRows(TrainingRows):
         self.numbers, self.n_classes, self.class_weight = numbers, n_classes, class_weight
         self.n_targets = n_classes or self.source.n_targets
 
-    @property
-    def compiled(self) -> bool:  # type: ignore[override]
-        """Whether the rows are too many to be held in memory."""
-        return self.n_rows is None or 8 * self.n_rows * self.n_columns > SMALL_BYTES
-
-    @property
-    def in_memory(self) -> bool:  # type: ignore[override]
-        """Whether the rows are held in memory."""
-        return not self.compiled
+    def set_n_rows(self, n_rows: int | None) -> None:
+        """Set the number of rows, which determines whether they are held in memory."""
+        self.n_rows = n_rows
+        self.in_memory = n_rows is not None and 8 * n_rows * self.n_columns <= SMALL_BYTES
+        self.compiled = not self.in_memory
 
     @property
     def first_y(self) -> Array | None:
@@ -183,7 +179,7 @@ def reread(source: Source, numbers: Numbers, batch_size: int | None, **labels: A
                 # The same blocks as without a copy: results must not depend on free disk space.
                 yield _MappedRows(source, X, Y, AS_FLOAT64, source.block_rows, is_copy=True, **labels)
             return
-        rows.n_rows = source.n_weighted() if "weight" in source.roles else source.count()
+        rows.set_n_rows(source.n_weighted() if "weight" in source.roles else source.count())
         yield rows
 
 

@@ -50,7 +50,7 @@ Kept = TypeVar("Kept", bound=Summary)
 
 
 class FoldReads:
-    """The moments of every fold from a first read, and products from further reads.
+    """Products of the training rows of every fold with vectors, after a first read for the moments of the folds.
 
     A set of rows is identified by the fold that it leaves out; the number of folds identifies all rows.
 
@@ -65,7 +65,7 @@ class FoldReads:
     planned_reads : int
         Total number of reads, for progress.
     folds : sequence of Moments, optional
-        The moments of each fold, if known: the first read is then skipped.
+        The moments of each fold, if known: :meth:`read_folds` is then not needed.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class FoldReads:
     >>> from plstream.rows import ArrayRows
     >>> from plstream.solvers import FoldReads
     >>> X = np.array([[1.0], [2.0], [6.0], [7.0]])
-    >>> reads = FoldReads(ArrayRows(X, X), lambda first, n: (first + np.arange(n)) % 2, 2, 1)
+    >>> reads = FoldReads(ArrayRows(X, X), lambda first, n: (first + np.arange(n)) % 2, 2, 1).read_folds()
     >>> actions, squares = reads.apply_jointly(np.ones((3, 1)), [0, 1, 2])
     >>> actions.ravel().tolist(), squares.tolist()
     ([12.5, 12.5, 26.0], [12.5, 12.5, 26.0])
@@ -104,39 +104,39 @@ class FoldReads:
     ) -> None:
         self.rows = rows
         self.folds_of = folds_of
+        self.n_folds = n_folds
         self.planned_reads = planned_reads
         self.n_reads = 0
         self.blocks: list[Block] = []
         self.held: list[Float64Array] = []
         if folds is not None:
-            self.n_folds, self.folds = n_folds, list(folds)
-        elif rows.in_memory:
-            self._hold(n_folds)
-        else:
-            self.n_folds = n_folds
-            self.folds = list(self._by_fold(lambda _, block: moments_of(block)).values())
-        self._prepare()
+            self._set_folds(folds)
+
+    def read_folds(self) -> Self:
+        """Make the first read; rows in memory are copied by fold, centred, times the roots of their weights."""
+        if not self.rows.in_memory:
+            self._set_folds([*self._by_fold(lambda _, block: moments_of(block)).values()])
+            return self
+        self.n_reads = self.planned_reads = 1
+        block = self.rows.as_one_block()
+        numbers = self.folds_of(0, block.n_rows)
+        order = np.argsort(numbers, kind="stable")
+        blocks = [_chosen(block, part) for part in np.split(order, np.cumsum(np.bincount(numbers))[:-1])]
+        folds, self.held = map(list, zip(*map(centred_rows, blocks), strict=True))
+        self.blocks = [block._replace(X=rows) for block, rows in zip(blocks, self.held, strict=True)]
+        self._set_folds(folds)
+        return self
 
     @classmethod
     def of_centred(cls, folds: Sequence[Moments], rows: Sequence[Float64Array]) -> Self:
         """Return the same for rows in memory, centred by fold and multiplied by the roots of the weights."""
         reads = cls.__new__(cls)
-        reads.n_folds, reads.folds, reads.held = len(folds), list(folds), list(rows)
-        reads._prepare()
+        reads.n_folds, reads.held = len(folds), list(rows)
+        reads._set_folds(folds)
         return reads
 
-    def _hold(self, n_folds: int) -> None:
-        """Copy the rows by fold, each centred on its mean and multiplied by the roots of the weights."""
-        self.n_reads = self.planned_reads = 1
-        block = self.rows.as_one_block()
-        numbers = self.folds_of(0, block.n_rows)
-        order = np.argsort(numbers, kind="stable")
-        self.blocks = [_chosen(block, part) for part in np.split(order, np.cumsum(np.bincount(numbers))[:-1])]
-        self.n_folds = n_folds
-        self.folds, self.held = map(list, zip(*map(centred_rows, self.blocks), strict=True))
-        self.blocks = [block._replace(X=rows) for block, rows in zip(self.blocks, self.held, strict=True)]
-
-    def _prepare(self) -> None:
+    def _set_folds(self, folds: Sequence[Moments]) -> None:
+        self.folds = list(folds)
         # The rows held in memory, sorted by fold; set on first use.
         self._stacked = np.empty((0, 0))
         self.training = [*all_but_one(self.folds), merged(self.folds)]

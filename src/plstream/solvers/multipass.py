@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -166,7 +166,7 @@ class JournalError(RuntimeError):
 
 
 class MultipassGram:
-    """The moments of rows from a first read, and their Gram action with one read per application.
+    """The Gram action of rows with one read per application, after a first read for their moments.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class MultipassGram:
         Previous reads of the same rows, to which further ones are added. Rows must have no weights, and blocks must
         end at the same rows; results are then bit-identical.
     moments : Moments, optional
-        Moments of the rows, to skip the first read.
+        Moments of the rows, if they are known: :meth:`read_moments` is then not needed.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ class MultipassGram:
     >>> from plstream.rows import ArrayRows
     >>> from plstream.solvers import MultipassGram
     >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [6.0, 2.0]])
-    >>> action, square = MultipassGram(ArrayRows(X, X[:, :1])).apply(np.array([1.0, 0.0]))
+    >>> action, square = MultipassGram(ArrayRows(X, X[:, :1])).read_moments().apply(np.array([1.0, 0.0]))
     >>> action.tolist(), square
     ([14.0, 5.0], 14.0)
     """
@@ -216,34 +216,40 @@ class MultipassGram:
         moments: Moments | None = None,
     ) -> None:
         self.rows = rows
+        self.moments = Moments(rows.n_columns, rows.n_targets) if moments is None else moments
         self.forgetting = forgetting
-        self.n_reads = 0
+        self.n_reads = 0 if moments is None else 1
         self.planned_reads = planned_reads
         # The rows of small data: centred for BLAS, or unchanged for compiled loops.
         self._held: Float64Array | None = None
         self._block: Block | None = None
         self._journal = journal
-        if moments is not None:
-            self.n_reads, self.moments = 1, moments
-        elif rows.in_memory:
-            self.n_reads = 1
-            block = rows.as_one_block(forgetting, "read 1 of 1")
-            if rows.compiled:
-                self.moments, self._block = moments_of(block), block
-            else:
-                self.moments, self._held = centred_rows(block)
-        else:
-            self.moments = Moments(rows.n_columns, rows.n_targets)
-            if journal is not None:
-                self.moments = journal.continued_moments(self.moments)
+
+    def read_moments(self) -> Self:
+        """Make the first read."""
+        if not self.rows.in_memory:
+            if self._journal is not None:
+                self.moments = self._journal.continued_moments(self.moments)
             self._add_read(self.moments, moments_of)
+            return self
+        self.n_reads = 1
+        block = self.rows.as_one_block(self.forgetting, "read 1 of 1")
+        if self.rows.compiled:
+            self.moments, self._block = moments_of(block), block
+        else:
+            self.moments, self._held = centred_rows(block)
+        return self
+
+    @cached_property
+    def _centre(self) -> tuple[Float64Array, Float64Array, float]:
+        """The means, their rounding errors, and the largest mean in standard deviations."""
+        moments, mean = self.moments, self.moments.x_mean
         # Constant columns do not count.
-        varying = self.moments.x_squares > 0
-        deviation = np.sqrt(self.moments.x_squares[varying] / max(self.moments.weight, 1e-300))
-        self._mean = self.moments.x_mean
-        self._relative_mean = float((np.abs(self._mean[varying]) / deviation).max(initial=0.0))
+        varying = moments.x_squares > 0
+        deviation = np.sqrt(moments.x_squares[varying] / max(moments.weight, 1e-300))
+        largest = float((np.abs(mean[varying]) / deviation).max(initial=0.0))
         # The mean is rounded to one number, which is slightly off far from zero.
-        self._mean_error = (self.moments.x_origin - self._mean) + self.moments.x_offset
+        return mean, (moments.x_origin - mean) + moments.x_offset, largest
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Sv and v'Sv from one read of the data."""
@@ -251,24 +257,25 @@ class MultipassGram:
             scores = self._held.dot(v)
             return scores.dot(self._held), float(scores.dot(scores))
         sums = self._read(Sums(v, np.zeros(len(v))), _block_action)
-        error, weight = self._mean_error, self.moments.weight
+        error, weight = self._centre[1], self.moments.weight
         shift = float(error @ v)
         return sums.action - weight * shift * error, sums.square - weight * shift**2
 
     def apply_block(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
         """Return SV and V'SV of several vectors, stored as rows, from one read of the data."""
         sums = self._read(BlockSums(V, np.zeros_like(V), np.zeros((len(V), len(V)))), _block_products)
-        error, weight = self._mean_error, self.moments.weight
+        error, weight = self._centre[1], self.moments.weight
         shift = V @ error
         return sums.action - weight * np.outer(shift, error), sums.square - weight * np.outer(shift, shift)
 
     def _read(self, sums: Sums, work: Callable[..., Sums]) -> Sums:
         """Return the sums of one read, without the correction for the mean."""
+        mean, _, largest = self._centre
         if self._block is not None:
-            return work(self._mean, sums.v, self._relative_mean, self._block)
+            return work(mean, sums.v, largest, self._block)
         if self._journal is not None:
             sums = self._journal.continued_sums(sums, self.n_reads)
-        self._add_read(sums, partial(work, self._mean, sums.v, self._relative_mean))
+        self._add_read(sums, partial(work, mean, sums.v, largest))
         return sums
 
     def known(self) -> Moments:
