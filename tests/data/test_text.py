@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 import plstream
 from plstream import open_source
 from plstream.data import delimited, text
+from plstream.data.opening import list_columns
 
 tables = arrays(
     np.float64,
@@ -177,6 +179,62 @@ def test_a_missing_value_is_no_name(tmp_path, missing):
     (tmp_path / "d.csv").write_text(f"1.0,{missing},3\n4,5,6\n7,8,9\n")
     with pytest.raises(ValueError, match="row 0, column 1"):
         read(open_source(tmp_path / "d.csv"))
+
+
+@pytest.mark.parametrize("row", [0, 3, 500])
+@pytest.mark.parametrize("missing", ["NA", "n/a", "#N/A", "NULL", "None", "?", "-", '"NA"', "nan", ""])
+def test_missing_values_are_the_same_in_all_rows(tmp_path, missing, row):
+    rows = ["1,2,3"] * 1000
+    rows[row] = f"{missing},5,6"
+    (tmp_path / "d.csv").write_text("\n".join(["a,b,y", *rows]))
+    source = open_source(tmp_path / "d.csv", target="y")
+    with pytest.raises(ValueError, match=f"row {row}, column 'a', there is (a missing value|NaN)"):
+        read(source)
+    source.allow_missing = True
+    X = np.concatenate([X for X, _ in source.blocks()])
+    assert np.argwhere(np.isnan(X)).tolist() == [[row, 0]]
+
+
+@pytest.mark.parametrize("word", ["NA", ""])
+def test_a_column_that_begins_without_values_has_numbers(tmp_path, word):
+    (tmp_path / "d.csv").write_text("a,y\n" + f"{word},1\n" * 200 + "7,2\n")
+    source = open_source(tmp_path / "d.csv", target="y")
+    source.allow_missing = True
+    X = np.concatenate([X for X, _ in source.blocks()])
+    assert np.isnan(X[:-1]).all()
+    assert X[-1] == 7
+
+
+@pytest.mark.parametrize("label", ["none", "-", "?"])
+def test_sorted_labels_may_begin_with_a_word_for_missing_values(tmp_path, label):
+    (tmp_path / "d.csv").write_text("x,y\n" + f"1,{label}\n" * 200 + "2,some\n")
+    assert labels_of(tmp_path / "d.csv") == [label] * 200 + ["some"]
+    with pytest.raises(ValueError, match=f"row 0, column 'y', there is '{re.escape(label)}', not a number"):
+        open_source(tmp_path / "d.csv")
+
+
+def test_dates_may_be_missing(tmp_path):
+    (tmp_path / "d.csv").write_text("day,none,y\nNA,-,1\n2024-05-01,-,2\n")
+    assert [column.kind for column in list_columns(tmp_path / "d.csv")] == ["date", "text", "integer"]
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_text_is_found_behind_missing_values_that_are_allowed(tmp_path, quoted):
+    name = '"a"' if quoted else "a"
+    (tmp_path / "d.csv").write_text(f"{name},b\n,2\n" + "1,2\n" * 200 + "x,3\n")
+    source = open_source(tmp_path / "d.csv")
+    source.allow_missing = True
+    with pytest.raises(ValueError, match="row 201, column 'a', there is 'x', not a number"):
+        read(source)
+
+
+@pytest.mark.parametrize("number", ["1,5", "1.234,5", "-1,234,567.8", "1,234"])
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_numbers_with_commas_are_named(tmp_path, number, n_columns):
+    fields = [number] * n_columns + ["2"] * (3 - n_columns)
+    (tmp_path / "d.csv").write_text("a;b;c\n" + ";".join(fields) + "\n1;2;3\n")
+    with pytest.raises(ValueError, match=f"row 0, column 'a', there is '{number}', a number with a comma"):
+        open_source(tmp_path / "d.csv")
 
 
 def test_a_row_of_tabs_is_not_blank(tmp_path):

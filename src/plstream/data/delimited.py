@@ -25,13 +25,18 @@ _MOST_COLUMNS_OF_ARROW = 4096
 _LEAST_RECORDS_OF_ARROW = 32
 # Memory that Arrow takes per column, however few records there are.
 _ARROW_COLUMN_BYTES = 1500
-# Types of fields: empty, integer, float, text. The type of a column is the last one among its fields.
-_KINDS = ["", "i", "f", "U"]
+# Types of fields: missing, possibly missing, integer, float, text. The type of a column is the last one among its
+# fields. A column without values may be numbers, and one of words such as "none" the labels of sorted rows.
+_KINDS = ["", "?", "i", "f", "U"]
+_KINDS_OF_COLUMNS = {"": "f", "?": "U"}
 # Names of the index column that pandas writes first, unless index=False.
 _INDEX_NAMES = {"", "Unnamed: 0"}
 _OTHER_DELIMITERS = (";", "\t", "|")
-# Spellings of missing values, which are not names.
-_MISSING = {"", "na", "n/a", "null", "none", "?", "-"}
+# Spellings of missing values, which are not names; in a column of text, some of them may be labels.
+_ALWAYS_MISSING = {"", "na", "n/a", "#n/a", "null"}
+_MISSING = _ALWAYS_MISSING | {"none", "?", "-"}
+# Decimal commas and separators of thousands.
+_WITH_COMMAS = re.compile(r"[+-]?\d[\d.]*,[\d,.]*\d")
 _SPELLINGS = sorted(
     {spelling for word in _MISSING for spelling in (word, word.upper(), word.capitalize())} | {"NaN", "nan"}
 )
@@ -104,7 +109,7 @@ class CsvReader(TextReader):
             # Rows of another length are errors when they are read.
             if len(fields) == self.n_columns:
                 kinds = [max(pair, key=_KINDS.index) for pair in zip(kinds, map(_kind, fields), strict=True)]
-        return [kind or "f" for kind in kinds]
+        return [_KINDS_OF_COLUMNS.get(kind, kind) for kind in kinds]
 
     def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
         """Return float64, or str for text."""
@@ -113,22 +118,37 @@ class CsvReader(TextReader):
             return np.dtype(str)
         if "U" in kinds:
             refused = [int(column) for column in columns if self.kinds[column] == "U"]
-            raise self._text_in(refused[0]) if len(refused) == 1 else self.not_numeric(refused)
+            row, field = self._first_text(refused[0])
+            if len(refused) == 1 or _WITH_COMMAS.fullmatch(field.strip()):
+                raise self.not_a_number(row, refused[0], field)
+            raise self.not_numeric(refused)
         return np.dtype(np.float64)
 
     def kind_of(self, column: int) -> str:
         """Return the type of a column in the first records, distinguishing dates from other text."""
         if self.kinds[column] != "U":
             return {"i": "integer", "f": "number"}[self.kinds[column]]
-        fields = [fields[column].strip() for fields in self._sample_fields() if len(fields) == self.n_columns]
-        return "date" if all(map(_is_date, filter(None, fields))) else "text"
+        texts = [field.strip() for _, field in self._rows_of(column) if _kind(field) == "U"]
+        return "date" if texts and all(map(_is_date, texts)) else "text"
 
-    def _text_in(self, column: int) -> DataError:
-        """Return the error for the first text in a column, in one of the first records."""
-        rows = (
-            (row, fields[column]) for row, fields in enumerate(self._sample_fields()) if len(fields) == self.n_columns
+    def _first_text(self, column: int) -> tuple[int, str]:
+        """Return row and text of the first text in a column, in one of the first records."""
+        return max(self._rows_of(column), key=lambda found: _KINDS.index(_kind(found[1])))
+
+    def _rows_of(self, column: int) -> Iterator[tuple[int, str]]:
+        """Yield row and text of a column in the first records."""
+        for row, fields in enumerate(self._sample_fields()):
+            if len(fields) == self.n_columns:
+                yield row, fields[column]
+
+    def not_a_number(self, row: int, column: int, found: Any) -> DataError:
+        """Return the error for text in place of a number, which may only have commas that others write."""
+        if not _WITH_COMMAS.fullmatch(found.strip()):
+            return super().not_a_number(row, column, found)
+        problem = (
+            f"there is {shortened(found)}, a number with a comma: write decimal points, and thousands without commas"
         )
-        return next(self.not_a_number(row, column, field) for row, field in rows if _kind(field) == "U")
+        return self.error_at(row, column, problem)
 
     def parse(self, records: list[Record], features: Columns, others: Columns, row: int) -> Pieces:
         """Parse by Arrow, otherwise by NumPy; if both fail, locate the error."""
@@ -236,10 +256,10 @@ class CsvReader(TextReader):
                 )
             for column in numbers:
                 kind = _kind(fields[column])
-                if not kind:
-                    return self.bad_value(at, column, None)
                 if kind == "U":
                     return self.not_a_number(at, column, fields[column])
+                if kind in _KINDS_OF_COLUMNS and not self.parses_missing:
+                    return self.bad_value(at, column, None)
         return DataError(f"{self.where} cannot be read as text of numbers, from row {row} on.")
 
     def _fields(self, record: Record) -> list[str]:
@@ -277,8 +297,9 @@ class CsvReader(TextReader):
 
 
 def _kind(field: str) -> str:
-    if not field.strip():
-        return ""
+    word = field.strip().lower()
+    if word in _MISSING:
+        return "" if word in _ALWAYS_MISSING else "?"
     try:
         _number(field)
     except ValueError:
@@ -303,7 +324,7 @@ def _number(field: str) -> float:
 
 
 def _looks_like_header(sample: list[list[str]]) -> bool:
-    first = [_kind(field) == "U" and field.strip().lower() not in _MISSING for field in sample[0]]
+    first = [_kind(field) == "U" for field in sample[0]]
     if all(first) or len(sample) < 2:
         return all(first)
     second = [_kind(field) == "U" for field in sample[1]]
