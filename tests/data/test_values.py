@@ -27,6 +27,59 @@ def test_gaps_in_a_polars_frame():
         rows_and_labels(open_source(pl.DataFrame({"a": [1, 2, None, 4], "y": [1.0, 2, 3, 4]}), "y"))
 
 
+@pytest.mark.parametrize("kind", ["Categorical", "Enum"])
+def test_categories_of_polars(kind):
+    pl = pytest.importorskip("polars")
+    dtype = pl.Categorical if kind == "Categorical" else pl.Enum(["u", "v", "w"])
+    frame = pl.DataFrame({"a": [1.0, 2, 3, 4], "k": pl.Series(["u", "v", None, "v"], dtype=dtype), "y": [1.0, 2, 3, 4]})
+    source = open_source(frame, "y", categorical=["k"])
+    assert source.feature_names == ["a", "k=u", "k=v"]
+    assert rows_and_labels(source)[0].tolist() == [[1, 1, 0], [2, 0, 1], [3, 0, 0], [4, 0, 1]]
+    assert rows_and_labels(open_source(frame.drop_nulls(), "k"))[1].tolist() == ["u", "v", "v"]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+@pytest.mark.parametrize("extension", ["parquet", "arrow", None])
+def test_gaps_in_lists(tmp_path, dtype, extension):
+    """An entry may be missing, and so may a whole list, whose place must stay."""
+    pa, feather, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.feather", "pyarrow.parquet"))
+    lists = [[1, 2], [3, None], None, [5, 6]]
+    table = data = pa.table({"x": pa.array(lists, pa.list_(pa.type_for_alias(dtype), 2)), "y": [1.0, 2, 3, 4]})
+    if extension is not None:
+        data = tmp_path / f"d.{extension}"
+        (parquet.write_table if extension == "parquet" else feather.write_feather)(table, data)
+    with pytest.raises(DataError, match=r"row [12], column [01], there is a missing value"):
+        rows_and_labels(open_source(data, "y"))
+    source = open_source(data, "y")
+    source.allow_missing = True
+    X, y = rows_and_labels(source)
+    np.testing.assert_array_equal(X, [[1, 2], [3, np.nan], [np.nan, np.nan], [5, 6]])
+    assert y.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
+def test_masked_entries_are_missing(dtype):
+    X = np.ma.array(np.arange(8).reshape(4, 2), mask=False, dtype=dtype)
+    y = np.ma.array([1.0, 2, 3, 5], mask=[False, False, False, True])
+    X[1, 0] = np.ma.masked
+    filled, target = np.where(X.mask, np.nan, X.data), np.array([1.0, 2, 3, np.nan])
+    for source in (open_source(X, y), open_source([(X, y)])):
+        source.allow_missing = True
+        np.testing.assert_array_equal(rows_and_labels(source)[0], filled)
+        np.testing.assert_array_equal(rows_and_labels(source)[1], target)
+        source.allow_missing = False
+        with pytest.raises(DataError, match="there is NaN"):
+            rows_and_labels(source)
+    with pytest.raises(ValueError, match="y of block 0 has masked entries that are not numbers"):
+        open_source([(X, np.ma.array(list("abcd"), mask=[1, 0, 0, 0]))])
+
+
+def test_columns_of_different_lengths():
+    pytest.importorskip("pyarrow")
+    with pytest.raises(DataError, match=r"The dict of columns cannot be read: .*length"):
+        open_source({"a": [1.0, 2], "y": [1.0, 2, 3]}, "y")
+
+
 def test_gaps_in_a_dictionary():
     pa = pytest.importorskip("pyarrow")
     column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None]))

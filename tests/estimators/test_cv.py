@@ -327,8 +327,10 @@ def test_predictions_of_rows_held_out(scale, q):
     if q == 1:
         theirs = cross_val_predict(PLSRegression(3, scale=scale), X, y, cv=PredefinedSplit(folds))
         assert relative_error(given.predict_held_out(X[::-1], 3, folds=folds[::-1]), theirs[::-1]) < 1e-9
-    with pytest.raises(ValueError, match="by folds before"):
+    with pytest.raises(ValueError, match="by folds before, and cannot be by rows now: pass folds, the number"):
         given.predict_held_out(X)
+    split = IncrementalPLSCV(5, cv=PredefinedSplit(folds), scale=scale).fit(X, y)
+    np.testing.assert_array_equal(split.predict_held_out(X, folds=folds), given.predict_held_out(X, folds=folds))
     with pytest.raises(ValueError, match="inconsistent"):
         given.predict_held_out(X, folds=folds[1:])
     with pytest.raises(ValueError, match="from 1 to the model's 5"):
@@ -570,7 +572,7 @@ def test_bad_calls():
     far_off[-1, 0] = np.inf
     for arguments, message in [
         ({"groups": folds, "folds": folds}, "pass one of them"),
-        ({"groups": folds}, "assigned to folds by rows before"),
+        ({"groups": folds}, "assigned to folds by rows before, and cannot be by groups now: leave out groups"),
         ({"folds": folds - 1}, "from 0 to 4"),
         ({"folds": folds + 1}, "from 0 to 4"),
         ({"folds": folds.astype(float)}, "must be integers"),
@@ -586,7 +588,16 @@ def test_bad_calls():
         assert_same_table(good.cv_results_, before, rtol=0)
     with pytest.raises(ValueError, match="set it back to 5"):
         good.set_params(cv=4).partial_fit(X, y)
-    good.set_params(cv=5)
+    with pytest.raises(
+        ValueError, match="by rows before, and cannot be by blocks of 2 rows now: set block_length back"
+    ):
+        good.set_params(cv=5, block_length=2).partial_fit(X, y)
+    good.set_params(block_length=1)
+    every = np.arange(40)
+    halves = [(every[::2], every[1::2]), (every[1::2], every[::2])]
+    for train in (np.r_[every[2::2], every[2]], every[1::2], every[:20]):
+        with pytest.raises(ValueError, match="train on all rows that it does not test on, once, and on no others"):
+            IncrementalPLSCV(cv=[(train, every[1::2]), halves[1]]).fit(X, y)
     for cv, message in [(ShuffleSplit(3), "partition"), (TimeSeriesSplit(3), "train on all rows"), ("kfold", "cv")]:
         with pytest.raises(ValueError, match=message):
             IncrementalPLSCV(cv=cv).fit(X, y)

@@ -116,6 +116,28 @@ def test_a_column_without_values():
         np.testing.assert_array_equal(fitted.coef_, before)
 
 
+def test_masked_entries_are_missing():
+    """The numbers below a mask must not count, in training or in use."""
+    masked, responses = np.ma.masked_invalid(GAPS), np.ma.array(y.copy(), mask=np.arange(300) % 7 == 0)
+    masked.data[masked.mask] = responses.data[responses.mask] = 1e6
+    expected = model().fit(GAPS, np.where(responses.mask, np.nan, y))
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match=r"X contains NaN \(first in row 0"):
+            getattr(IncrementalPLS(3), method)(masked, y)
+        with pytest.raises(ValueError, match=r"y contains NaN \(first in row 0"):
+            getattr(IncrementalPLS(3), method)(X, responses)
+    with pytest.raises(ValueError, match="sample_weight contains NaN"):
+        IncrementalPLS(3).fit(X, y, sample_weight=np.ma.array(np.ones(300), mask=responses.mask))
+    with pytest.raises(ValueError, match="y has masked entries that are not numbers"):
+        IncrementalPLSClassifier(3).fit(X, np.ma.array(LABELS.astype(str), mask=responses.mask))
+    with pytest.raises(ValueError, match="NaN"):
+        IncrementalPLSClassifier(3).fit(X, np.ma.array(LABELS, mask=responses.mask))
+    found = model().fit(masked, responses)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    np.testing.assert_array_equal(found.predict(masked), expected.predict(GAPS))
+    np.testing.assert_array_equal(IncrementalPLS(3).fit(np.ma.array(X), y).coef_, IncrementalPLS(3).fit(X, y).coef_)
+
+
 def test_errors_name_the_parameter_the_row_and_the_column():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=[f"nir {j}" for j in range(15)])

@@ -145,8 +145,10 @@ def names_of_target(y: Any) -> list[str] | None:
 def as_numpy(array: Any, name: str) -> Any:
     """Return an array of another library as a NumPy array, without a copy, and anything else unchanged.
 
-    With ``array_api_dispatch``, scikit-learn would not convert it.
+    With ``array_api_dispatch``, scikit-learn would not convert it. Masked numbers become NaN.
     """
+    if isinstance(array, np.ma.MaskedArray):
+        return without_mask(array, name)
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
         return array
     library = type(array).__module__.partition(".")[0]
@@ -161,6 +163,28 @@ def as_numpy(array: Any, name: str) -> Any:
     if converted.dtype == object:
         raise TypeError(f"{name} is an array of {library} that cannot be read as one of NumPy: pass a NumPy array.")
     return converted
+
+
+def without_mask(array: Any, name: str) -> Any:
+    """Return a masked array as a plain one, with NaN for masked numbers, and anything else unchanged.
+
+    NumPy, and so scikit-learn, would use the numbers below the mask.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from plstream._core.validation import without_mask
+    >>> without_mask(np.ma.array([1, 2, 3], mask=[False, True, False]), "y")
+    array([ 1., nan,  3.])
+    """
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    if not np.ma.is_masked(array):
+        return array.data
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} has masked entries that are not numbers: leave out such rows.")
+    # The smallest type of floats that has all values.
+    return np.ma.filled(array.astype(np.result_type(array.dtype, np.float16)), np.nan)
 
 
 def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:

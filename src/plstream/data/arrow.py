@@ -259,16 +259,25 @@ class ArrowReader(Reader):
         """Return the entries of the lists, one list per row."""
         lists = batch.column(self._list)
         self._require_no_nulls(lists, row, 0)
+        # Those of missing lists are left out.
         entries = lists.flatten()
-        if entries.null_count:
+        if entries.null_count and not self.allow_missing:
             at = _first_null(entries)
             raise self.bad_value(row + at // self.n_columns, at % self.n_columns, None)
-        numbers: Array = entries.to_numpy(zero_copy_only=False)
-        return numbers.reshape(len(lists), self.n_columns)
+        numbers: Array = entries.to_numpy(zero_copy_only=False).reshape(-1, self.n_columns)
+        if not lists.null_count:
+            return numbers
+        # The smallest type of floats that has all entries.
+        rows = np.full((len(lists), self.n_columns), np.nan, np.result_type(numbers, np.float16))
+        rows[lists.is_valid().to_numpy(zero_copy_only=False)] = numbers
+        return rows
 
     def _column(self, batch: Any, column: int, row: int) -> Array:
         values, types = batch.column(self._name(column)), self._types
         if types.is_dictionary(values.type):
+            if types.is_string_view(values.type.value_type):
+                # Arrow cannot decode string views, the categories of polars.
+                values = type(values).from_arrays(values.indices, values.dictionary.cast("large_string"))
             values = values.dictionary_decode()
         if column in self.optional and values.null_count:
             return self._with_missing(values)

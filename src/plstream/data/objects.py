@@ -17,6 +17,7 @@ from scipy import sparse
 
 from .._core.errors import DataError, counted, import_optional, usable_dtype, wrap_iteration, wrap_library_errors
 from .._core.types import Array
+from .._core.validation import without_mask
 from .array_reader import ArrayReader, reader_of_array
 from .arrow import ArrowReader, RowGroups, beginning_of, stream_reader
 from .reader import Columns, Pieces, Reader, pick
@@ -33,7 +34,9 @@ def open_object(data: Any) -> Reader:
         # Numbers are not column names.
         data = data.to_numpy()
     if isinstance(data, dict):
-        data = import_optional("pyarrow", "Reading a dict of columns").table(data)
+        pa = import_optional("pyarrow", "Reading a dict of columns")
+        with wrap_library_errors("The dict of columns", "cannot be read"):
+            data = pa.table(data)
     if is_table(data):
         return open_table(data)
     if sparse.issparse(data) or hasattr(data, "shape") or hasattr(data, "__array__"):
@@ -50,7 +53,7 @@ def open_array(array: Any, where: str = "the array") -> ArrayReader:
     if sparse.issparse(array):
         rows = array.tocsr()
         return ArrayReader(where, rows.shape, rows.dtype, partial(nullcontext, _DenseRows(rows)), slow=False)
-    array = np.asanyarray(array)
+    array = np.asanyarray(without_mask(array, where))
     return reader_of_array(_of_objects(array, where) if array.dtype.kind == "O" else array, where)
 
 
@@ -280,8 +283,9 @@ def _block(item: Any, number: int) -> tuple[Any, Array | None]:
     if not _is_block(item) or _is_table_block(item):
         raise TypeError(f"Block {number} is neither an array of two dimensions nor a pair of such with y.")
     data, target = _pair_of(item)
-    X, y = data.tocsr() if sparse.issparse(data) else np.asarray(data), None if target is None else np.asarray(target)
     where = f"Block {number}"
+    X = data.tocsr() if sparse.issparse(data) else np.asarray(without_mask(data, where))
+    y = None if target is None else np.asarray(without_mask(target, f"y of block {number}"))
     if len(X.shape) != 2 or not X.shape[1]:
         raise DataError(f"{where} has no columns.")
     if X.dtype.kind == "O":
@@ -331,7 +335,7 @@ def _block_table(pa: Any, item: Any, number: int) -> tuple[Any, list[str]]:
     if len(y) != len(table):
         raise DataError(f"y of block {number} has {len(y)} rows, and X has {len(table)}.")
     names: list[str] = []
-    values = np.asarray(y)
+    values = np.asarray(without_mask(y, f"y of block {number}"))
     for j, column in enumerate(values.reshape(len(table), -1).T):
         name = str(getattr(y, "name", None) or ("y" if values.ndim == 1 else f"y{j}"))
         while name in table.schema.names:

@@ -169,7 +169,7 @@ class CrossValidated(PLSBase):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             All training rows, except those of weight zero or without any response, in training order. With ``groups``
-            or ``folds``, which are required after ``merge``, the order is arbitrary.
+            or ``folds``, which are required after ``merge`` and if ``cv`` was a splitter, the order is arbitrary.
         n_components : int, default=None
             Number of components of the models, up to ``max_components``. By default ``n_components_``.
         groups, folds : array-like of shape (n_samples,), default=None

@@ -193,8 +193,15 @@ class FittedFolds(Fitted):
         if assignment.n_folds != n_folds:
             raise ValueError(f"cv cannot change during a stream: set it back to {n_folds}.")
         if assignment.by != self.assigned_by:
+            columns = {
+                "folds": "pass folds, the number of the fold of each row (a splitter yields folds 0, 1, ...)",
+                "groups": "pass groups, the group of each row",
+            }
+            otherwise = f"leave out {assignment.by}" if assignment.by in columns else "set block_length back"
+            advice = columns.get(self.assigned_by, otherwise)
             raise ValueError(
-                f"Rows were assigned to folds by {self.assigned_by} before, and cannot be by {assignment.by} now."
+                f"Rows were assigned to folds by {self.assigned_by} before, and cannot be by {assignment.by} now: "
+                f"{advice}."
             )
 
 

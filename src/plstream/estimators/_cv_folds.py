@@ -170,8 +170,10 @@ def folds_of_splits(cv: Any, X: Any, y: Any, groups: Any) -> FoldNumbers:
     for fold, (train, test) in enumerate(check_cv(cv).split(X, y, groups)):
         folds[test] = fold
         times[test] += 1
-        if len(every_row[train]) != len(every_row) - len(every_row[test]):
-            raise ValueError("cv must train on all rows that it does not test on.")
+        if not np.array_equal(np.sort(every_row[train]), np.setdiff1d(every_row, every_row[test])):
+            raise ValueError(
+                "cv must train on all rows that it does not test on, once, and on no others: use KFold or the like."
+            )
     if (times != 1).any():
         row = int(np.argmax(times != 1))
         raise ValueError(
