@@ -110,7 +110,10 @@ def test_tables_have_a_column_of_labels(tmp_path):
         ({"F": X, "pairs": [[0, 1]]}, "has pairs, but no array same and no fold"),
         ({"F": X, "pairs": [[0, 1]], "same": [1, 0], "fold": [0]}, "one entry for each of 1 pairs"),
         ({"F": X, "pairs": [[0, 1]], "same": [3], "fold": [0]}, "same must be 1 or 0"),
-        ({"F": X, "pairs": [[0, 40]], "same": [1], "fold": [0]}, "pairs names row 40"),
+        ({"F": X, "pairs": [[0, 40]], "same": [1], "fold": [0]}, "pairs has row 40, but there are rows 0 to 39"),
+        ({"F": X, "pairs": [[-1, 40]], "same": [1], "fold": [0]}, "pairs has row -1"),
+        ({"X": X, "y": Y, "fold": [1] * 40}, "all rows are for testing: there must be some for each"),
+        ({"X": X, "y": Y, "test": [False] * 40}, "all rows are for training: there must be some for each"),
         ({"F": X, "pairs": [0, 1], "same": [1], "fold": [0]}, r"same and fold must have one entry"),
     ],
 )
@@ -154,7 +157,8 @@ def test_folders_of_tiny_imagenet(tmp_path):
     # As they are downloaded, those for validation have no folders of classes.
     flat = [name if i % 2 == 0 else f"tiny-imagenet-200/val/images/{i}.JPEG" for i, name in enumerate(names)]
     save_features(tmp_path / "net.npy", flat, X)
-    with pytest.raises(DataError, match=r"val/images/1.JPEG is in no folder of a class"):
+    message = r"val/images/1.JPEG is in no folder of a class, as in train/n01440764/1.JPEG: .* as net.y.npy"
+    with pytest.raises(DataError, match=message):
         load(tmp_path / "net.npy")
 
 
@@ -168,6 +172,15 @@ def test_half_of_imagenet_is_refused(tmp_path, monkeypatch, name, there, missing
     with pytest.raises(DataError, match=f"has features {there}, but no {missing} that belongs to them"):
         load_tasks(name)
     assert len(load(folder / f"{there}.npz").splits) == 10
+
+
+def test_images_without_features(tmp_path):
+    image = tmp_path / "1.jpg"
+    image.write_bytes(b"")
+    with pytest.raises(DataError, match=r"There are no feature files .* plstream features IMAGES --weights FILE -o"):
+        load_tasks(str(tmp_path))
+    with pytest.raises(DataError, match=r"1.jpg is an image: extract features of a folder of images"):
+        load_tasks(str(image))
 
 
 def test_class_folders_without_validation_get_folds(tmp_path):

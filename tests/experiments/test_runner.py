@@ -2,7 +2,9 @@
 
 import json
 import re
+import tracemalloc
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +13,10 @@ import plstream
 from plstream.experiments import runner
 from plstream.experiments.classifiers import linear_svm
 from plstream.experiments.paper import experiments
-from plstream.experiments.plan import make_plan, planned_seconds, within_budget
+from plstream.experiments.plan import SVM_BYTES_PER_NUMBER, CostModel, make_plan, planned_seconds, within_budget
+from plstream.experiments.protocol import Trial
 from plstream.experiments.results import FORMAT, Results, read
+from plstream.experiments.settings import Settings
 
 from .conftest import SMALL, make_task
 
@@ -235,3 +239,65 @@ def test_estimates_grow_with_the_work():
     small, large = (plan_of([make_task(4, n_rows=n)], names=["accuracy"])[0] for n in (120, 12_000))
     assert large.total_seconds > 2 * small.total_seconds
     assert large.largest_memory > 10 * small.largest_memory / 2
+
+
+class SVMByTheClock:
+    """An SVM that takes a second per number of its features, of a clock of its own."""
+
+    def __init__(self):
+        self.now, self.n_fits = 0.0, 0
+
+    def fit(self, X, y):
+        assert np.array_equal(np.unique(y), [False, True])
+        self.now += X.size
+        self.n_fits += 1
+
+
+@pytest.mark.parametrize(("n_classes", "n_svms"), [(2, 1), (4, 4)])
+@pytest.mark.parametrize("n_features", [6, 1500])
+def test_the_time_of_a_selection_is_that_of_its_svms(n_classes, n_svms, n_features, monkeypatch):
+    svm = SVMByTheClock()
+    monkeypatch.setattr("plstream.experiments.plan.clock", lambda: svm.now)
+    monkeypatch.setattr("plstream.experiments.plan.linear_svm", lambda *_: svm)
+    monkeypatch.setattr("plstream.experiments.plan._multiplications_per_second", lambda: 1e12)
+    task = make_task(n_classes, n_features=n_features)
+    part = plan_of([task], names=["selection"], methods=["none", "random", "pls-vip"])[0]
+    numbers = len(task.splits[0][0]) * n_features * n_svms
+    assert part.seconds["none"] == pytest.approx(numbers, rel=0.01)
+    assert part.seconds["random"] == pytest.approx(sum(SMALL.shares) * numbers, rel=0.01)
+    assert part.seconds["pls-vip"] == pytest.approx(part.seconds["random"], rel=0.01)
+    # Measured once for all methods, and for a few classes.
+    assert svm.n_fits == (1 if n_classes == 2 else 3)
+
+
+def test_an_svm_out_of_the_cache_takes_twice_as_long(monkeypatch):
+    monkeypatch.setattr("plstream.experiments.plan._SVM_BYTES_IN_CACHE", 1000)
+    task = make_task(2)
+    costs = CostModel(task, SMALL, 0)
+    costs._svm_per_number = lambda: 1.0
+    numbers = len(task.splits[0][0]) * task.n_features
+    share = 500 / (SVM_BYTES_PER_NUMBER * numbers)
+    assert costs.classify_features(share) == pytest.approx(share * numbers, rel=0.01)
+    assert costs.classify_features() == pytest.approx(2 * numbers, rel=0.01)
+
+
+@pytest.mark.parametrize("method", ["inffs", "pls-vip", "none"])
+def test_the_memory_of_a_selection(method):
+    task = make_task(2, n_rows=1500, n_features=3000)
+    part = plan_of([task], names=["selection"], methods=[method])[0]
+    tracemalloc.start()
+    try:
+        runner.compute("selection", Trial(task, method, 0, SMALL, 0))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # What liblinear stores is not traced.
+    assert 0.3 * part.largest_memory < peak < 1.1 * part.largest_memory
+
+
+def test_the_graph_of_25088_features_needs_no_square_of_them():
+    rows, features = 4500, 25_088
+    task = SimpleNamespace(n_features=features, n_classes=10, X=np.empty(0, np.float32))
+    costs = SimpleNamespace(task=task, n=rows, bytes_of_rows=4 * rows * features, settings=Settings())
+    needed = experiments()["selection"].memory(costs, "inffs")
+    assert needed < 8 * features**2 < 8e9

@@ -337,7 +337,8 @@ def test_numbers_beyond_the_type(call):
         ({"size": 1}, "conv2_2 of VGG16 needs images of 2 pixels or more"),
         ({"layer": "pool5", "size": 31}, "pool5 of VGG16 needs images of 32 pixels or more"),
         ({"weights": None}, "VGG16 needs its weights"),
-        ({"model": "resnet"}, "leave out weights="),
+        ({"model": "resnet.onnx"}, "leave out weights="),
+        ({"model": "resnet"}, "model='resnet' is neither vgg16 nor vggface nor an .onnx file"),
         ({"model": "resnet", "weights": None}, "model='resnet' is neither vgg16 nor vggface nor an .onnx file"),
         ({"layer": "fc6"}, "layer='fc6' is not one of"),
         ({"pool": "sum"}, "pool='sum' is not one of"),
@@ -390,7 +391,7 @@ def test_vggface(call, photos, tmp_path):
 
 def test_wrong_weights_are_told_before_images_are_looked_for(call, tmp_path):
     renamed = {f"module.{name}": array for name, array in weights().items()}
-    with pytest.raises(DataError, match=r"has no features.0.weight: save .* where it has module.features.0.weight"):
+    with pytest.raises(DataError, match=r"has no features.0.weight, but module.features.0.weight, .*: rename"):
         call(images=tmp_path / "nothing", weights=renamed)
 
 

@@ -140,7 +140,11 @@ def test_weights_in_a_file_of_pytorch(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda w: w.pop("features.28.bias"), "has no features.28.bias: save VGG16's weights under"),
+        (lambda w: w.pop("features.28.bias"), "has features.0.weight but no features.28.bias: it is incomplete"),
+        (
+            lambda w: w.update(module=w.pop("features.0.weight")),
+            "no features.0.weight, but .*: rename VGG16's",
+        ),
         (lambda w: w.update({"features.5.weight": w["features.0.weight"]}), "weights of another network"),
         (lambda w: w.update({"features.5.bias": w["features.0.bias"]}), "weights of another network"),
         (lambda w: w.update({"features.0.bias": np.full(3, np.nan, np.float32)}), "not finite"),
@@ -160,6 +164,11 @@ def test_damaged_weights(content, tmp_path):
     (tmp_path / "weights.safetensors").write_bytes(content)
     with pytest.raises(DataError, match=r"not a safetensors file, or damaged|has no features.0.weight"):
         vgg16(tmp_path / "weights.safetensors")
+
+
+def test_a_folder_of_weights(tmp_path):
+    with pytest.raises(IsADirectoryError, match=r"is a folder: name the .safetensors or .pth file"):
+        vgg16(tmp_path)
 
 
 def test_arrays_without_a_layer_that_is_needed():

@@ -1,7 +1,8 @@
 """The plan of a run: its parts, estimates of their time and memory, and parts to omit if these are too large.
 
-Training time is measured on a few rows of the task. Classification time follows from the sizes, and from the measured
-speed of matrix multiplications. Both are accurate to about a factor of two on an idle machine.
+The times to train a method, and an SVM of features, are measured on a part of the task. Classification time of scores
+follows from the sizes, and from the measured speed of matrix multiplications. All are accurate to about a factor of two
+on an idle machine.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from .._core.memory import available_bytes, format_bytes
 from .._core.progress import track
 from .._core.threads import single_threaded_blas
+from .classifiers import linear_svm, standardised
 from .experiment import Experiment
 from .methods import METHODS, Projection
 from .protocol import is_large
@@ -28,10 +30,14 @@ from .task import Task
 clock = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-6 else time.perf_counter
 _ROWS_TO_TIME = (32, 96)
 _EPOCHS = 20
-# Passes of an SVM over its rows.
-SVM_PASSES = 60
-# Slowdown of multiplications in small steps compared with large matrices.
-SMALL_STEPS = 5
+# Time of a linear SVM of scores per number, in multiplications of large matrices: 50 to 100 passes, each of which waits
+# for memory.
+_SVM_PER_NUMBER = 2000
+# Rows, features and classes of the part on which an SVM of features is measured. liblinear stores 16 bytes per number:
+# this part fits into the cache of a core. A larger one takes about twice the time per number.
+_SVM_PART = (1000, 1000, 3)
+_SVM_BYTES_IN_CACHE = 32 << 20
+SVM_BYTES_PER_NUMBER = 16
 
 
 @dataclass(frozen=True)
@@ -68,8 +74,9 @@ class CostModel:
         self.task, self.settings, self.seed = task, settings, seed
         # Training rows, and multiplications per second in large matrices.
         self.n, self.speed = len(task.splits[0][0]), _multiplications_per_second()
-        # Each method is measured once.
+        # Each is measured once.
         self.row_and_solve = cache(self._row_and_solve)
+        self._svm_per_number = cache(self._measured_svm)
 
     def fit(self, method: str, n: int | None = None) -> float:
         """Return seconds to train on n rows, by default on the training rows."""
@@ -88,12 +95,19 @@ class CostModel:
         n, k = self.n if n is None else n, self.task.n_classes
         d = METHODS[method].n_models(k) * max(1.0, self._max_components(method) / 2)
         if k == 2:
-            return 0.005 + SVM_PASSES * n * d * SMALL_STEPS / self.speed
+            return 0.005 + _SVM_PER_NUMBER * n * d / self.speed
         if quick:
             return 0.002 + (n * d * (d + k) + 10 * d**3) / self.speed
         hidden = sum(self.settings.hidden)
         # Overhead of one step per 200 rows.
         return _EPOCHS * n * (3 * (d + k) * hidden / self.speed + 4e-6)
+
+    def classify_features(self, share: float = 1.0) -> float:
+        """Return seconds for a linear SVM of a share of the features, one per class if there are more than two."""
+        numbers, k = self.n * share * self.task.n_features, self.task.n_classes
+        out_of_cache = SVM_BYTES_PER_NUMBER * numbers > _SVM_BYTES_IN_CACHE
+        per_class = 0.005 + numbers * self._svm_per_number() * (2 if out_of_cache else 1)
+        return (k if k > 2 else 1) * per_class
 
     def memory(self, method: str) -> int:
         """Return the peak bytes of a model and its scores."""
@@ -125,6 +139,22 @@ class CostModel:
         # If most of the time does not depend on the rows, the difference is mostly noise.
         row = max((many - few) / more, 0.1 * many / _ROWS_TO_TIME[1])
         return row, max(0.0, few - row * _ROWS_TO_TIME[0])
+
+    def _measured_svm(self) -> float:
+        """Return the measured seconds of a linear SVM of features, one class against the rest, per number."""
+        n_rows, n_features, n_classes = _SVM_PART
+        train, m = self.task.splits[0][0][:n_rows], self.task.n_features
+        features = np.linspace(0, m - 1, min(m, n_features)).astype(np.intp)
+        X, y = self.task.X[train][:, features], self.task.y[train]
+        X, _ = standardised(X, X[:1])
+        classes = np.unique(y)
+        targets = [y == label for label in (classes[1:] if len(classes) == 2 else classes[:n_classes])]
+        start = clock()
+        for target in targets:
+            # For example, a single class among these rows.
+            with suppress(ValueError):
+                linear_svm(self.settings, m).fit(X, target)
+        return (clock() - start) / (X.size * len(targets))
 
     def _seconds_to_fit(self, method: str, n_rows: int) -> float:
         train = self.task.splits[0][0]

@@ -34,11 +34,31 @@ _TOLERANCE = 1e-12
 DENSE_FEATURES = 256
 # Sums of edges below this are treated as zero: their inverses would overflow.
 _NOTHING = 1e-300
+# Products with vectors that a ranking takes, about.
+_PRODUCTS = 7
 
 
 def _room() -> int:
     """Return the number of bytes available for cached tiles."""
     return int(get_config()["working_memory"]) << 20
+
+
+def _rank_dtype(n: int) -> np.dtype[Any]:
+    return np.dtype(np.int16 if n <= 1 << 15 else np.int32)
+
+
+def rank_graph_bytes(n: int, m: int, n_threads: int = 1) -> int:
+    """Return the bytes of a graph of m features by ranks of n rows: the ranks, cached tiles, and tiles at work."""
+    side = min(m, _TILE)
+    at_work = 8 * side * (2 * min(n, _TILE_ROWS) + 3 * side)
+    return n * m * _rank_dtype(n).itemsize + min(_room(), 4 * m * m) + n_threads * at_work
+
+
+def rank_graph_multiplications(n: int, m: int) -> float:
+    """Return the approximate multiplications of a ranking: all tiles once, and those not cached again per product."""
+    recomputed = max(0.0, 1 - _room() / (2 * m * m))
+    # Reading a cached weight takes as long as tens of multiplications.
+    return n * m * m / 2 * (1 + _PRODUCTS * recomputed) + 40.0 * _PRODUCTS * m * m
 
 
 class Edges(Protocol):
@@ -141,18 +161,14 @@ class SpearmanDissimilarity:
         self._n_to_keep = room // (_TILE**2 * (4 if rounded else 8))
         self._kept: dict[int, Array] = {}
         self._passes = count(1)
-        self._rank_dtype: np.dtype[Any] = np.dtype(np.int16 if n <= 1 << 15 else np.int32)
-        side = min(m, _TILE)
-        tile_bytes = 8 * side * (2 * min(n, _TILE_ROWS) + 3 * side)
-        n_bytes = n * m * self._rank_dtype.itemsize + min(room, 4 * m * m)
-        n_bytes += min(blas_threads(), len(self._tiles)) * tile_bytes
+        n_bytes = rank_graph_bytes(n, m, min(blas_threads(), len(self._tiles)))
         require_memory(n_bytes, f"A graph of {m:,} features by ranks of {n:,} rows")
 
     @cached_property
     def ranks(self) -> NDArray[np.signedinteger[Any]]:
         """Centred ranks, one row per feature."""
         n, m = self._X.shape
-        ranks = np.empty((m, n), dtype=self._rank_dtype)
+        ranks = np.empty((m, n), dtype=_rank_dtype(n))
         for columns, values in map_features(centred_ranks, self._X, "ranks"):
             ranks[columns] = values
         return ranks

@@ -276,10 +276,10 @@ def _chosen(model: Any, weights: Any, layer: str | None) -> _Model:
         layer, preset = layer or _VGG_LAYER, PRESETS[model]
         graph, pixels = vgg16(weights, layer, preset=model), (preset.mean, preset.std, preset.channels)
         return _Model(graph, "VGG16", layer, *pixels, _VGG_SIZE, smallest_size(layer))
-    if weights is not None:
-        raise ValueError("An ONNX model has its weights in it: leave out weights=.")
     if not str(model).endswith(".onnx"):
         raise ValueError(f"model={shown(str(model))!r} is neither {' nor '.join(PRESETS)} nor an .onnx file.")
+    if weights is not None:
+        raise ValueError("An ONNX model has its weights in it: leave out weights=.")
     graph, layer = graph_up_to(model, layer)
     return _Model(graph, shown(str(model)), layer, IMAGENET_MEAN, IMAGENET_STD, "rgb")
 

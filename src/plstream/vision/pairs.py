@@ -46,7 +46,8 @@ def pair_differences(features: Array, pairs: Any, *, out: NDArray[np.float32] | 
     if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
         raise DataError(f"pairs must be integers of shape (n, 2), not {rows.dtype} of shape {rows.shape}.")
     if rows.size and (rows.min() < 0 or rows.max() >= len(features)):
-        raise DataError(f"pairs names row {rows.max()} or {rows.min()}, and features has {len(features):,} rows.")
+        wrong = rows.min() if rows.min() < 0 else rows.max()
+        raise DataError(f"pairs has row {wrong}, but there are rows 0 to {len(features) - 1:,} of features.")
     n, m = len(rows), features.shape[1]
     if out is None:
         require_memory(4 * n * m, f"The differences of {n:,} pairs of {m:,} features")

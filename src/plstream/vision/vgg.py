@@ -169,6 +169,8 @@ def read_weights(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str
     """Return named arrays of a file, of any floating-point type, as float32; other arrays are not read."""
     file = Path(path)
     require_readable(file)
+    if file.is_dir():
+        raise IsADirectoryError(f"{file} is a folder: name the .safetensors or .pth file of the weights.")
     stored, read = _open_torch(file) if file.suffix in _TORCH_ENDINGS else _open_safetensors(file)
     names = list(names)
     _require_names(str(file), stored, names)
@@ -188,9 +190,11 @@ def _require_names(where: str, stored: Collection[str], names: list[str]) -> Non
     for model, preset in PRESETS.items():
         if f"{preset.prefix(VGG16_LAYERS[0])}.weight" in stored and absent == names[0]:
             raise DataError(f"{where} has no {absent}, but the names of {preset.title}: pass {model} as model=.")
+    if absent != names[0]:
+        raise DataError(f"{where} has {names[0]} but no {absent}: it is incomplete, or not a VGG16.")
     raise DataError(
-        f"{where} has no {absent}: save VGG16's weights under the names of torchvision (features.0.weight) or of "
-        f"VGGFace (conv1_1.weight), where it has {listed(stored) if stored else 'nothing'}."
+        f"{where} has no {absent}, but {listed(stored) if stored else 'nothing'}: rename VGG16's weights as in "
+        "torchvision (features.0.weight) or in VGGFace (conv1_1.weight)."
     )
 
 

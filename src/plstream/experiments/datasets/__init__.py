@@ -84,7 +84,10 @@ def _load(data: str, seed: int) -> list[Task]:
         )
     tasks = _loader(path)(path, seed)
     if not tasks:
-        raise DataError(f"There are no feature files (.npz, .npy) in {path}, and it has the layout of no data set.")
+        raise DataError(
+            f"There are no feature files (.npz, .npy) in {path}: extract features of images with plstream features "
+            f"IMAGES --weights FILE -o {path / 'vgg16.npy'}, or put there the files of one of {', '.join(_IN_FOLDERS)}."
+        )
     return tasks
 
 

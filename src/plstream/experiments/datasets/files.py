@@ -12,6 +12,7 @@ from ..._core.errors import DataError
 from ..._core.types import Array
 from ...data import open_source
 from ...data.columns import listed
+from ...vision.archives import is_image
 from ..task import FOLDS, Rows, Split, Task, single_split, split_by_fold, stratified_folds
 from .features import SUFFIXES, FeatureFile, as_rows, feature_files
 from .pairs import verification
@@ -72,6 +73,9 @@ def _of_files(paths: Sequence[Path], name: str, title: str, seed: int) -> Task:
 
 def _require_learnt(labels: Array, train: Rows, test: Rows, where: str) -> None:
     """Raise DataError if a class of test rows has no training rows, for example if numberings of classes differ."""
+    if not (len(train) and len(test)):
+        part = "training" if len(train) else "testing"
+        raise DataError(f"{where}: all rows are for {part}: there must be some for each.")
     unknown = np.setdiff1d(labels[test], labels[train])
     if unknown.size:
         raise DataError(
@@ -98,6 +102,8 @@ def _of_pairs(file: FeatureFile, name: str, title: str, seed: int) -> Task:
 
 def _of_table(path: Path, seed: int) -> Task:
     """Return the task of a file in any other format, with labels in column y."""
+    if is_image(path.name):
+        raise DataError(f"{path} is an image: extract features of a folder of images with plstream features first.")
     blocks = list(open_source(str(path), target="y").blocks())
     X = as_rows([np.concatenate([X for X, _ in blocks])], path.name)
     y = as_labels(np.concatenate([y for _, y in blocks if y is not None]), path.name)
@@ -118,7 +124,11 @@ def _labels(file: FeatureFile) -> Array:
     folders = [(_folders(image) or ("",))[-1] for image in file.files]
     for image, folder in zip(file.files, folders, strict=True):
         if folder in {"", _TRAIN, *_TEST}:
-            raise DataError(f"{file.path}: {image} is in no folder of a class, as in train/n01440764/{image}.")
+            labels = f"y in {file.path.name}" if file.path.suffix == ".npz" else f"{file.name}.y.npy"
+            raise DataError(
+                f"{file.path}: {image} is in no folder of a class, as in train/n01440764/{PurePosixPath(image).name}: "
+                f"extract features of images in such folders, or write the labels of all rows as {labels}."
+            )
     return np.array(folders)
 
 

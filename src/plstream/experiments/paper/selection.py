@@ -9,12 +9,13 @@ import warnings
 import numpy as np
 
 from ...selection._base import number_to_keep
+from ...selection._graph import rank_graph_bytes, rank_graph_multiplications
 from ..claims import Assessment, Claim, compare_with_rivals, mean, no_less
 from ..classifiers import feature_classifier, linear_svm, standardised
 from ..drawing import CaptionedFigure, Line, describe_lines, draw_lines, drawn_cells, label_lines, stacked
 from ..experiment import Experiment
 from ..methods import SELECTORS
-from ..plan import SMALL_STEPS, SVM_PASSES, CostModel
+from ..plan import SVM_BYTES_PER_NUMBER, CostModel
 from ..protocol import Trial
 from ..results import Cell, TaskResults
 from ..tables import Table, format_number, mean_with_interval, table_of
@@ -43,6 +44,11 @@ REPORTED: dict[str, dict[str, tuple[float, ...]]] = {
 
 # The paper's CIPLS is not the normalized one, and its ilFS is that of the 2017 article.
 _PAPER_NAMES = {"cipls-paper-vip": "cipls-vip", "ilfs-a": "ilfs", "cipls-vip": None, "ilfs": None}
+
+# Methods with a graph of features by ranks.
+_BY_RANKS = ("inffs", "inffs-u")
+# Bytes of blocks of features.
+_BLOCKS = 32 << 20
 
 
 def cells(trial: Trial) -> list[Cell]:
@@ -81,25 +87,25 @@ def why_not(method: str, task: Task) -> str | None:
 def seconds(costs: CostModel, method: str) -> float:
     """Estimate the time of a cell."""
     n, m, k = costs.n, costs.task.n_features, costs.task.n_classes
-    n_models = 1 if k == 2 else k
-    svm = SVM_PASSES * n * m * n_models * SMALL_STEPS / costs.speed
     if method == "none":
-        return svm
+        return costs.classify_features()
     if method == "random":
-        return sum(costs.settings.shares) * svm
-    if method.startswith("ilfs"):
+        rank = 0.0
+    elif method.startswith("ilfs"):
         rank = 100.0 * n * m
-    elif method.startswith("inffs"):
-        rank = n * m * m + 300.0 * m * m
+    elif method in _BY_RANKS:
+        rank = rank_graph_multiplications(n, m)
     else:
-        rank = 20.0 * n * m * n_models
-    return rank / costs.speed + sum(costs.settings.shares) * svm
+        rank = 20.0 * n * m * (1 if k == 2 else k)
+    return rank / costs.speed + sum(map(costs.classify_features, costs.settings.shares))
 
 
 def memory(costs: CostModel, method: str) -> int:
-    """Estimate the memory of a cell: copies of the rows, and the feature graphs of the infFS family."""
-    m = costs.task.n_features
-    return 4 * costs.bytes_of_rows + (4 * 8 * m * m if method.startswith("inffs") else 0)
+    """Estimate the memory of a cell: rows, standardised rows, and a graph of features or an SVM with its copies."""
+    n, m = costs.n, costs.task.n_features
+    largest = 1.0 if method == "none" else max(costs.settings.shares)
+    svm = int(largest * n * m) * (costs.task.X.dtype.itemsize + 8 + SVM_BYTES_PER_NUMBER)
+    return 2 * costs.bytes_of_rows + max(svm, rank_graph_bytes(n, m) if method in _BY_RANKS else 0) + _BLOCKS
 
 
 def tables(found: TaskResults) -> list[Table]:

@@ -46,8 +46,8 @@ def cells(trial: Trial) -> list[Cell]:
 
 def seconds(costs: CostModel, method: str) -> float:
     """Estimate the time of a cell."""
-    # All rows so far are projected again for each classifier, which takes about twice as long as training it.
-    blocks = 3 * costs.settings.blocks * costs.classify(method, quick=True, n=costs.n / 2)
+    # All rows so far are projected again for each classifier, which takes about as long as training it.
+    blocks = 2 * costs.settings.blocks * costs.classify(method, quick=True, n=costs.n / 2)
     return costs.choose(method) + costs.fit(method) + blocks
 
 
