@@ -74,7 +74,7 @@ class LossyGramAction(GramAction, Protocol):
 )
 @dataclass(frozen=True)
 class Factors:
-    """The solution, one column per component; columns past ``n_components`` are zero.
+    """The PLS factors, one column per component; columns past ``n_components`` are zero.
 
     Attributes
     ----------
@@ -187,7 +187,8 @@ def solve_pls(
         Wi, Pi, Ri = W[:i], P[:i], R[:i]
         w = _project_out(Wi, Wi, dominant_left_vector(C / left))
         w_length = _norm(w)
-        # Zero only if an action does not fit the cross-covariance, as in a damaged state: nothing was deflated.
+        # Zero only if the action does not fit the cross-covariance, for example in a damaged state: nothing was
+        # deflated.
         if not w_length > 0:
             break
         w = w * (peak_sign(w) / w_length)

@@ -141,7 +141,7 @@ def test_damaged_models(folder, refused, arrays, change):
         (OSError(5, "Input/output error"), 1, "Input/output error."),
         (MemoryError(), 1, "not enough memory"),
         (MemoryError("needs 5 GB"), 1, "needs 5 GB"),
-        (KeyboardInterrupt(), 1, "interrupted, and nothing was written."),
+        (KeyboardInterrupt(), 1, "interrupted; nothing was written."),
         (RuntimeError("odd"), 1, "RuntimeError: odd"),
         (ValueError("two\nlines"), 2, "two lines"),
     ],
@@ -332,7 +332,7 @@ def test_interrupt_before_there_are_rows(folder):
     header = (folder / "data.csv").read_text().splitlines(keepends=True)[0]
     # More than a pipe holds: when all is written, it is being read.
     code, out, error = follow(header + "\n" * 500_000, signal.SIGTERM, until=lambda: True)
-    assert (code, out, error) == (1, "", "plstream: interrupted, and nothing was written.\n")
+    assert (code, out, error) == (1, "", "plstream: interrupted; nothing was written.\n")
     assert sorted(path.name for path in folder.iterdir()) == ["X.npy", "data.csv", "labels.npy", "y.npy"]
 
 

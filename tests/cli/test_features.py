@@ -54,10 +54,10 @@ def test_features(done, refused):
 
 
 def test_errors_are_in_terms_of_options(photos, refused):
-    assert "VGG16 needs its weights: name a .safetensors or .pth file with --weights." in refused("features", "photos")
-    assert "see --size." in refused(*COMMAND[:-1], 8)
+    assert "VGG16 requires weights: pass a .safetensors or .pth file as --weights." in refused("features", "photos")
+    assert "pass --size." in refused(*COMMAND[:-1], 8)
     assert "--mean 1,x is not three numbers" in refused(*COMMAND, "--mean", "1,x")
-    assert "--mean takes three numbers" in refused(*COMMAND, "--mean", "1")
+    assert "--mean must be three numbers" in refused(*COMMAND, "--mean", "1")
     (photos.parent / "features.txt").write_text("mine")
     assert "features.txt exists already: choose another name, or replace it with --force." in refused(*COMMAND)
     (photos.parent / "features.txt").unlink()

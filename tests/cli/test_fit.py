@@ -409,7 +409,7 @@ def test_memory_of_many_labels(folder, run, refused):
     np.save(folder / "wide.npy", rng.normal(size=(300, 400)))
     np.save(folder / "many.npy", np.arange(300) % 100)
     call = "fit", "wide.npy", "-t", "many.npy", "--method", "cipls", "-c", 1, "--memory"
-    assert "are not enough" in refused(*call, "1MB")
+    assert "is not enough" in refused(*call, "1MB")
     assert run(*call, "1GB").code == 0
 
 

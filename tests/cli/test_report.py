@@ -52,7 +52,7 @@ def test_labels(done, arrays):
     done("report", "labels.plstream", "data.csv", "-t", "kind", "-o", "page.html")
     share = np.mean(model.predict(open_source("data.csv", columns=list("abcde"))) == arrays.labels)
     with open("page.html", encoding="utf-8") as file:  # noqa: PTH123
-        assert f"{share:.1%} of its labels are right" in file.read()
+        assert f"{share:.1%} of its labels are correct" in file.read()
 
 
 @pytest.mark.usefixtures("model")
@@ -75,13 +75,13 @@ def test_a_page_is_replaced_only_by_force(folder, done, refused):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-o", "-"], "A report is a file: name it"),
+        (["-o", "-"], "Name the report with --output"),
         (["-o", "page.pdf"], "must end in .html"),
         (["-o", "nowhere/page.html"], "no folder"),
         (["--target", "y"], "--target is for data"),
         (["--format", "csv"], "--format is for data"),
         (["missing.csv", "-t", "y"], "missing.csv"),
-        (["data.csv", "-t", "kind"], "holds text"),
+        (["data.csv", "-t", "kind"], "holds strings"),
         (["data.csv", "-t", "nothing"], "nothing"),
         (["data.csv", "--columns", "a,b"], "2 features"),
     ],

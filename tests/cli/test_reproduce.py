@@ -58,7 +58,7 @@ def test_data_may_be_repeated_and_results_are_added(done):
 
 
 def test_refusals(refused, done):
-    assert "--methods nothing is none of ccipca, sgdpls" in refused("reproduce", "--methods", "nothing")
+    assert "--methods nothing is not one of ccipca, sgdpls" in refused("reproduce", "--methods", "nothing")
     assert "There is no data set 'nothing'" in refused("reproduce", "--data", "nothing")
     refused("reproduce", "nothing")
     done("reproduce", "projection", "--methods", "pls", "--jobs", "1")

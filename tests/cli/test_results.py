@@ -120,8 +120,8 @@ def test_wrong_applications(refused, folder, arrays):
     (folder / "part.csv").write_text("a,b\n1,2\n")
     assert "There is no column 'c'" in refused("predict", "model.plstream", "part.csv")
     save(plstream.CCIPCA().fit(arrays.X), "pca.plstream")
-    assert "CCIPCA cannot predict" in refused("predict", "pca.plstream", "X.npy")
-    assert "has no predictions" in refused("evaluate", "pca.plstream", "X.npy", "-t", "y.npy")
+    assert "CCIPCA makes no predictions" in refused("predict", "pca.plstream", "X.npy")
+    assert "makes no predictions" in refused("evaluate", "pca.plstream", "X.npy", "-t", "y.npy")
 
 
 def test_evaluate_values(model, done, arrays):
@@ -136,7 +136,7 @@ def test_evaluate_labels(classifier, done, refused, arrays):
     (row,) = read_csv(done("evaluate", "labels.plstream", "data.csv", "--target", "kind"))
     right = classifier.predict(open_source("data.csv", columns=list("abcde"))) == arrays.labels
     assert float(row["accuracy"]) == pytest.approx(right.mean(), rel=1e-5)
-    assert "text as labels" in refused("evaluate", "labels.plstream", "data.csv", "--target", "y")
+    assert "labels of the model are strings" in refused("evaluate", "labels.plstream", "data.csv", "--target", "y")
 
 
 @pytest.mark.usefixtures("model")
@@ -184,7 +184,7 @@ def test_select_of_labels_and_streams(folder, done):
 
 def test_select_of_labels_by_the_exact_model(folder, done, refused):
     by_labels = ("select", "data.csv", "--target", "kind", "--exclude", "y", "-c", "2")
-    assert "for labels use incremental-pls-classifier" in refused(*by_labels)
+    assert "for labels, use incremental-pls-classifier" in refused(*by_labels)
     source = open_source(folder / "data.csv", target="kind", exclude="y")
     model = IncrementalPLSClassifier(2).fit(source)
     printed = done(*by_labels, "--keep", "3", "--model", "incremental-pls-classifier").splitlines()[1:]
@@ -210,7 +210,7 @@ def test_select_in_memory(folder, done, method, arrays):
 @pytest.mark.usefixtures("folder")
 def test_select_refuses(refused, keep):
     assert "--keep" in refused("select", "X.npy", "-t", "y.npy", f"--keep={keep}")
-    assert "needs a --target" in refused("select", "X.npy", "--method", "ilfs")
+    assert "requires --target" in refused("select", "X.npy", "--method", "ilfs")
 
 
 @pytest.mark.usefixtures("model", "classifier")

@@ -52,7 +52,7 @@ def test_components_by_cross_validation(done, refused):
     model = load("model.plstream")
     assert model.n_components_ == expected.n_components_
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-12)
-    assert f"predicts {expected.best_score_:.1%} of y in rows held out" in out
+    assert f"predicts {expected.best_score_:.1%} of y in held-out rows" in out
     assert "--rule is for cross-validation" in refused("fit", "data.csv", "-t", "y", "--rule", "min")
     assert "-c auto is not supported by --method cipls" in refused(
         "fit", "X.npy", "-t", "labels.npy", "--method", "cipls", "-c", "auto", "-o", "other"
@@ -65,7 +65,7 @@ def test_components_by_cross_validation(done, refused):
 @pytest.mark.usefixtures("folder")
 def test_the_most_components_tried_are_told(done):
     out = done("fit", "X.npy", "-t", "y.npy", "-c", "auto", "--max-components", 1)
-    assert "these are all components that were tried: try more with --max-components 2" in out
+    assert "this is the largest number tried: try more with --max-components 2" in out
     assert "--max-components" not in done("fit", "X.npy", "-t", "y.npy", "-c", "auto", "--force")
 
 
@@ -222,10 +222,10 @@ def test_predictions_with_more_columns(folder, model, done, refused, arrays):
     found = np.array([[float(row[name]) for name in list(row)[2:]] for row in rows])
     expected = [model.predict(arrays.X), *limits, checked.t2, checked.q]
     np.testing.assert_allclose(found, np.column_stack(expected), rtol=1e-12)
-    assert "mix text and numbers" in refused(*call, "--keep", "day", "-o", "out.npy")
+    assert "hold both strings and numbers" in refused(*call, "--keep", "day", "-o", "out.npy")
     done(*call, "--t2", "-o", "out.npy")
     assert np.load("out.npy").shape == (300, 2)
-    assert "has no probabilities" in refused(*call, "--proba")
+    assert "has no class probabilities" in refused(*call, "--proba")
     assert "probability between 0 and 1" in refused(*call, "--interval", 95)
     assert "Two columns" in refused(*call, "--keep", "id,id", "-o", "out.csv")
     assert not (folder / "out.csv").exists()
@@ -265,13 +265,16 @@ def test_options_in_a_file(folder, done):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('targt = "y"', "has 'targt', which is no option: did you mean 'target'?"),
-        ("[fitt]\nx = 1", "has 'fitt', which is no command: did you mean 'fit'?"),
-        ("[fit]\ncomponent = 1", "has 'component', which is no option of plstream fit: did you mean 'components'?"),
-        ("[fit]\nproba = true", "no option of plstream fit"),
+        ('targt = "y"', "has 'targt', which is not a known option: did you mean 'target'?"),
+        ("[fitt]\nx = 1", "has 'fitt', which is not a known command: did you mean 'fit'?"),
+        (
+            "[fit]\ncomponent = 1",
+            "has 'component', which is not a known option of plstream fit: did you mean 'components'?",
+        ),
+        ("[fit]\nproba = true", "not a known option of plstream fit"),
         ("[fit]\none-pass = 1", "must be true or false"),
-        ("[fit]\ntarget = true", "must be a string, a number or a list of such"),
-        ("[fit]\ntarget = [[1]]", "must be a string, a number or a list of such"),
+        ("[fit]\ntarget = true", "must be a string, a number or a list of these"),
+        ("[fit]\ntarget = [[1]]", "must be a string, a number or a list of these"),
         ("target", "is not a TOML file"),
         ('[fit]\nmethod = "pcr"', "pcr"),
     ],
@@ -463,5 +466,5 @@ def test_folds_by_option(done, refused):
     assert model.n_components_ == expected.n_components_
     np.testing.assert_allclose(model.cv_results_["mean_test_rmse"], expected.cv_results_["mean_test_rmse"], rtol=1e-8)
     assert "--fold-column is for cross-validation" in refused(*call[:4], "--fold-column", "fold", "--force")
-    assert "pass one of them" in refused(*call, "--groups", "a", "--force")
+    assert "pass only one of them" in refused(*call, "--groups", "a", "--force")
     assert "--fold-column is not supported with --cluster" in refused(*call, "--cluster", "local", "--force")

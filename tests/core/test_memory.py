@@ -68,11 +68,11 @@ def test_refusal_in_one_sentence(system):
     (system / "meminfo").write_text("MemAvailable:   4000000 kB\n")
     memory.require_memory(10**9, "A planet")
     with pytest.raises(
-        MemoryError, match=r"^A star needs about 5\.0 GB of memory, but only 4\.1 GB are available: use less data"
+        MemoryError, match=r"^A star requires about 5\.0 GB of memory, but only 4\.1 GB is available: use less data"
     ):
         memory.require_memory(5 * 10**9, "A star")
     (system / "meminfo").write_text("MemAvailable:   40 kB\n")
-    with pytest.raises(MemoryError, match=r"about 2\.5 MB of memory, but only 0\.0 MB are available"):
+    with pytest.raises(MemoryError, match=r"about 2\.5 MB of memory, but only 0\.0 MB is available"):
         memory.require_memory(2_500_000, "A pebble")
 
 

@@ -185,7 +185,7 @@ def test_a_folder_may_be_named_like_a_scheme(tmp_path, monkeypatch):
     save(MODEL, "data:/a@b?c=d")
     assert load("data:/a@b?c=d").n_components == 2
     assert shown("data:/a@b?c=d") == "data:/a@b?c=d"
-    with pytest.raises(ValueError, match=r"^https://\*\*\*@host/m is a URL, and models, .*: name a path"):
+    with pytest.raises(ValueError, match=r"^https://\*\*\*@host/m is a URL, but a local path is required"):
         local_path("https://user:hunter2@host/m")
 
 

@@ -76,7 +76,7 @@ def npy_pickle(folder):
 @case
 def npy_truncated(folder):
     (folder / "X.npy").write_bytes(npy_bytes(X)[:-8])
-    return folder / "X.npy", {}, r"X.npy is cut off: it should have 224 bytes, but has 216"
+    return folder / "X.npy", {}, r"X.npy is truncated: it should have 224 bytes, but has 216"
 
 
 @case
@@ -89,14 +89,14 @@ def npy_truncated_header(folder):
 def npy_huge(folder):
     data = npy_bytes(X).replace(b"(4, 3), }" + b" " * 20, b"(4000000000000000000, 3), }" + b" " * 2)
     (folder / "X.npy").write_bytes(data)
-    return folder / "X.npy", {}, r"X.npy is cut off: it should have 96,000,000,000,000,000,128 bytes, but has 224"
+    return folder / "X.npy", {}, r"X.npy is truncated: it should have 96,000,000,000,000,000,128 bytes, but has 224"
 
 
 @case
 def npz_huge(folder):
     data = npy_bytes(X).replace(b"(4, 3), }" + b" " * 20, b"(4000000000000000000, 3), }" + b" " * 2)
     zip_of(folder / "X.npz", "X.npy", data, zipfile.ZIP_DEFLATED)
-    return folder / "X.npz", {}, r"X.npz:X is cut off: it should have"
+    return folder / "X.npz", {}, r"X.npz:X is truncated: it should have"
 
 
 @case
@@ -116,7 +116,7 @@ def npz_nothing_at_its_place(folder):
     np.savez_compressed(folder / "X.npz", X=X)
     data = (folder / "X.npz").read_bytes()
     (folder / "X.npz").write_bytes(b"none" + data[4:])
-    return folder / "X.npz", {}, r"X.npz:X is damaged or cut off: Bad magic number"
+    return folder / "X.npz", {}, r"X.npz:X is damaged or truncated: Bad magic number"
 
 
 @case
@@ -129,13 +129,13 @@ def npz_name_of_several_lines(folder):
 def npz_wide(folder):
     # A small file of one row, which is not small when it is read.
     zip_of(folder / "X.npz", "X.npy", npy_bytes(np.zeros((1, 70 << 20), np.int8)), zipfile.ZIP_DEFLATED)
-    return folder / "X.npz", {}, r"A row of .*X.npz:X, of 73,400,320 columns, is too large for memory=268,435,456"
+    return folder / "X.npz", {}, r"A row of .*X.npz:X \(73,400,320 columns\) does not fit in memory=268,435,456"
 
 
 @case
 def npy_structured(folder):
     np.save(folder / "X.npy", np.zeros(3, [("a", float), ("b", int)]))
-    return folder / "X.npy", {}, r"X.npy holds records of several fields"
+    return folder / "X.npy", {}, r"X.npy holds records with several fields"
 
 
 @case
@@ -178,7 +178,7 @@ def npy_no_columns(folder):
 def npy_target_of_other_length(folder):
     np.save(folder / "X.npy", X)
     np.save(folder / "y.npy", np.zeros(5))
-    return folder / "X.npy", {"target": folder / "y.npy"}, r"y.npy has 5 rows, and .*X.npy has 4"
+    return folder / "X.npy", {"target": folder / "y.npy"}, r"y.npy has 5 rows, but .*X.npy has 4"
 
 
 @case
@@ -217,7 +217,11 @@ def npz_damaged(folder):
 
 @case
 def csv_text_among_numbers(folder):
-    return _text(folder / "d.csv", "a,b", "1,2", "3,4", "5,six"), {}, r"d.csv, row 2, column 'b', there is 'six', not a"
+    return (
+        _text(folder / "d.csv", "a,b", "1,2", "3,4", "5,six"),
+        {},
+        r"d.csv, row 2, column 'b', there is 'six', which is not a",
+    )
 
 
 @case
@@ -230,7 +234,7 @@ def csv_several_of_text(folder):
 @case
 def csv_later_text(folder):
     lines = ["a,b", *["1,2"] * 3000, "1,x"]
-    return _text(folder / "d.csv", *lines), {}, r"d.csv, row 3000, column 'b', there is 'x', not a number"
+    return _text(folder / "d.csv", *lines), {}, r"d.csv, row 3000, column 'b', there is 'x', which is not a number"
 
 
 @case
@@ -238,13 +242,13 @@ def csv_ragged(folder):
     return (
         _text(folder / "d.csv", "a,b", "1,2", "3", "5,6"),
         {},
-        r"d.csv, row 1, has 1 field, but others have 2",
+        r"d.csv, row 1, has 1 field, but other rows have 2",
     )
 
 
 @case
 def csv_ragged_more(folder):
-    return _text(folder / "d.csv", "1,2", "3,4", "5,6,7"), {}, r"d.csv, row 2, has 3 fields, but others have 2"
+    return _text(folder / "d.csv", "1,2", "3,4", "5,6,7"), {}, r"d.csv, row 2, has 3 fields, but other rows have 2"
 
 
 @case
@@ -264,7 +268,11 @@ def csv_overflow(folder):
 
 @case
 def csv_underscore(folder):
-    return _text(folder / "d.csv", "a,b", "1,2", "3,1_000"), {}, r"d.csv, row 1, column 'b', there is '1_000', not a"
+    return (
+        _text(folder / "d.csv", "a,b", "1,2", "3,1_000"),
+        {},
+        r"d.csv, row 1, column 'b', there is '1_000', which is not a",
+    )
 
 
 @case
@@ -329,7 +337,7 @@ def csv_long_name(folder):
     return (
         _text(folder / "d.csv", "a," + "b" * 5000, "1,x"),
         {},
-        r"d.csv, row 0, column 'b{60}\.\.\.', there is 'x', not a",
+        r"d.csv, row 0, column 'b{60}\.\.\.', there is 'x', which is not a",
     )
 
 
@@ -364,22 +372,22 @@ def gzip_not(folder):
 def gzip_truncated(folder):
     data = gzip.compress("\n".join(["a,b", *[f"{i},{i * i}" for i in range(5000)]]).encode())
     (folder / "d.csv.gz").write_bytes(data[: len(data) // 2])
-    return folder / "d.csv.gz", {}, r"d.csv.gz is cut off"
+    return folder / "d.csv.gz", {}, r"d.csv.gz is truncated"
 
 
 @case
 def ndjson_broken(folder):
-    return _text(folder / "d.ndjson", "[1,2]", "[3,4", "[5,6]"), {}, r"d.ndjson, row 1, there is no JSON value: '\[3,4'"
+    return _text(folder / "d.ndjson", "[1,2]", "[3,4", "[5,6]"), {}, r"d.ndjson, row 1 is not valid JSON: '\[3,4'"
 
 
 @case
 def ndjson_two_in_a_line(folder):
-    return _text(folder / "d.ndjson", "[1,2]", "[3,4],[5,6]"), {}, r"d.ndjson, row 1, there is no JSON value"
+    return _text(folder / "d.ndjson", "[1,2]", "[3,4],[5,6]"), {}, r"d.ndjson, row 1 is not valid JSON"
 
 
 @case
 def ndjson_missing(folder):
-    return _text(folder / "d.ndjson", '{"a":1,"b":2}', '{"a":1}'), {}, r"d.ndjson, row 1, there is no 'b', which row 0"
+    return _text(folder / "d.ndjson", '{"a":1,"b":2}', '{"a":1}'), {}, r"d.ndjson, row 1 has no 'b', but row 0"
 
 
 @case
@@ -391,7 +399,7 @@ def ndjson_null(folder):
 @case
 def ndjson_text(folder):
     lines = '{"a":1,"b":2}', '{"a":1,"b":"2"}'
-    return _text(folder / "d.ndjson", *lines), {}, r"d.ndjson, row 1, column 'b', there is '2', not a number"
+    return _text(folder / "d.ndjson", *lines), {}, r"d.ndjson, row 1, column 'b', there is '2', which is not a number"
 
 
 @case
@@ -413,12 +421,12 @@ def ndjson_name_twice_at_first(folder):
 
 @case
 def ndjson_ragged(folder):
-    return _text(folder / "d.ndjson", "[1,2]", "[1,2,3]"), {}, r"d.ndjson, row 1, there are 3 numbers, and 2 in row 0"
+    return _text(folder / "d.ndjson", "[1,2]", "[1,2,3]"), {}, r"d.ndjson, row 1 has 3 numbers, but row 0 has 2"
 
 
 @case
 def ndjson_another_kind(folder):
-    return _text(folder / "d.ndjson", "[1,2]", '{"a":1}'), {}, r"d.ndjson, row 1, there is no array, as in row 0"
+    return _text(folder / "d.ndjson", "[1,2]", '{"a":1}'), {}, r"d.ndjson, row 1 is not an array, but row 0 is"
 
 
 @case
@@ -426,7 +434,7 @@ def ndjson_number(folder):
     return (
         _text(folder / "d.ndjson", "1", "2"),
         {},
-        r"d.ndjson, row 0, there is neither an array nor an object, but '1'",
+        r"d.ndjson, row 0 is neither an array nor an object, but '1'",
     )
 
 
@@ -437,7 +445,7 @@ def ndjson_nan(folder):
 
 @case
 def ndjson_deep(folder):
-    return _text(folder / "d.ndjson", "[" * 100_000 + "]" * 100_000), {}, r"d.ndjson, row 0, there is no JSON value"
+    return _text(folder / "d.ndjson", "[" * 100_000 + "]" * 100_000), {}, r"d.ndjson, row 0 is not valid JSON"
 
 
 @case
@@ -448,7 +456,7 @@ def ndjson_huge_integer(folder):
 @case
 def ndjson_array_among_objects(folder):
     lines = json.dumps({"x": [1, 2], "y": 1}), "[1, 2]"
-    return _text(folder / "d.ndjson", *lines), {"target": "y"}, r"d.ndjson, row 1, there is no object, as in row 0"
+    return _text(folder / "d.ndjson", *lines), {"target": "y"}, r"d.ndjson, row 1 is not an object, but row 0 is"
 
 
 @case
@@ -506,7 +514,7 @@ def parquet_dates(folder):
 def parquet_lists_of_any_size(folder):
     pa, pq = _arrow()
     pq.write_table(pa.table({"a": [[1.0], [2.0, 3.0]]}), folder / "d.parquet")
-    return folder / "d.parquet", {}, r"Column 'a' of .*d.parquet holds lists of any size"
+    return folder / "d.parquet", {}, r"Column 'a' of .*d.parquet holds lists of variable size"
 
 
 @case
@@ -520,7 +528,7 @@ def parquet_no_rows(folder):
 def parquet_wrong_magic(folder):
     _arrow()
     (folder / "d.parquet").write_bytes(b"not a parquet file at all")
-    return folder / "d.parquet", {}, r"d.parquet is damaged or cut off"
+    return folder / "d.parquet", {}, r"d.parquet is damaged or truncated"
 
 
 @case
@@ -529,7 +537,7 @@ def parquet_truncated(folder):
     pq.write_table(pa.table({"a": np.arange(1000.0)}), folder / "d.parquet")
     data = (folder / "d.parquet").read_bytes()
     (folder / "d.parquet").write_bytes(data[: len(data) // 2])
-    return folder / "d.parquet", {}, r"d.parquet is damaged or cut off"
+    return folder / "d.parquet", {}, r"d.parquet is damaged or truncated"
 
 
 @case
@@ -537,14 +545,18 @@ def parquet_encrypted_column(folder):
     pa, _ = _arrow()
     table = pa.table({"a": X[:, 0], "b": X[:, 1]})
     write_encrypted(table, folder / "d.parquet", ["b"], plain_footer=True)
-    return folder / "d.parquet", {}, r"d.parquet, or a column of it, is encrypted: leave such columns out"
+    return folder / "d.parquet", {}, r"d.parquet has encrypted columns, or is encrypted as a whole: leave these"
 
 
 @case
 def parquet_encrypted(folder):
     pa, _ = _arrow()
     write_encrypted(pa.table({"a": X[:, 0]}), folder / "d.parquet", ["a"], plain_footer=False)
-    return folder / "d.parquet", {}, r"d.parquet, or a column of it, is encrypted: .* write a copy without encryption"
+    return (
+        folder / "d.parquet",
+        {},
+        r"d.parquet has encrypted columns, or is encrypted .* write a copy without encryption",
+    )
 
 
 @case
@@ -555,7 +567,7 @@ def arrow_truncated(folder):
         file.write_table(table)
     data = (folder / "d.arrow").read_bytes()
     (folder / "d.arrow").write_bytes(data[: len(data) // 2])
-    return folder / "d.arrow", {}, r"d.arrow is damaged or cut off"
+    return folder / "d.arrow", {}, r"d.arrow is damaged or truncated"
 
 
 @case
@@ -566,7 +578,7 @@ def arrow_stream_truncated(folder):
         file.write_table(table)
     data = (folder / "d.arrows").read_bytes()
     (folder / "d.arrows").write_bytes(data[: len(data) // 2])
-    return folder / "d.arrows", {}, r"d.arrows is damaged or cut off"
+    return folder / "d.arrows", {}, r"d.arrows is damaged or truncated"
 
 
 @case
@@ -587,7 +599,7 @@ def arrow_text_out_of_bounds(folder):
     table = pa.table({"a": [1.0, 2.0], "y": text})
     with pa.ipc.new_file(folder / "d.arrow", table.schema) as file:
         file.write_table(table)
-    return folder / "d.arrow", {"target": "y"}, r"d.arrow is damaged or cut off: .*offset"
+    return folder / "d.arrow", {"target": "y"}, r"d.arrow is damaged or truncated: .*offset"
 
 
 @case
@@ -675,7 +687,7 @@ def hdf5_damaged_group(folder):
         file["X"] = X
     data = (folder / "d.h5").read_bytes()
     (folder / "d.h5").write_bytes(data.replace(b"SNOD", b"none"))
-    return folder / "d.h5", {}, r"d.h5 is damaged or cut off: .*signature"
+    return folder / "d.h5", {}, r"d.h5 is damaged or truncated: .*signature"
 
 
 @case
@@ -707,14 +719,14 @@ def zarr_damaged(folder):
 def zarr_damaged_array(folder):
     path = _zarr_group(folder)
     _change_json(path / "X" / "zarr.json", shape=["four", 3])
-    return path, {"key": "X"}, r"d.zarr is damaged or cut off"
+    return path, {"key": "X"}, r"d.zarr is damaged or truncated"
 
 
 @case
 def zarr_wide(folder):
     path = _zarr_group(folder)
     _change_json(path / "X" / "zarr.json", shape=[4, 2**40])
-    return path, {"key": "X"}, r"A row of .*d.zarr:X, of 1,099,511,627,776 columns, is too large for memory"
+    return path, {"key": "X"}, r"A row of .*d.zarr:X \(1,099,511,627,776 columns\) does not fit in memory"
 
 
 @case

@@ -91,7 +91,7 @@ OBJECTS = [
 def test_objects(name, table):
     found = make_objects(table)
     if name not in found:
-        pytest.skip(f"needs the package of {name}")
+        pytest.skip(f"requires the package of {name}")
     data, rereadable = found[name]
     source = open_source(data, target="y", batch_size=16)
     assert source.rereadable == rereadable
@@ -168,7 +168,7 @@ def test_chunks_of_pandas_change_types():
     assert rows.ravel().tolist() == [1, 2, 3.5, 4]
     assert target.tolist() == ["p", "q", "p", "q"]
     chunks = pd.read_csv(io.StringIO("a,y\n1,p\n2,q\nred,p\n"), chunksize=2)
-    with pytest.raises(DataError, match=r"row 2, column 'a', or later, there is text among numbers"):
+    with pytest.raises(DataError, match=r"row 2, column 'a', or later, strings are mixed with numbers"):
         rows_and_labels(open_source(chunks, target="y"))
 
 
@@ -213,7 +213,7 @@ def test_errors_of_fit_name_columns_and_what_to_do(tmp_path):
         IncrementalPLS().fit("data.parquet", y)
     with pytest.raises(TypeError, match="open it first"):
         IncrementalPLS().fit(X, y).predict(tmp_path / "data.csv")
-    with pytest.raises(ValueError, match="for labels use IncrementalPLSClassifier"):
+    with pytest.raises(ValueError, match="for labels, use IncrementalPLSClassifier"):
         IncrementalPLS().fit(X, LABELS)
     pd = pytest.importorskip("pandas", reason="needs pandas")
     frame = pd.DataFrame(X, columns=NAMES).assign(
@@ -231,7 +231,7 @@ def test_errors_of_fit_name_columns_and_what_to_do(tmp_path):
 @pytest.mark.usefixtures("pa")
 def test_columns_of_frames_that_do_not_go():
     pd = pytest.importorskip("pandas", reason="needs pandas")
-    with pytest.raises(DataError, match="holds text"):
+    with pytest.raises(DataError, match="holds strings"):
         open_source(pd.DataFrame({"a": [1.0, 2], "b": [1, "x"]}))
     assert open_source(pd.DataFrame({"a": [1.0, 2], "b": [1, "x"]}), exclude="b").n_columns == 1
     numbered = open_source(pd.DataFrame(X), target=2)

@@ -180,7 +180,7 @@ def test_dtypes(dtype, tmp_path):
 
 def test_calls_that_make_no_sense(tmp_path):
     source = opened("csv", tmp_path, X, VALUES)
-    with pytest.raises(ValueError, match="y is part of a source"):
+    with pytest.raises(ValueError, match="y cannot be passed with a source"):
         IncrementalPLS().fit(source, VALUES)
     with pytest.raises(ValueError, match="sample_weight cannot be passed with a source"):
         IncrementalPLS().fit(source, sample_weight=VALUES)
@@ -195,9 +195,9 @@ def test_calls_that_make_no_sense(tmp_path):
     model = IncrementalPLS().fit(source)
     with pytest.raises(ValueError, match="X has 5 features, but IncrementalPLS is expecting 4"):
         model.predict(open_source(tmp_path / "data.csv"))
-    with pytest.raises(ValueError, match="feature 0 is 'b', and was 'a'"):
+    with pytest.raises(ValueError, match="feature 0 is 'b', but was 'a'"):
         model.predict(open_source(tmp_path / "data.csv", columns=["b", "a", "c", "d"]))
-    with pytest.warns(UserWarning, match="no names of features"):
+    with pytest.warns(UserWarning, match="no feature names"):
         model.predict(open_source(X))
     with pytest.raises(ValueError, match="only one class"):
         CIPLS().fit(open_source(X, np.ones(N_ROWS, int)))
@@ -209,7 +209,7 @@ def test_calls_that_make_no_sense(tmp_path):
 
 def test_text_as_values(tmp_path):
     for solver in ("auto", "gram"):
-        with pytest.raises(ValueError, match=r"data.csv, from row 0 on: y must hold numbers, not text such as"):
+        with pytest.raises(ValueError, match=r"data.csv, from row 0 on: y must hold numbers, not strings such as"):
             IncrementalPLS(solver=solver).fit(opened("csv", tmp_path, X, LABELS))
 
 

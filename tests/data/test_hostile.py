@@ -74,7 +74,7 @@ def test_kinds_of_data():
         open_source(X, columns=[1.5])
     with pytest.raises(TypeError, match="not int"):
         open_source(3)
-    with pytest.raises(TypeError, match="Block 0 is neither an array"):
+    with pytest.raises(TypeError, match="Block 0 is neither a two-dimensional array"):
         open_source(iter([[1, 2]]))
     with pytest.raises(ValueError, match="Pass format= for the stream"):
         open_source(sys.stdin)
@@ -82,5 +82,5 @@ def test_kinds_of_data():
 
 def test_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(ImportError, match=r"Reading d.h5 needs the package h5py: pip install 'plstream\[io\]'"):
+    with pytest.raises(ImportError, match=r"Reading d.h5 requires the package h5py: pip install 'plstream\[io\]'"):
         import_optional("h5py", "Reading d.h5")

@@ -120,5 +120,5 @@ def test_a_file_that_has_changed(tmp_path):
     packed = pickle.dumps(part)
     np.save(tmp_path / "X.npy", np.vstack([X, X]))
     np.save(tmp_path / "y.npy", np.hstack([Y, Y]))
-    with pytest.raises(DataError, match="not the same file"):
+    with pytest.raises(DataError, match="not the file that was first opened"):
         pickle.loads(packed)  # noqa: S301

@@ -263,9 +263,9 @@ def test_conditions_that_do_not_go(tmp_path):
     with pytest.raises(DataError, match="There is no column 'month'"):
         open_source(data, columns="s_1", where="month == 3")
     for no_condition in (3, [], [("year", "is", 3)]):
-        with pytest.raises(TypeError, match="a condition as text"):
+        with pytest.raises(TypeError, match="must be a string such as"):
             open_source(data, columns="s_1", where=no_condition)
-    with pytest.raises(DataError, match="have the target in a column"):
+    with pytest.raises(DataError, match="the target is a column of the same table"):
         open_source(data, target=y, columns="s_1", where="year > 3")
     with pytest.raises(DataError, match="has no rows"):
         IncrementalPLS(1).fit(open_source(data, target="y", columns="s_1", where="year > 3000"))

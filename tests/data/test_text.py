@@ -154,7 +154,7 @@ def test_whole_numbers_that_turn_out_not_to_be(tmp_path):
 
 def test_large_labels_are_not_rounded(tmp_path):
     (tmp_path / "d.csv").write_text(f"x,y\n1,{2**53 + 1}\n2,{2**53 + 2}\n")
-    with pytest.raises(ValueError, match="row 0, column 'y', there is an integer too large"):
+    with pytest.raises(ValueError, match="row 0, column 'y', an integer is too large"):
         list(open_source(tmp_path / "d.csv", target="y").blocks())
 
 

@@ -120,7 +120,7 @@ def test_rows_without_weight():
             model.partial_fit(array(X), array(Y)).partial_fit(array(X), array(Y), sample_weight=none)
             assert_same(model, expected)
             assert vars(model).keys() == vars(expected).keys()
-            with pytest.raises(ValueError, match="none with a positive weight"):
+            with pytest.raises(ValueError, match="no row with a positive weight"):
                 clone(model).fit(array(X), array(Y), sample_weight=none)
     values = IncrementalPLS(3).partial_fit(array(X), array(VALUES), sample_weight=none)
     values.partial_fit(array(X), array(VALUES))
@@ -316,7 +316,7 @@ def test_what_does_not_fit():
     before = vars(model).copy()
     for columns, message in [
         ({"folds": array(folds)}, "assigned to folds by"),
-        ({"folds": array(folds), "groups": array(folds)}, "pass one of them"),
+        ({"folds": array(folds), "groups": array(folds)}, "pass only one of them"),
         ({"y": array(Y)}, "In block .* must hold numbers"),
     ]:
         with pytest.raises(ValueError, match=message):

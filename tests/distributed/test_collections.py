@@ -250,11 +250,11 @@ def test_selector():
 
 def test_chunks_along_columns_are_put_together():
     cut = da.from_array(X, chunks=(41, 3))
-    with pytest.warns(UserWarning, match="cut along its columns, 3 chunks per row") as caught:
+    with pytest.warns(UserWarning, match="chunked along its columns, 3 chunks per row") as caught:
         model = IncrementalPLS(3).fit(cut, y)
     assert caught[0].filename == __file__
     assert_same(model, IncrementalPLS(3).fit(X, y))
-    with pytest.warns(UserWarning, match="cut along its columns"):
+    with pytest.warns(UserWarning, match="chunked along its columns"):
         assert model.transform(cut).chunks[0] == cut.chunks[0]
 
 
@@ -273,19 +273,19 @@ UNKNOWN = array(X)[array(X)[:, 0] > -np.inf]
     ("rows", "target", "weight", "message"),
     [
         (array(X), None, None, "y is None"),
-        (array(X), array(y[1:]), None, "X has 300 rows and y has 299"),
-        (array(X), y[1:], None, "X has 300 rows and y has 299"),
-        (array(X), array(y), WEIGHT[2:], "X has 300 rows and sample_weight has 298"),
-        (UNKNOWN, y, None, "how many rows the blocks of X have is not known"),
-        (UNKNOWN, array(y, 100), None, "X has 8 blocks and y has 3"),
-        (UNKNOWN, array(np.r_[y[1:], y[:1]], 41)[: N - 1], None, "In block 7: X has 13 rows and y has 12"),
-        (frame(X), series(y, 3), None, "X has 5 blocks and y has 3"),
-        (delayed(X), delayed(y, 30), None, "X has 8 blocks and y has 10"),
-        (delayed(X), delayed(y[1:]), None, "In block 7: X has 13 rows and y has 12"),
-        (array(y), array(y), None, "two dimensions"),
+        (array(X), array(y[1:]), None, "X has 300 rows, but y has 299"),
+        (array(X), y[1:], None, "X has 300 rows, but y has 299"),
+        (array(X), array(y), WEIGHT[2:], "X has 300 rows, but sample_weight has 298"),
+        (UNKNOWN, y, None, "the number of rows per block of X is unknown"),
+        (UNKNOWN, array(y, 100), None, "X has 8 blocks, but y has 3"),
+        (UNKNOWN, array(np.r_[y[1:], y[:1]], 41)[: N - 1], None, "In block 7: X has 13 rows, but y has 12"),
+        (frame(X), series(y, 3), None, "X has 5 blocks, but y has 3"),
+        (delayed(X), delayed(y, 30), None, "X has 8 blocks, but y has 10"),
+        (delayed(X), delayed(y[1:]), None, "In block 7: X has 13 rows, but y has 12"),
+        (array(y), array(y), None, "two-dimensional"),
         (array(X), array(y), array(-WEIGHT), r"In block \d .*negative"),
-        (array(X), array(y), array(0 * WEIGHT), "none with a positive weight"),
-        (array(X[:0]), array(y[:0]), None, "no rows"),
+        (array(X), array(y), array(0 * WEIGHT), "no row with a positive weight"),
+        (array(X[:0]), array(y[:0]), None, "no row with a positive weight"),
         (array(X[:1]), array(y[:1]), None, "the smaller of n_samples=1"),
         (array(X[:, :1]), array(y), None, "n_features=1"),
     ],
@@ -327,7 +327,9 @@ def test_columns_are_checked():
 def test_memory_is_asked_for_first(solver, monkeypatch):
     monkeypatch.setattr(workers, "available_bytes", lambda: 10_000_000)
     wide = da.zeros((10**6, 2000), chunks=(10**5, 2000))
-    with pytest.raises(MemoryError, match=r"1 thread needs about 3[0-9.]+ GB: .* may take 7.0 MB: use smaller"):
+    with pytest.raises(
+        MemoryError, match=r"1 thread requires about 3[0-9.]+ GB: .* only 7.0 MB may be used: use smaller"
+    ):
         IncrementalPLS(2, solver=solver).fit(wide, wide[:, 0])
 
 

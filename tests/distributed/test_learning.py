@@ -83,7 +83,7 @@ def test_rows_are_numbered(unknown, weighted):
 def test_columns_beside():
     groups = np.arange(len(X)) // 4
     assert absorbed(cut(X), cut(X[:, 0]), groups=groups).groups == Counter(groups.tolist())
-    with pytest.raises(ValueError, match="X has 13 rows and groups has 12"):
+    with pytest.raises(ValueError, match="X has 13 rows, but groups has 12"):
         absorbed(cut(X), cut(X[:, 0]), groups=groups[1:])
 
 
@@ -116,7 +116,7 @@ def test_what_labels_can_be_is_the_same_as_of_arrays(solver):
         model.fit(cut(ROWS), cut(ROWS[:, 0]))
     with pytest.raises(ValueError, match="y has only one class, 0"):
         model.fit(cut(ROWS), cut(np.zeros(120, int)))
-    with pytest.raises(ValueError, match=r"In block .*: Input y contains NaN or None: every row needs a label"):
+    with pytest.raises(ValueError, match=r"In block .*: Input y contains NaN or None: every row requires a label"):
         model.fit(cut(ROWS), cut(np.array(["a", np.nan, "b"], dtype=object)[NUMBERS]))
     assert not hasattr(model, "solver_")
 

@@ -150,7 +150,7 @@ def test_all_else_that_takes_arrays(library, dispatch):
 def test_arrays_of_a_device(model, dispatch):
     X, y = data("many")
     sentence = (
-        r"^{} is an array of tests that cannot be read as one of NumPy: Cannot convert the memory of device 1\. Pass a "
+        r"^{} is an array of tests that cannot be converted to NumPy: Cannot convert the memory of device 1\. Pass a "
         r"NumPy array\.$"
     )
     with dispatch():
@@ -169,7 +169,7 @@ def test_arrays_of_objects():
         def __array__(self, dtype=None, copy=None):
             return np.array(None, dtype=object)
 
-    with pytest.raises(TypeError, match=r"^X is an array of tests that cannot be read as one of NumPy: pass a NumPy"):
+    with pytest.raises(TypeError, match=r"^X is an array of tests that cannot be converted to NumPy: pass a NumPy"):
         IncrementalPLS().fit(Opaque(np.eye(3)), np.arange(3.0))
 
 

@@ -64,14 +64,14 @@ BAD_DATA = {
         np.full(30, "a"),
         None,
         ValueError,
-        "not text such as 'a': for labels use IncrementalPLSClassifier",
+        "not strings such as 'a': for labels, use IncrementalPLSClassifier",
     ),
     "text among objects in y": (
         X,
         np.array([1.0, "a"] * 15, dtype=object),
         None,
         ValueError,
-        "not text such as 'a': for",
+        "not strings such as 'a': for",
     ),
     "dates in y": (X, np.arange(30).astype("datetime64[D]"), None, ValueError, r"not values of type datetime64\[D\]"),
     "negative weight": (X, Y, np.linspace(-1, 1, 30), ValueError, "negative"),
@@ -213,7 +213,7 @@ def test_text_categories_in_a_frame():
 @pytest.mark.parametrize("model", LEARN_LABELS, ids=lambda model: type(model).__name__)
 def test_labels_that_are_missing(model, missing):
     labels = np.array(["a", "b", missing] * 10, dtype=object)
-    with pytest.raises(ValueError, match="y contains NaN or None: every row needs a label"):
+    with pytest.raises(ValueError, match="y contains NaN or None: every row requires a label"):
         model.fit(X, labels)
 
 
@@ -345,7 +345,7 @@ def test_too_small_numbers(model, method):
     before = vars(model).copy()
     for x_unit, y_unit, weight in ((1e-200, 1, 1), (1, 1e-200, 1), (1, 1, 5e-324), (1e-100, 1, 1e-150), (1e-310, 1, 1)):
         for rows in (X, sparse.csr_array(X), X[: 1 if method == "partial_fit" else 3]):
-            with pytest.raises(ValueError, match=r"too small, .* multiply them by a constant first"):
+            with pytest.raises(ValueError, match=r"too small, .* Multiply them by a constant first"):
                 getattr(model, method)(rows * x_unit, Y[: rows.shape[0]] * y_unit, np.full(rows.shape[0], weight))
             assert vars(model) == before
 

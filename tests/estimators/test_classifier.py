@@ -159,7 +159,7 @@ def test_regression(solver):
     np.testing.assert_array_equal(model.predict(X), responses.argmax(axis=1))
     shares = np.maximum(responses, 0)
     np.testing.assert_allclose(model.predict_proba(X), shares / shares.sum(axis=1, keepdims=True), atol=1e-9)
-    with pytest.raises(ValueError, match="priors are for decision='lda'"):
+    with pytest.raises(ValueError, match="priors require decision='lda'"):
         model.set_params(priors=[0.25] * 4).predict(X)
 
 
@@ -267,16 +267,16 @@ def test_balanced():
     of_source = IncrementalPLSClassifier(3, class_weight="balanced").fit(open_source(X, target=y, batch_size=50))
     expected = IncrementalPLSClassifier(3, class_weight="balanced").fit(X, y)
     assert_same_model(of_source, expected, X)
-    with pytest.raises(ValueError, match="which a stream does not tell"):
+    with pytest.raises(ValueError, match="which are unknown in a stream"):
         IncrementalPLSClassifier(class_weight="balanced").partial_fit(X, y)
-    with pytest.raises(ValueError, match="which a stream does not tell"):
+    with pytest.raises(ValueError, match="which are unknown in a stream"):
         IncrementalPLSClassifier(class_weight="balanced", solver="gram").fit(read_once(X, y))
 
 
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({5: 1.0}, "class_weight has 5, which is none of the classes"),
+        ({5: 1.0}, "class_weight has 5, which is not one of the classes"),
         ({0: 0.0}, "must be positive"),
         ({0: np.nan}, "must be positive"),
         ("even", "class_weight"),
@@ -393,7 +393,7 @@ def test_integers_stay_integers():
     model = IncrementalPLSClassifier(2).partial_fit(X, y)
     model.merge(IncrementalPLSClassifier(2).partial_fit(X, y.astype(np.uint64)))
     assert model.classes_.dtype.kind == "i"
-    with pytest.raises(ValueError, match="No type of integers has both -1 and"):
+    with pytest.raises(ValueError, match="No integer type holds both -1 and"):
         IncrementalPLSClassifier(2).partial_fit(X, large).add_class(-1)
 
 
@@ -612,9 +612,9 @@ def test_bad_data():
     for rows, labels, message in (
         (bad, y, r"X contains NaN \(first in row 3, column 2\)"),
         (X, y[1:], "inconsistent numbers of samples"),
-        (X, np.where(y == 1, np.nan, y), "y contains NaN|keep to one type"),
-        (X, y.astype(str), "Labels were integers in the first call, and now are text"),
-        (X, y + 0.5, "keep to one type"),
+        (X, np.where(y == 1, np.nan, y), "y contains NaN|use one type"),
+        (X, y.astype(str), "Labels were integers in the first call, but are text now"),
+        (X, y + 0.5, "use one type"),
         (X, np.column_stack([y, y]), "1d array"),
         (X, None, "requires y"),
     ):

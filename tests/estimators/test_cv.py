@@ -441,7 +441,7 @@ def test_groups_and_folds_that_are_columns_of_a_source(tmp_path, role):
         # Of what can be read only once, they come with the blocks.
         piped = fit_source(IncrementalPLSCV(3), opened(file, format="csv"), one_pass=True)
         assert_same_table(piped.cv_results_, expected.cv_results_)
-    with (tmp_path / "data.csv").open("rb") as file, pytest.raises(ValueError, match="would be read first"):
+    with (tmp_path / "data.csv").open("rb") as file, pytest.raises(ValueError, match="must be read first"):
         IncrementalPLSCV(3).fit(opened(file, format="csv"))
 
 
@@ -571,15 +571,15 @@ def test_bad_calls():
     far_off = X.copy()
     far_off[-1, 0] = np.inf
     for arguments, message in [
-        ({"groups": folds, "folds": folds}, "pass one of them"),
-        ({"groups": folds}, "assigned to folds by rows before, and cannot be by groups now: leave out groups"),
+        ({"groups": folds, "folds": folds}, "pass only one of them"),
+        ({"groups": folds}, "assigned to folds by rows, so later rows cannot be assigned by groups: leave out groups"),
         ({"folds": folds - 1}, "from 0 to 4"),
         ({"folds": folds + 1}, "from 0 to 4"),
         ({"folds": folds.astype(float)}, "must be integers"),
         ({"folds": folds[:-1]}, "inconsistent"),
         ({"folds": folds[:, None]}, "one dimension"),
         ({"groups": np.where(folds, folds, np.nan)}, r"row 0 \(NaN\)"),
-        ({"groups": folds.astype(complex)}, "numbers, text or dates"),
+        ({"groups": folds.astype(complex)}, "numbers, strings or dates"),
         ({"X": far_off}, "infinity"),
         ({"sample_weight": -np.ones(40)}, "negative"),
     ]:
@@ -601,7 +601,7 @@ def test_bad_calls():
     for cv, message in [(ShuffleSplit(3), "partition"), (TimeSeriesSplit(3), "train on all rows"), ("kfold", "cv")]:
         with pytest.raises(ValueError, match=message):
             IncrementalPLSCV(cv=cv).fit(X, y)
-    with pytest.raises(ValueError, match="set cv to their number"):
+    with pytest.raises(ValueError, match="set cv to the number of folds"):
         IncrementalPLSCV(cv=KFold()).fit(X, y, folds=folds)
     with pytest.raises(ValueError, match="set cv to a number"):
         IncrementalPLSCV(cv=KFold()).partial_fit(X, y)

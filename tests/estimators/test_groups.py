@@ -258,7 +258,7 @@ MISSING = {
 
 @pytest.mark.parametrize("kind", MISSING)
 def test_missing_ids_are_refused(kind):
-    with pytest.raises(ValueError, match=r"groups has no value for row 1 .*every row needs one"):
+    with pytest.raises(ValueError, match=r"groups has no value for row 1 .*every row requires one"):
         folds_of_groups(MISSING[kind], 5)
 
 

@@ -348,5 +348,5 @@ def test_dask():
 
 def test_onnx_refuses(tmp_path):
     pytest.importorskip("onnx")
-    with pytest.raises(ValueError, match="An ONNX graph does not complete missing values"):
+    with pytest.raises(ValueError, match="An ONNX graph cannot complete missing values"):
         export_onnx(model().fit(GAPS, y), tmp_path / "model.onnx")

@@ -34,5 +34,5 @@ def test_fewer_folds_are_the_first():
         assert len(some.splits) == 2
         for few, all_ in zip(some.splits, every.splits, strict=False):
             np.testing.assert_array_equal(few[0], all_[0])
-    with pytest.raises(ValueError, match="folds=0 must be 1 or more"):
+    with pytest.raises(ValueError, match="folds=0 must be at least 1"):
         load_tasks("digits", folds=0)

@@ -107,7 +107,7 @@ def test_lfw_images_that_are_not_there_or_twice(home):
     with pytest.raises(DataError, match="more than one row of Bob_0003"):
         load_tasks("lfw")
     save_features(home / "lfw/net.npy", IMAGES, features(4))
-    with pytest.raises(DataError, match="has 4 rows, and paths of 11 images"):
+    with pytest.raises(DataError, match="has 4 rows, but paths of 11 images"):
         load_tasks("lfw")
     (home / "lfw/net.txt").unlink()
     with pytest.raises(DataError, match=r"has no names of images: list one path per row in net.txt"):

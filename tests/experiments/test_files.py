@@ -95,16 +95,16 @@ def test_tables_have_a_column_of_labels(tmp_path):
         ({"y": Y}, "has no array X or F of features: it has y"),
         ({"X": X}, "a.npz has no labels: put them as y"),
         ({"X": X[:, 0], "y": Y}, r"must contain rows of features, but has an array of shape \(40,\)"),
-        ({"X": X, "y": Y[:5]}, r"y has shape \(5,\), and there are 40 rows"),
+        ({"X": X, "y": Y[:5]}, r"y has shape \(5,\), but there are 40 rows"),
         ({"X": X, "y": np.where(Y > 2, np.nan, Y)}, "labels must be integers or names"),
         ({"X": X, "y": np.where(Y > 2, np.inf, Y)}, "labels must be integers or names"),
         ({"X": X, "y": Y + 0.5}, "labels must be integers or names"),
-        ({"X": X, "y": Y, "fold": [0, 1]}, r"fold has shape \(2,\), and there are 40 rows"),
+        ({"X": X, "y": Y, "fold": [0, 1]}, r"fold has shape \(2,\), but there are 40 rows"),
         ({"X": X, "y": np.zeros(40, int)}, "single class"),
         ({"X": X.astype(str), "y": Y}, "not numbers"),
         ({"X": np.where(X > 2, np.nan, X), "y": Y}, "is nan, not a finite number"),
         ({"X": np.array([[{}]], object), "y": [1]}, "holds Python objects, which are never loaded"),
-        ({"X": X, "y": Y, "files": [f"{i}.jpg" for i in range(39)]}, "has 40 rows, and paths of 39 images"),
+        ({"X": X, "y": Y, "files": [f"{i}.jpg" for i in range(39)]}, "has 40 rows, but paths of 39 images"),
         ({"X": X, "y": Y, "files": ["a.jpg"] * 40}, "more than one row of a.jpg"),
         ({"F": X, "pairs": [[0, 1]], "same": [1]}, "has pairs, but no array fold"),
         ({"F": X, "pairs": [[0, 1]]}, "has pairs, but no array same and no fold"),
@@ -128,7 +128,7 @@ def test_what_does_not_fit_is_refused(tmp_path, arrays, message):
     [
         (Y + 1, r"a_train.npz, a_val.npz: 2 of 2 classes of test rows have no training rows \(3, 8\): classes must"),
         (np.where(Y > 2, Y, 3), r"1 of 2 classes of test rows have no training rows \(3\)"),
-        (np.array(["no", "yes"])[Y // 7], "the classes of one have numbers, those of the other names"),
+        (np.array(["no", "yes"])[Y // 7], "the classes of one file are numbers, those of the other names"),
     ],
 )
 def test_classes_that_are_not_learnt_are_refused(tmp_path, labels, message):
@@ -157,7 +157,7 @@ def test_folders_of_tiny_imagenet(tmp_path):
     # As they are downloaded, those for validation have no folders of classes.
     flat = [name if i % 2 == 0 else f"tiny-imagenet-200/val/images/{i}.JPEG" for i, name in enumerate(names)]
     save_features(tmp_path / "net.npy", flat, X)
-    message = r"val/images/1.JPEG is in no folder of a class, as in train/n01440764/1.JPEG: .* as net.y.npy"
+    message = r"val/images/1.JPEG is not in a class folder, such as train/n01440764/1.JPEG: .* as net.y.npy"
     with pytest.raises(DataError, match=message):
         load(tmp_path / "net.npy")
 

@@ -187,7 +187,7 @@ def test_features_of_half_precision_stay_in_their_files(home):
 def test_images_of_no_class(home):
     files = ["train/n01/a.JPEG", "train/n02/b.JPEG", "val/ILSVRC2012_val_00000001.JPEG"]
     save_features(home / "imagenet224/vgg16.npy", files, np.ones((3, 2)))
-    with pytest.raises(DataError, match=r"val/ILSVRC2012_val_00000001.JPEG is in no folder of a class"):
+    with pytest.raises(DataError, match=r"val/ILSVRC2012_val_00000001.JPEG is not in a class folder"):
         load_tasks("imagenet224")
 
 

@@ -59,7 +59,7 @@ def test_without_matplotlib(results, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     files, missing = write_outputs(results, tmp_path)
     assert [file.name for file in files] == ["report.html", "tables.md", "tables.tex"]
-    assert missing == "Drawing figures needs the package matplotlib: pip install 'plstream[plot]'."
+    assert missing == "Drawing figures requires the package matplotlib: pip install 'plstream[plot]'."
     assert escape(missing) in files[0].read_text(encoding="utf-8")
 
 

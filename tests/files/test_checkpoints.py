@@ -212,7 +212,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(name, damage, tmp_pat
         run(name, opened(name), checkpoint=tmp_path, every_rows=1, stop=stopping_after(4))
     for path in tmp_path.glob("checkpoint-*"):
         path.write_bytes(b"")
-    with pytest.raises(CheckpointError, match=r"No checkpoint in .* can be read, .* delete this one"):
+    with pytest.raises(CheckpointError, match=r"All checkpoints in .* are damaged: .* delete this one"):
         run(name, opened(name), checkpoint=tmp_path)
 
 
@@ -266,7 +266,7 @@ def test_a_full_disk_is_a_warning_and_keeps_the_checkpoint_before(name, tmp_path
         model = fit_source(clone(MODELS[name][0]), opened(name), checkpoint=tmp_path, every_rows=1)
     told = [str(entry.message) for entry in caught if "checkpoint" in str(entry.message)]
     assert len(told) == 1
-    assert told[0].startswith("No checkpoint could be written, and the fit continues without it: [Errno 28] No space")
+    assert told[0].startswith("No checkpoint could be written; the fit continues without it: [Errno 28] No space")
     assert all(found == before for found in seen)
     assert len(seen) > 1
     assert_identical(model, plain(name, opened(name)))
@@ -287,7 +287,7 @@ def test_a_checkpoint_that_cannot_be_written_is_a_warning(error, tmp_path, monke
         model = fit_source(CIPLS(3), opened("cipls"), checkpoint=tmp_path, every_rows=1)
     reason = str(error) or "there is not enough memory"
     assert [str(entry.message) for entry in caught] == [
-        f"No checkpoint could be written, and the fit continues without it: {reason}."
+        f"No checkpoint could be written; the fit continues without it: {reason}."
     ]
     assert_identical(model, plain("cipls", opened("cipls")))
 
@@ -317,7 +317,7 @@ def test_a_model_of_another_fit_in_a_checkpoint(what, tmp_path):
     assert_identical(run("cipls", opened("cipls"), checkpoint=tmp_path), plain("cipls", opened("cipls")))
     older.write_bytes(before)
     forged(older, FORGERIES[what])
-    with pytest.raises(CheckpointError, match=r"No checkpoint in .* can be read"):
+    with pytest.raises(CheckpointError, match=r"All checkpoints in .* are damaged"):
         run("cipls", opened("cipls"), checkpoint=tmp_path)
 
 
@@ -328,7 +328,7 @@ def test_a_model_of_another_class_in_a_checkpoint(tmp_path):
     for model in (CCIPCA(), CIPLS(2), SGDPLS(2)):
         checkpoint = Checkpoint(CIPLS(3), model=learn(model, X[:30], y[:30]), **fields)
         CheckpointFolder(tmp_path, 1, None).write(checkpoint)
-        with pytest.raises(CheckpointError, match=r"No checkpoint in .* can be read"):
+        with pytest.raises(CheckpointError, match=r"All checkpoints in .* are damaged"):
             run("cipls", opened("cipls"), checkpoint=tmp_path)
 
 
@@ -337,7 +337,7 @@ def test_a_checkpoint_beyond_the_end_of_the_data(tmp_path):
     model = CIPLS(3).partial_fit(np.vstack([X, X]), np.hstack([y, y]))
     fields = {"n_rows": 2 * N, "source": opened("cipls").fingerprint(), "version": plstream.__version__}
     CheckpointFolder(tmp_path, 1, None).write(Checkpoint(CIPLS(3), model=model, **fields))
-    with pytest.raises(CheckpointError, match=r"No checkpoint in .* can be read"):
+    with pytest.raises(CheckpointError, match=r"All checkpoints in .* are damaged"):
         run("cipls", opened("cipls"), checkpoint=tmp_path)
 
 
@@ -358,7 +358,7 @@ def test_a_journal_of_other_rows_in_a_checkpoint(change, tmp_path):
     else:
         journal.update(change)
     path.write_bytes(put_together(document, tensors))
-    with pytest.raises(CheckpointError, match=r"No checkpoint in .* can be read"):
+    with pytest.raises(CheckpointError, match=r"All checkpoints in .* are damaged"):
         run("multipass", opened("multipass"), checkpoint=tmp_path)
 
 
@@ -442,7 +442,7 @@ def test_checkpoints_are_no_models(tmp_path):
     with pytest.raises(Stopped):
         run("cipls", opened("cipls"), checkpoint=tmp_path, stop=stopping_after(1))
     (path,) = tmp_path.iterdir()
-    with pytest.raises(ModelFileError, match="is a checkpoint, and no model yet"):
+    with pytest.raises(ModelFileError, match="is a checkpoint, not a model"):
         load(path)
 
 
@@ -474,13 +474,13 @@ def test_checkpoints_are_written_in_time(tmp_path, monkeypatch):
 def test_what_cannot_be_fitted_to_a_source():
     X, y = data(n=N)
     source = open_source(X, target=y)
-    with pytest.raises(TypeError, match="InfFS needs all rows in memory"):
+    with pytest.raises(TypeError, match="InfFS requires all rows in memory"):
         fit_source(InfFS(), source)
-    with pytest.raises(TypeError, match=r"takes what plstream.open_source returns, not a ndarray"):
+    with pytest.raises(TypeError, match=r"requires a source returned by plstream.open_source, not a ndarray"):
         fit_source(CIPLS(), X)
-    with pytest.raises(TypeError, match="Only estimators of plstream can be fitted, and this is a dict"):
+    with pytest.raises(TypeError, match="Only estimators of plstream can be fitted, not a dict"):
         fit_source({}, source)
-    with pytest.raises(ValueError, match="IncrementalPLS does not learn labels: pass no classes"):
+    with pytest.raises(ValueError, match="IncrementalPLS does not learn labels: leave out classes"):
         fit_source(IncrementalPLS(), source, classes=[0, 1])
 
 
@@ -652,5 +652,5 @@ def test_the_reader_ends_when_a_fit_is_stopped(tmp_path):
 
 def test_epochs_are_not_for_checkpoints():
     X, y = data()
-    with pytest.raises(ValueError, match="reads the data once for this model"):
+    with pytest.raises(ValueError, match="reads the data only once for this model"):
         fit_source(SGDPLS(n_epochs=2), open_source(X, y))

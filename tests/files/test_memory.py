@@ -53,7 +53,5 @@ def test_with_little_memory(tmp_path):
     assert result.returncode == 0, result.stderr
     said, warned = result.stdout.splitlines()
     assert said.startswith("There is not enough memory to write ")
-    assert said.endswith("model.plstream', and nothing was written: free some and try again.")
-    assert warned.startswith(
-        "No checkpoint could be written, and the fit continues without it: There is not enough memory"
-    )
+    assert said.endswith("model.plstream'; nothing was written. Free some memory and try again.")
+    assert warned.startswith("No checkpoint could be written; the fit continues without it: There is not enough memory")

@@ -168,5 +168,5 @@ def test_what_cannot_be_exported(tmp_path):
 
 def test_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"export_onnx needs the package onnx: pip install 'plstream\[onnx\]'"):
+    with pytest.raises(ImportError, match=r"export_onnx requires the package onnx: pip install 'plstream\[onnx\]'"):
         export_onnx(IncrementalPLS(), tmp_path / "model.onnx")

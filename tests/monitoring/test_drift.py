@@ -432,14 +432,14 @@ def test_pipelines():
 
 
 def test_bad_calls_and_no_batches():
-    assert DriftTracker(IncrementalPLS()).summary() == "There has been no batch yet."
+    assert DriftTracker(IncrementalPLS()).summary() == "No batch has been seen yet."
     with pytest.raises(TypeError, match="not PLSRegression"):
         DriftTracker(PLSRegression())
     with pytest.raises(TypeError, match=r"or a StreamingPipeline with one, not Pipeline"):
         DriftTracker(make_pipeline(StandardScaler(), IncrementalPLS()))
-    with pytest.raises(ValueError, match="has not learnt enough rows to be a reference: call partial_fit"):
+    with pytest.raises(ValueError, match="has learnt too few rows to be a reference: call partial_fit"):
         DriftTracker(IncrementalPLS()).set_reference()
-    with pytest.raises(ValueError, match="window=3 is too few batches"):
+    with pytest.raises(ValueError, match="window=3 is too small"):
         DriftTracker(IncrementalPLS(), window=3)
 
 

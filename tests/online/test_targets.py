@@ -62,8 +62,8 @@ def test_floats_are_labels_if_classes_are_given():
 
 BAD_LABELS = {
     "unseen": (np.full(30, 2), r"Label 2 is not among the classes of the first call"),
-    "text": (TEXT, "Labels were integers in the first call, and now are text"),
-    "floats": (INTEGERS.astype(float), "Labels were integers in the first call, and now are floats"),
+    "text": (TEXT, "Labels were integers in the first call, but are text now"),
+    "floats": (INTEGERS.astype(float), "Labels were integers in the first call, but are floats now"),
     "two columns": (np.column_stack([INTEGERS, INTEGERS]), "Labels must be in one column"),
     "mixed": (np.array([1, "a"] * 15, dtype=object), "numbers, or labels that are all strings"),
     "complex": (INTEGERS + 1j, "Complex data not supported"),
@@ -105,21 +105,21 @@ def test_classes_of_the_first_call_stay():
     model.partial_fit(X, np.full(30, 2)).partial_fit(X, INTEGERS, classes=[2, 1, 0])
     with pytest.raises(ValueError, match="classes differ from those of the first call"):
         model.partial_fit(X, INTEGERS, classes=[0, 1])
-    with pytest.raises(ValueError, match="every row needs a label"):
+    with pytest.raises(ValueError, match="every row requires a label"):
         CIPLS().partial_fit(X, np.full(30, np.nan), classes=[0, 1])
 
 
 @pytest.mark.parametrize(
     ("y", "classes", "message"),
     [
-        (INTEGERS, [], "a list of two labels or more"),
-        (INTEGERS, [1], "a list of two labels or more"),
-        (INTEGERS, 5, "a list of two labels or more"),
+        (INTEGERS, [], "a list of at least two labels"),
+        (INTEGERS, [1], "a list of at least two labels"),
+        (INTEGERS, 5, "a list of at least two labels"),
         (INTEGERS, ["0", "1"], "classes are text, but y holds integers"),
         (TEXT, [0, 1], "classes are integers, but y holds text"),
         (TEXT, [None, "no", "yes"], "classes must hold numbers, or labels that are all strings"),
         (TEXT, ["no", "yes", np.nan], "classes must hold numbers, or labels that are all strings"),
-        (INTEGERS, [0, 0], "a list of two labels or more"),
+        (INTEGERS, [0, 0], "a list of at least two labels"),
         (INTEGERS.astype(float), [0.0, 1.0, np.nan], "classes contain NaN"),
     ],
 )

@@ -371,7 +371,7 @@ def test_predictions(data, model):
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("Measured fat", "Predicted fat")
     second = PredictionDisplay.from_estimator(IncrementalPLS(2).fit(X, np.c_[y, 2 * y]), X, np.c_[y, 2 * y], target=1)
     np.testing.assert_array_equal(second.y_true, 2 * y)
-    with pytest.raises(ValueError, match="3 measured and 2 predicted"):
+    with pytest.raises(ValueError, match="3 measured but 2 predicted"):
         PredictionDisplay([1, 2, 3], [1, 2])
 
 
@@ -463,9 +463,9 @@ def test_coefficients_of_many_classes_say_how_many_are_drawn(data):
 def test_bad_calls(data, model):
     with pytest.raises(ValueError, match="kind must be 'loadings', 'weights' or 'rotations', not 'w'"):
         LoadingsDisplay.from_estimator(model, kind="w")
-    with pytest.raises(ValueError, match="counted from 1 to the model's 4, and 0 is none"):
+    with pytest.raises(ValueError, match="components must be from 1 to 4"):
         LoadingsDisplay.from_estimator(model, components=[0])
-    with pytest.raises(ValueError, match="counted from 1 to the model's 4, and 5 is none"):
+    with pytest.raises(ValueError, match="components must be from 1 to 4"):
         ScoresDisplay.from_estimator(model, data[0], components=[1, 5])
     with pytest.raises(ValueError, match="kind must be 'chart' or 'time', not 'bars'"):
         MonitoringDisplay.from_estimator(model, data[0], kind="bars")
@@ -490,7 +490,7 @@ def test_without_matplotlib():
         "except ImportError as error: print(error)"
     )
     result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
-    assert result.stdout.strip() == "A plot needs the package matplotlib: pip install 'plstream[plot]'."
+    assert result.stdout.strip() == "A plot requires the package matplotlib: pip install 'plstream[plot]'."
 
 
 def test_contributions_and_an_axis():

@@ -118,7 +118,7 @@ def test_values_are_scored_as_by_scikit_learn():
         values = rmse, sep, error.mean(), slope, deviation / sep, Y[:, k].std()
         assert [f"y{k}", f"{r2:.4f}", *(f"{value:.4g}" for value in values)] in rows_of(page)
         assert (
-            f"y{k} with an RMSE of {rmse:.4g}, where the mean would have {Y[:, k].std():.4g} (R2 {r2:.4f})"
+            f"y{k} with an RMSE of {rmse:.4g}, compared with {Y[:, k].std():.4g} for the mean (R2 {r2:.4f})"
             in page.lead[1]
         )
     view = figure_of(page, "Predicted against measured")[1]
@@ -139,7 +139,7 @@ def test_labels_are_scored_as_by_scikit_learn(make):
     text = text_of(page)
     assert f"{accuracy_score(true, guess):.2%}" in text
     assert f"{balanced_accuracy_score(true, guess):.2%}" in text
-    (view,) = figure_of(page, "which label")
+    (view,) = figure_of(page, "Confusion matrix")
     assert view["data"][0]["text"] == confusion_matrix(true, guess).tolist()
     for label in np.unique(true):
         recall = recall_score(true, guess, labels=[label], average=None)[0]
@@ -189,7 +189,7 @@ def test_many_rows_are_sampled_and_the_page_says_so():
     model, (X, y) = make_model(), make_data(20_000, seed=1)
     X[12_345, 3] += 50
     page = model_report(model, X, y)
-    assert "Drawn are 2,000 rows, a random sample of 20,000." in text_of(page)
+    assert "The plot shows a random sample of 2,000 of 20,000 rows." in text_of(page)
     scores = figure_of(page, "Scores of rows")[0]["data"]
     assert len(scores[0]["x"]) == 2000
     # What stands out is drawn in any case, and named with the feature at fault.
@@ -343,7 +343,7 @@ def test_nothing_to_be_careful_about():
     model = IncrementalPLS(3, solver="gram").fit(X[:1000], y[:1000])
     page = model_report(model, X[1000:], y[1000:])
     assert {verdict for verdict, *_ in cautions_of(page)} == {"yes"}
-    assert "found nothing" in page.lead[2]
+    assert "found no problems" in page.lead[2]
 
 
 @pytest.mark.filterwarnings("ignore:X and y have only 2")
@@ -474,7 +474,7 @@ def test_labels_that_are_new():
     labels[:3] = "zebra"
     page = model_report(model, X, labels)
     assert "zebra" in caution(page, "New labels.")[1]
-    (view,) = figure_of(page, "which label")
+    (view,) = figure_of(page, "Confusion matrix")
     assert np.array(view["data"][0]["text"]).shape == (3, 3)
     assert ["zebra", "3", "0.0%", "–"] in rows_of(page)  # noqa: RUF001
 
@@ -540,9 +540,9 @@ def test_what_is_refused():
         model_report(model, X, y[1:])
     with pytest.raises(ValueError, match="expecting 8 features"):
         model_report(model, X[:, 1:], y)
-    with pytest.raises(ValueError, match="y is part of a source"):
+    with pytest.raises(ValueError, match="y cannot be passed with a source"):
         model_report(model, open_source(X, target=y), y)
-    with pytest.raises(ValueError, match="holds text"):
+    with pytest.raises(ValueError, match="holds strings"):
         model_report(model, X, np.where(y > 0, "a", "b"))
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="NaN"):
@@ -591,7 +591,7 @@ def test_without_plotly(monkeypatch):
     html.scripts.cache_clear()
     monkeypatch.setitem(sys.modules, "plotly", None)
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(ImportError, match=r"needs the package plotly: pip install 'plstream\[report\]'"):
+    with pytest.raises(ImportError, match=r"requires the package plotly: pip install 'plstream\[report\]'"):
         model_report(make_model()).html()
     html.scripts.cache_clear()
 
@@ -766,6 +766,6 @@ def test_lines_and_words_of_spectra_only_where_features_follow_each_other(names,
 def test_responses_that_are_not_drawn_are_told():
     X = np.random.default_rng(0).normal(size=(60, 12))
     text = model_report(IncrementalPLS(2).fit(X, X), X, X).html()
-    assert "Drawn are the first 10 of 12 responses." in text
+    assert "The plot shows the first 10 of 12 responses." in text
     assert "with the coefficients of the first 4 of 12 responses" in text
     assert "The first 3 of 10 are shown at first." in text

@@ -181,7 +181,7 @@ def test_scores_of_others_are_ranked_as_they_are():
 def test_one_fold():
     X, y = load_wine(return_X_y=True)
     found = compare_selectors({"a|b": SelectKBest()}, X, y, keep=1, cv=[(np.arange(178), np.arange(178))])
-    with pytest.raises(ValueError, match="at least two folds, and there is only one"):
+    with pytest.raises(ValueError, match="at least two folds, but there is only one"):
         found.stability()
     found = compare_selectors(
         {"a|b": SelectKBest()}, X, y, keep=1, cv=[(np.arange(178), np.arange(178))], estimator=GaussianNB()
@@ -229,11 +229,11 @@ def test_progress():
         ([SelectKBest()], {}, "selectors must be a mapping of names to selectors"),
         ({1: SelectKBest()}, {}, "selectors must be a mapping of names to selectors"),
         ({"F": SelectKBest()}, {"cv": []}, "cv has no folds"),
-        ({"F": SelectKBest()}, {"keep": "all"}, "and one is 'all'"),
+        ({"F": SelectKBest()}, {"keep": "all"}, "features, not 'all'"),
         ({"F": SelectKBest()}, {"estimator": GaussianNB(), "scoring": ["accuracy"]}, "one name or one callable"),
-        ({"F": SelectKBest()}, {"keep": (14,)}, "at most 13 features, and one is 14"),
-        ({"F": SelectKBest()}, {"keep": (1.5,)}, "keep must be fractions or numbers of at most 13 features"),
-        ({"F": SelectKBest()}, {"keep": (0,)}, "and one is 0"),
+        ({"F": SelectKBest()}, {"keep": (14,)}, "at most 13 features, not 14"),
+        ({"F": SelectKBest()}, {"keep": (1.5,)}, "keep must hold fractions, or numbers of at most 13 features"),
+        ({"F": SelectKBest()}, {"keep": (0,)}, "features, not 0"),
         ({"F": SelectKBest()}, {"keep": ()}, "keep is empty"),
         ({"V": VarianceThreshold()}, {}, "'V' has neither ranking_ nor scores_ after fit"),
         ({"R": RFE(GaussianNB(), importance_getter="theta_")}, {}, "several share a rank"),

@@ -77,8 +77,8 @@ def test_labels_are_checked(selector):
     X = np.random.default_rng(0).normal(size=(6, 4))
     for y, message in (
         (None, "requires y to be passed"),
-        (["a"] * 6, "at least two classes, and all have the label 'a'"),
-        ([0, 1] * 2, "X has 6 rows but y has 4 labels"),
+        (["a"] * 6, "at least two classes, but all rows have the label 'a'"),
+        ([0, 1] * 2, "X has 6 rows, but y has 4 labels"),
         (X[:, 0], "Unknown label type"),
         (np.array(["a", None] * 3, dtype=object), "cannot be sorted|Unknown label type"),
     ):

@@ -379,13 +379,13 @@ def test_types_and_layouts(dtype):
 
 def test_variant_a_is_for_two_classes():
     X, y = data(n_classes=3)
-    with pytest.raises(ValueError, match=r"ILFS\(variant='A'\) is for two classes, and y has 3"):
+    with pytest.raises(ValueError, match=r"ILFS\(variant='A'\) requires two classes, but y has 3"):
         ILFS(variant="A").fit(X, y)
 
 
 def test_variant_a_needs_four_tokens():
     X, y = data()
-    with pytest.raises(ValueError, match="variant='A' needs at least 4 tokens, and n_tokens is 3"):
+    with pytest.raises(ValueError, match="variant='A' requires at least 4 tokens, but n_tokens is 3"):
         ILFS(variant="A", n_tokens=3).fit(X, y)
 
 

@@ -491,7 +491,7 @@ def test_what_is_refused():
     X, y = two_class_data()
     for method in (InfFS(supervised=True), InfFSS()):
         name = type(method).__name__
-        with pytest.raises(ValueError, match=rf"{name}\(.*\) is for two classes, and y has 3"):
+        with pytest.raises(ValueError, match=rf"{name}\(.*\) requires two classes, but y has 3"):
             method.fit(*load_wine(return_X_y=True))
         with pytest.raises(ValueError, match=f"{name} requires y to be passed"):
             method.fit(X)
@@ -524,10 +524,10 @@ def test_what_does_not_fit_is_refused_at_once(monkeypatch):
     steps = []
     with listening(steps.append):
         monkeypatch.setattr("plstream._core.memory.available_bytes", lambda: needed - 1)
-        with pytest.raises(MemoryError, match="A graph of 12 features by ranks of 80 rows needs"):
+        with pytest.raises(MemoryError, match="A graph of 12 features by ranks of 80 rows requires"):
             InfFS().fit(X)
         monkeypatch.setattr("plstream._core.memory.available_bytes", lambda: needed)
-        with pytest.raises(MemoryError, match='solver="dense" with 30 features needs'):
+        with pytest.raises(MemoryError, match='solver="dense" with 30 features requires'):
             InfFS(supervised=True, solver="dense").fit(np.ones((2, 30)), [0, 1])
         assert {step.label for step in steps} <= {"deviations", "Fisher's criterion"}
         InfFS(solver="krylov").fit(X)

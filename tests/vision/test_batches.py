@@ -62,7 +62,7 @@ def test_from_pixels_to_features(folder, tmp_path):
 def test_files_of_numpy(tmp_path):
     _, data, labels = batch(3, 0)
     np.savez(tmp_path / "val_data.npz", data=data, labels=labels)
-    with pytest.warns(UserWarning, match="has batches of one kind only, val: there will be no features of others"):
+    with pytest.warns(UserWarning, match="has only val batches, so features of other batches will be missing"):
         assert find_images(tmp_path).names == [f"val/{label}/val_data_{i}" for i, label in enumerate(labels)]
 
 
@@ -82,8 +82,8 @@ def test_a_list_with_the_name_of_a_batch(tmp_path):
         ({"data": np.zeros((2, 3072)), "labels": [1, 2]}, "of 3,072 numbers of type float64"),
         ({"data": np.zeros((2, 3072), np.uint8), "labels": np.array([1.5, 2])}, "labels must be integers"),
         ({"data": np.zeros((2, 3072), np.uint8)}, "val_data is not a batch of images"),
-        ({"data": np.zeros((2, 3072), np.uint8), "labels": [1]}, "val_data has 2 images and 1 labels"),
-        ({"data": print, "labels": [1]}, "it asks for builtins.print"),
+        ({"data": np.zeros((2, 3072), np.uint8), "labels": [1]}, "val_data has 2 images but 1 labels"),
+        ({"data": print, "labels": [1]}, "it requests builtins.print"),
     ],
 )
 def test_batches_that_are_wrong(tmp_path, content, message):

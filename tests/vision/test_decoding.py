@@ -219,7 +219,7 @@ def test_an_image_that_memory_is_too_small_for(Image, monkeypatch):
     monkeypatch.setattr(decoding, "_LARGE_BYTES", 1 << 20)
     monkeypatch.setattr(decoding, "available_bytes", lambda: 1 << 20)
     content = bytes_of(Image.new("1", (SIDE, SIDE)))
-    with pytest.raises(DataError, match=r"a.png has 2,000 x 2,000 pixels, which need 32.0 MB of memory, and there are"):
+    with pytest.raises(DataError, match=r"a.png has 2,000 x 2,000 pixels, which require 32.0 MB of memory, but only"):
         read_image(content, "a.png")
 
 
@@ -250,12 +250,12 @@ def test_what_is_cropped(Image):
     ("options", "words"),
     [
         ({"resample": "nearest"}, "not one of lanczos"),
-        ({"mean": (1.0, 2.0)}, "mean= takes three numbers"),
-        ({"mean": (1.0, 2.0, np.nan)}, "mean= takes three numbers"),
+        ({"mean": (1.0, 2.0)}, "mean= must be three numbers"),
+        ({"mean": (1.0, 2.0, np.nan)}, "mean= must be three numbers"),
         ({"channels": "bgrx"}, "channels='bgrx' is not one of rgb, bgr"),
         ({"crop": -0.5}, "crop=-0.5 must be above 0"),
         ({"crop": float("nan")}, "crop=nan must be above 0"),
-        ({"std": (1.0, 1.0, 0.0)}, "std= takes three numbers above 0"),
+        ({"std": (1.0, 1.0, 0.0)}, "std= must be three positive numbers"),
     ],
 )
 def test_wrong_options(options, words):

@@ -63,7 +63,9 @@ def test_the_archive_of_validation_images(flat, tmp_path):
     write_kit(tmp_path / "kit")
     found = find_images(tmp_path / "ILSVRC2012_img_val.tar", labels=tmp_path / "kit")
     assert found.names == [f"val/{CLASSES[k]}/{name}" for k, name in zip(NUMBERS, IMAGES, strict=True)][::-1]
-    with pytest.raises(DataError, match=r"ILSVRC2012_val_00000004.JPEG is a validation image of ImageNet in no folder"):
+    with pytest.raises(
+        DataError, match=r"ILSVRC2012_val_00000004.JPEG is a validation image of ImageNet that is not in a class folder"
+    ):
         find_images(tmp_path / "ILSVRC2012_img_val.tar")
 
 
@@ -79,7 +81,9 @@ def test_images_in_folders_of_classes_need_nothing(tmp_path):
     (tmp_path / "val" / "n01440764").mkdir(parents=True)
     (tmp_path / "val" / "n01440764" / IMAGES[0]).touch()
     assert find_images(tmp_path).names == [f"val/n01440764/{IMAGES[0]}"]
-    with pytest.raises(DataError, match=r"labels= is for ImageNet's validation images, .* and there are none without"):
+    with pytest.raises(
+        DataError, match=r"labels= is for ImageNet's validation images, .* all of them are in class folders"
+    ):
         find_images(tmp_path, labels=tmp_path)
 
 
@@ -87,7 +91,7 @@ def test_what_to_do_without_the_kit(flat, tmp_path):
     for images in (flat, flat / "*.JPEG"):
         with pytest.raises(
             DataError,
-            match=r"00000001.JPEG is a validation .* as in val/n01440764: download ILSVRC2012_devkit_t12 .* labels=",
+            match=r"00000001.JPEG is a validation .* such as val/n01440764: download ILSVRC2012_devkit_t12 .* labels=",
         ):
             find_images(images)
     with pytest.raises(DataError, match=rf"There is no {TRUTH} in .*: name the folder of ILSVRC2012_devkit_t12"):
@@ -96,7 +100,7 @@ def test_what_to_do_without_the_kit(flat, tmp_path):
         find_images(flat, labels=tmp_path / "nothing")
     write_kit(tmp_path / "kit")
     (tmp_path / "kit" / "data" / "meta.mat").unlink()
-    with pytest.raises(DataError, match=r"There is no .*meta.mat, which names the classes of the numbers"):
+    with pytest.raises(DataError, match=r"There is no .*meta.mat, which names the classes"):
         find_images(flat, labels=tmp_path / "kit")
     # Paths that are named one by one are taken as they are.
     assert find_images([flat / IMAGES[0]]).names == [str(flat / IMAGES[0])]
@@ -105,10 +109,10 @@ def test_what_to_do_without_the_kit(flat, tmp_path):
 def test_kits_that_are_wrong(flat, tmp_path):
     data = write_kit(tmp_path / "kit") / "data"
     (data / TRUTH).write_text("3\n1\n1\n")
-    with pytest.raises(DataError, match=r"00000004.JPEG: .*ground_truth.txt has no class of it, but those of 3 other"):
+    with pytest.raises(DataError, match=r"ground_truth.txt has classes of 3 images, but not of .*00000004.JPEG"):
         find_images(flat, labels=data)
     (data / TRUTH).write_text("3\n1\n5\n2\n")
-    with pytest.raises(DataError, match=r"ground_truth.txt, line 3: '5' is the number of no class in meta.mat"):
+    with pytest.raises(DataError, match=r"ground_truth.txt, line 3: '5' is not the number of a class in meta.mat"):
         find_images(flat, labels=data)
     (data / TRUTH).write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="is not text"):

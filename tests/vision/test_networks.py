@@ -98,7 +98,7 @@ def test_weights_of_pytorch(tmp_path, monkeypatch):
     path = tmp_path / "weights.pth"
     path.write_bytes(b"data")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match="needs the package torch: pip install torch, or save"):
+    with pytest.raises(ImportError, match="requires the package torch: pip install torch, or save"):
         read_weights(path, [])
 
     class Tensor:
@@ -121,7 +121,7 @@ def test_weights_of_pytorch(tmp_path, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(load=load))
     assert vgg16(path) == vgg16(weights())
-    for wrong, words in (([1], "holds no weights by name"), (dict.fromkeys(weights(), 1), "is not a tensor")):
+    for wrong, words in (([1], "holds no named weights"), (dict.fromkeys(weights(), 1), "is not a tensor")):
         monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(load=lambda *_, found=wrong, **__: found))
         with pytest.raises(DataError, match=words):
             vgg16(path)
@@ -133,7 +133,7 @@ def test_weights_in_a_file_of_pytorch(tmp_path):
     torch.save({name: torch.nn.Parameter(torch.from_numpy(array)) for name, array in weights().items()}, path)
     assert vgg16(path) == vgg16(weights())
     torch.save({"features.0.weight": SimpleNamespace()}, path)
-    with pytest.raises(DataError, match="damaged, or holds more than weights"):
+    with pytest.raises(DataError, match="damaged, or holds code besides weights"):
         vgg16(path)
 
 
@@ -162,7 +162,7 @@ def test_weights_of_something_else(change, words, tmp_path):
 @pytest.mark.parametrize("content", [b"nothing at all", b"\xff" * 100, b"\x02" + bytes(7) + b"{}x"])
 def test_damaged_weights(content, tmp_path):
     (tmp_path / "weights.safetensors").write_bytes(content)
-    with pytest.raises(DataError, match=r"not a safetensors file, or damaged|has no features.0.weight"):
+    with pytest.raises(DataError, match=r"not a safetensors file, or is damaged|has no features.0.weight"):
         vgg16(tmp_path / "weights.safetensors")
 
 
@@ -242,12 +242,12 @@ def test_any_onnx_model(onnx_file, shape, axes, size, kind):
 @pytest.mark.parametrize(
     ("options", "layer", "size", "words"),
     [
-        ({}, None, None, "Say with layer= which tensor of .*: its outputs are embedding, impossible"),
+        ({}, None, None, "Choose a tensor of .*: its outputs are embedding, impossible"),
         ({}, "nothing", None, "layer='nothing' is not a tensor"),
         ({}, "impossible", None, "cannot"),
-        ({}, "label", None, "must be floats, some per image"),
-        ({}, "embedding", 9, "takes images of 8 x 8: leave out size="),
-        ({"shape": ("n", 3, "h", "w")}, "embedding", None, "takes images of any size: say with size= which"),
+        ({}, "label", None, "must be floats, with one or more values per image"),
+        ({}, "embedding", 9, "requires images of 8 x 8: leave out size="),
+        ({"shape": ("n", 3, "h", "w")}, "embedding", None, "accepts images of any size: choose one with size="),
         ({"shape": ("n", 1, 8, 8)}, "pixels", None, "must have one input, fractions of shape"),
         ({"kind": 2}, "embedding", None, r"has: image tensor\(uint8\)"),
         ({"inputs": 2}, "embedding", None, "must have one input"),
@@ -269,7 +269,7 @@ def test_pooling_what_has_no_maps(onnx_file):
 def test_a_damaged_onnx_file(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(b"\x00\x01nothing")
-    with pytest.raises(DataError, match="not an ONNX model, or damaged"):
+    with pytest.raises(DataError, match="not an ONNX model, or is damaged"):
         graph_up_to(path, None)
     path.write_bytes(b"")
     with pytest.raises(DataError, match="is empty"):

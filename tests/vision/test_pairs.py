@@ -33,5 +33,5 @@ def test_differences_that_do_not_fit(monkeypatch):
     with pytest.raises(DataError, match="out must be float32"):
         pair_differences(np.zeros((2, 3)), [[0, 1]], out=np.empty((1, 2), np.float32))
     monkeypatch.setattr("plstream._core.memory.available_bytes", lambda: 10)
-    with pytest.raises(MemoryError, match="The differences of 1 pairs of 3 features needs"):
+    with pytest.raises(MemoryError, match="The differences of 1 pairs of 3 features requires"):
         pair_differences(np.zeros((2, 3)), [[0, 1]])

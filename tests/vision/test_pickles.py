@@ -69,7 +69,7 @@ def test_a_planted_call_never_runs(tmp_path, place, protocol):
         "in an array": {"data": np.array([planted], object)},
     }[place]
     content = pickle.dumps(holder, protocol=protocol)
-    with pytest.raises(DataError, match=r"batch: it (asks for|has an array)"):
+    with pytest.raises(DataError, match=r"batch: it (requests|has an array)"):
         read(tmp_path, content)
     assert not marker.exists()
     pickle.loads(content)  # noqa: S301
@@ -89,7 +89,7 @@ def test_a_planted_call_never_runs(tmp_path, place, protocol):
     ],
 )
 def test_other_names_are_refused(tmp_path, content):
-    with pytest.raises(DataError, match=r"is not read|asks for"):
+    with pytest.raises(DataError, match=r"refused|requests"):
         read(tmp_path, content)
 
 
@@ -147,7 +147,7 @@ def nested(depth):
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_names_are_texts_or_numbers(tmp_path, holder, protocol):
     content = pickle.dumps(holder((1, 2)), protocol=protocol)
-    with pytest.raises(DataError, match=r"as a name|has a set|asks for"):
+    with pytest.raises(DataError, match=r"key of type|has a set|requests"):
         read(tmp_path, content)
 
 
@@ -155,7 +155,7 @@ def test_names_are_texts_or_numbers(tmp_path, holder, protocol):
 def test_names_are_not_hashed_before_they_are_known_to_be_short(tmp_path, operation):
     key = pickle.dumps(nested(200), protocol=2)[2:-1]
     start, mark = b"\x80\x02}", b"(" if operation == b"u" else b""
-    with pytest.raises(DataError, match="it has a tuple as a name"):
+    with pytest.raises(DataError, match="it has a key of type tuple"):
         read(tmp_path, start + mark + key + b"K\x01" + operation + b".")
 
 

@@ -7,11 +7,11 @@ entries are in registers: it updates a vector of the state, deflates the row, an
 next pass. Each pass is a separate function, because LLVM vectorizes short loops, but not a loop over rows that contains
 everything.
 
-Results must not depend on the addresses of arrays. For arrays that may overlap, LLVM generates a second loop, not
-vectorized, with another order of sums. If a loop changes an array in place, LLVM compares whole ranges, and arrays that
-do not overlap always take the first loop. But if each array is only read or only written, it compares distances, and
-short arrays can be too close. So a loop that computes sums either changes an array in place or stores nothing. (Always
-computing sums in separate loops would be slower by a third to a half.)
+Results must not depend on the addresses of arrays. For arrays that may overlap, LLVM generates a second loop, which is
+not vectorized and sums in another order. If a loop changes an array in place, LLVM compares whole ranges, and arrays
+that do not overlap always take the first loop. But if each array is only read or only written, it compares distances,
+and short arrays can be too close. So a loop that computes sums either changes an array in place or stores nothing.
+(Always computing sums in separate loops would be slower by a third to a half.)
 
 Numba's disk cache checks only the file of a function: after changing a loop that other files use, delete it
 (``find src -name '*.nb?' -delete``).
@@ -146,7 +146,7 @@ class _ForgivingCache:
 
 
 def readable(X: Rows) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield X in the form that the loops are compiled for: all at once if it has that form, else in small copies.
+    """Yield X in the form that the loops are compiled for: as a whole if it has that form, else as small copies.
 
     The form is dense, float32 or float64, C-ordered, and read-only: Numba would compile everything again for writable
     arrays.
@@ -180,11 +180,11 @@ def aligned_empty(shape: tuple[int, ...]) -> Float64Array:
 
 
 def copied(state: State) -> State:
-    """Return a copy of a dataclass of arrays, numbers and such dataclasses, with large arrays aligned.
+    """Return a deep copy of a dataclass of arrays and numbers, possibly nested, with large arrays aligned.
 
-    It shares only arrays that the class declares as ``never_written``.
+    Arrays that the class declares as ``never_written`` are shared, not copied.
     """
-    # A considerable part of the time to learn one row.
+    # Copying is a considerable part of the time to learn one row.
     kind: Any = type(state)
     arrays, others = _fields_to_copy(kind)
     made: State = object.__new__(kind)

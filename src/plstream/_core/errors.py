@@ -1,4 +1,4 @@
-"""Errors in data: one plain sentence that names the file, the row and the column."""
+"""Errors in data, whose message is one plain sentence that names the file, the row and the column."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class DataError(ValueError):
 class NonFiniteError(ValueError):
     """A non-finite number in X or y (``name``), with the position of the first one.
 
-    ``known_as`` is the name of its column, if any, ``instead`` an alternative to removing it, and ``where`` the block
-    in which rows are counted, if not from the start.
+    ``known_as`` is the name of its column, if known; ``instead`` suggests an alternative to removing the value;
+    ``where`` is the block whose rows are counted, unless they are counted from the start.
     """
 
     def __init__(
@@ -107,14 +107,14 @@ def counted(n: int, thing: str, things: str | None = None) -> str:
 
 
 @contextmanager
-def wrap_library_errors(where: str, problem: str = "is damaged or cut off") -> Iterator[None]:
+def wrap_library_errors(where: str, problem: str = "is damaged or truncated") -> Iterator[None]:
     """Raise DataError for any exception of a library inside, whatever its type."""
     try:
         yield
     except DataError:
         raise
     except MemoryError:
-        raise DataError(f"{where} needs more memory than there is, or is damaged.") from None
+        raise DataError(f"{where} requires more memory than is available, or is damaged.") from None
     except Exception as error:  # noqa: BLE001
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise DataError(f"{where} {problem}: {lines[0][:_LONGEST_REASON].rstrip('.')}.") from None
@@ -138,7 +138,9 @@ def import_optional(module: str, what: str, extra: str = "io") -> Any:
         return import_module(module)
     except ImportError:
         package = module.split(".", maxsplit=1)[0].replace("PIL", "pillow")
-        raise ImportError(f"{redacted(what)} needs the package {package}: pip install 'plstream[{extra}]'.") from None
+        raise ImportError(
+            f"{redacted(what)} requires the package {package}: pip install 'plstream[{extra}]'."
+        ) from None
 
 
 def usable_dtype(dtype: np.dtype[Any], where: str, *, text: bool = False) -> np.dtype[Any]:
@@ -146,7 +148,7 @@ def usable_dtype(dtype: np.dtype[Any], where: str, *, text: bool = False) -> np.
     if dtype.kind == "O":
         raise DataError(f"{where} holds Python objects, which are never loaded: save it as an array of numbers.")
     if dtype.names is not None:
-        raise DataError(f"{where} holds records of several fields: save it as an array of two dimensions.")
+        raise DataError(f"{where} holds records with several fields: save it as a two-dimensional array.")
     if dtype.kind == "c":
         raise DataError(f"{where} holds complex numbers: split them into real and imaginary parts.")
     if dtype.kind not in ("biufSU" if text else "biuf"):

@@ -48,11 +48,11 @@ class Labels:
 
     @classmethod
     def of(cls, y: Array, classes: Any) -> Labels:
-        """Return the labels of y, or those given."""
+        """Return the labels that occur in y, or ``classes`` if given."""
         require_label_vector(y)
         known = np.unique(y) if classes is None else _known_classes(classes, y)
         if len(known) < 2:
-            raise ValueError(f"y has only one class, {known[0]}: pass rows of two classes or more, or {_TELL_ALL}.")
+            raise ValueError(f"y has only one class, {known[0]}: pass rows of at least two classes, or {_TELL_ALL}.")
         return cls(known, KINDS[y.dtype.kind])
 
     def positions(self, y: Array, or_else: str = "") -> NDArray[np.intp]:
@@ -60,7 +60,7 @@ class Labels:
         require_label_vector(y)
         kind = KINDS[y.dtype.kind]
         if kind != self.kind:
-            raise ValueError(f"Labels were {self.kind} in the first call, and now are {kind}: keep to one type.")
+            raise ValueError(f"Labels were {self.kind} in the first call, but are {kind} now: use one type.")
         sought = y
         if y.dtype.kind in "iu" and self.classes.dtype.kind in "iu":
             # Otherwise integers of two types would be compared as floats.
@@ -77,7 +77,7 @@ class Labels:
         return index
 
     def position_of(self, label: Any) -> int | None:
-        """Return the index of a label, or None if it is not certain: then use :meth:`positions`."""
+        """Return the index of a label, or None if this quick lookup cannot tell: then use :meth:`positions`."""
         if isinstance(label, np.generic):
             label = label.item()
         return self._positions.get((type(label), label)) if type(label) in _KINDS_OF_TYPES else None
@@ -95,7 +95,7 @@ class Labels:
         """Return the labels with one added, and its index."""
         added = as_target([label], "add_class")
         if KINDS[added.dtype.kind] != self.kind:
-            raise ValueError(f"Labels are {self.kind}, and {label!r} is not: give a label of the same type.")
+            raise ValueError(f"Labels are {self.kind}, but {label!r} is not: pass a label of the same type.")
         if added[0] in self.classes:
             raise ValueError(f"{label!r} is a class already.")
         classes = united(self.classes, added)
@@ -130,14 +130,16 @@ class TargetEncoding:
             n_classes = len(labels.classes)
             return cls(labels, 1 if n_classes == 2 else n_classes, is_vector=True)
         if classes is not None:
-            raise ValueError("classes are for labels, but target='values': drop one of the two.")
+            raise ValueError("classes are for labels, but target='values': leave out one of the two.")
         return cls(None, 1 if y.ndim == 1 else y.shape[1], is_vector=y.ndim == 1)
 
     def require_same(self, classes: Any) -> None:
         """Raise ValueError if classes are passed again and differ."""
         known = np.empty(0) if self.labels is None else self.labels.classes
         if not np.array_equal(as_classes(classes), known):
-            raise ValueError("classes differ from those of the first call: pass them once, or the same every time.")
+            raise ValueError(
+                "classes differ from those of the first call: pass them only once, or the same classes in every call."
+            )
 
     def numbers(self, y: Array) -> Float64Array:
         """Return values with one column per response, and labels as one column of class indices."""
@@ -153,7 +155,8 @@ class TargetEncoding:
     def numbers_of_one(self, y: Any) -> Float64Array | None:
         """Return the y of one row as numbers if it is clearly of the same kind as before, else None.
 
-        Then :meth:`numbers` of an array with only that y returns them or raises an error, more slowly.
+        If it returns None, call :meth:`numbers` with an array that holds only this y: it is slower, and raises the
+        error.
         """
         if self.labels is not None:
             position = self.labels.position_of(y)
@@ -165,7 +168,7 @@ class TargetEncoding:
         return _as_array(y) if is_number and self.n_columns == 1 else None
 
     def columns(self, numbers: Float64Array) -> Float64Array:
-        """Return the columns that a recursion learns, for a part of the numbers to limit memory."""
+        """Return the columns that a recursion learns, given :meth:`numbers` of a few rows, to limit memory."""
         if self.labels is None:
             return numbers
         if self.n_columns == 1:
@@ -236,21 +239,21 @@ def require_label_vector(y: Array) -> None:
     if y.ndim == 2:
         raise ValueError("Labels must be in one column: pass y with one dimension, or target='values'.")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("Input y contains NaN or infinity: every row needs a label.")
+        raise ValueError("Input y contains NaN or infinity: every row requires a label.")
 
 
 def as_classes(classes: Any) -> Array:
     """Return the labels of a collection in ascending order."""
     classes = as_numpy(classes, "classes")
     if not isinstance(classes, Iterable) or isinstance(classes, str):
-        raise ValueError("classes must be a list of two labels or more.")  # noqa: TRY004
+        raise ValueError("classes must be a list of at least two labels.")  # noqa: TRY004
     known = np.asarray(classes) if hasattr(classes, "dtype") else np.array(list(classes), dtype=object)
     if known.dtype.kind == "O" and known.size:
         known = _of_objects(known, "classes")
     if known.dtype.kind == "f" and np.isnan(known).any():
         raise ValueError("classes contain NaN, which is not a label.")
     if known.ndim != 1 or len(np.unique(known)) < 2:
-        raise ValueError("classes must be a list of two labels or more.")
+        raise ValueError("classes must be a list of at least two labels.")
     return np.unique(known)
 
 
@@ -262,7 +265,7 @@ def united(first: Array, second: Array) -> Array:
     labels = sorted({*first.tolist(), *second.tolist()})
     signed = labels[-1] < 2**63
     if not signed and labels[0] < 0:
-        raise ValueError(f"No type of integers has both {labels[0]} and {labels[-1]}: use other labels.")
+        raise ValueError(f"No integer type holds both {labels[0]} and {labels[-1]}: use other labels.")
     return np.array(labels, np.int64 if signed else np.uint64)
 
 
@@ -283,8 +286,8 @@ def _known_classes(classes: Any, y: Array) -> Array:
     known = as_classes(classes)
     if (known.dtype.kind in "US") != (y.dtype.kind in "US"):
         raise ValueError(
-            f"classes are {KINDS.get(known.dtype.kind, known.dtype)}, but y holds {KINDS[y.dtype.kind]}: "
-            "give both the same type."
+            f"classes are {KINDS.get(known.dtype.kind, known.dtype)}, but y holds {KINDS[y.dtype.kind]}: use the same "
+            "type for both."
         )
     return known
 
@@ -300,7 +303,7 @@ def _of_objects(y: Array, name: str) -> Array:
         return y.astype(np.int64 if kinds <= {"bool", "integer"} else np.float64)
     except (TypeError, ValueError, OverflowError):
         if name == "y" and any(label is None or is_scalar_nan(label) or is_pandas_na(label) for label in y.flat):
-            raise ValueError("Input y contains NaN or None: every row needs a label.") from None
+            raise ValueError("Input y contains NaN or None: every row requires a label.") from None
         raise ValueError(f"{name} must hold numbers, or labels that are all strings.") from None
 
 

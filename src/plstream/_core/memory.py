@@ -26,8 +26,8 @@ def require_memory(needed: int, purpose: str) -> None:
     available = available_bytes()
     if available is not None and needed > available:
         raise MemoryError(
-            f"{purpose} needs about {format_bytes(needed)} of memory, but only {format_bytes(available)} are "
-            "available: use less data, or a machine with more."
+            f"{purpose} requires about {format_bytes(needed)} of memory, but only {format_bytes(available)} is "
+            "available: use less data, or a machine with more memory."
         )
 
 

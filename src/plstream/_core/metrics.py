@@ -17,7 +17,7 @@ def metrics_for(model: Any, y: Array) -> Metrics:
     if hasattr(model, "classes_"):
         return ClassificationMetrics()
     if y.dtype.kind not in "biuf":
-        raise ValueError(f"The model predicts numbers, and the target holds text such as {str(y.flat[0])!r}.")
+        raise ValueError(f"The model predicts numbers, but the target holds strings such as {str(y.flat[0])!r}.")
     return RegressionMetrics(columns_of(y))
 
 
@@ -43,7 +43,8 @@ class ClassificationMetrics:
             raise ValueError("Labels must be in one column: name one target.")
         if (labels.dtype.kind in "US") != (predicted.dtype.kind in "US"):
             raise ValueError(
-                "The target holds numbers where the model has text as labels, or text where it has numbers."
+                "Either the labels of the model are strings and the target holds numbers, or the reverse: use the "
+                "same type for both."
             )
         self.n_right += int(np.count_nonzero(labels == predicted))
         self.n_rows += len(labels)

@@ -13,7 +13,7 @@ from .types import Float64Array, FloatArray, Rows
 
 
 def centred_product(X: Rows, mean: Float64Array, matrix: Float64Array, dtype: Any = np.float64) -> FloatArray:
-    """Return (X - mean) matrix, computed in float64 without copying X; raise ValueError unless X is finite."""
+    """Return ``(X - mean) @ matrix``, computed in float64 without copying X; raise ValueError unless X is finite."""
     if X.shape[0] == 1 and isinstance(X, np.ndarray):
         # The same result, faster than distributing blocks of rows over threads.
         with np.errstate(over="ignore", invalid="ignore"):

@@ -39,7 +39,7 @@ _MARKS = (
 
 
 class RemotePath:
-    """An object in a store, or all objects below a name, with the path methods that are needed.
+    """An object in a store, or all objects below a name, with those methods of a path that are needed.
 
     pathlib may have removed a slash from the URL, such as ``s3://bucket/key``. ``store`` is its fsspec file system, and
     ``info`` its entry in a listing.
@@ -52,7 +52,7 @@ class RemotePath:
         if store is None:
             schemes = {part.partition("://")[0].lower() for part in self.url.split("::")}
             if schemes & _REFUSED:
-                raise DataError(f"{self} names other URLs, which are not followed: name the data itself.")
+                raise DataError(f"{self} refers to other URLs, which are not followed: name the data itself.")
             fsspec = import_optional("fsspec", f"Reading {self}", "remote")
             store, self._key = self._asked("opened", lambda: fsspec.core.url_to_fs(self.url))
         else:
@@ -120,7 +120,7 @@ class RemotePath:
         return self.exists() and self._known().get("type") != "directory"
 
     def is_dir(self) -> bool:
-        """Return whether there are objects below it."""
+        """Return whether it is a folder: whether there are objects below it."""
         return self.exists() and self._known().get("type") == "directory"
 
     @staticmethod
@@ -147,7 +147,7 @@ class RemotePath:
     def iterdir(self) -> Iterator[RemotePath]:
         """Yield the objects and folders in a folder."""
         if self.is_on_the_web:
-            raise DataError(f"{self} is on a web server, which does not list folders: name a file.")
+            raise DataError(f"{self} is on a web server, which cannot list folders: name a file.")
         for info in self._listed(lambda: self._store.ls(self._key, detail=True)):
             # An object may have the name of the folder.
             if info["name"].rstrip("/") != self._key.rstrip("/"):
@@ -220,7 +220,7 @@ class RemotePath:
                 raise
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
-        """Raise OSError or ValueError if objects cannot be written there; stores have no folders."""
+        """Raise OSError or ValueError if objects cannot be written here; stores have no folders to create."""
         self._require_writable()
         try:
             self.status()
@@ -273,7 +273,7 @@ class RemotePath:
         return self._asked("listed", function)
 
     def _asked(self, action: str, function: Callable[[], Any]) -> Any:
-        """Return the response of a store; any exception becomes one sentence without passwords."""
+        """Return the response of a store to a request; exceptions become one sentence without passwords."""
         try:
             return function()
         except DataError:
@@ -303,7 +303,7 @@ class RemotePath:
             has_bucket = "bucket does not exist" not in reason
             return FileNotFoundError(f"There is no file {self}{'' if has_bucket else _NO_BUCKET}.")
         if isinstance(error, ValueError) and "rotocol not known" in reason:
-            return DataError(f"{self} is a URL of a kind that cannot be read: use s3://, gs://, https:// or file://.")
+            return DataError(f"{self} has an unsupported URL scheme: use s3://, gs://, https:// or file://.")
         return OSError(f"{self} cannot be {action}: {_reason(error.__cause__ or error, self.url)}.")
 
 

@@ -48,7 +48,7 @@ def most_components(n_features: int) -> int:
 
 
 def is_in_proportion(n_numbers: int, its: Any) -> bool:
-    """Return whether this many numbers may be computed from an object: a small file must not be expensive.
+    """Return whether this many numbers may be computed from an object: loading a small file must not be expensive.
 
     ``its`` is the argument of a rule.
     """
@@ -190,7 +190,7 @@ class Choice(Value):
 class ClassLabels(Value):
     """An array of labels in ascending order, whose number is a size in shapes."""
 
-    description = "an array of two labels or more in ascending order"
+    description = "an array of at least two labels in ascending order"
 
     def __init__(self, size: str) -> None:
         self.size = size

@@ -62,8 +62,8 @@ def local_path(name: str | os.PathLike[str]) -> Path:
     """Return the path of a file or folder; raise ValueError for a URL."""
     if is_url(os.fspath(name)):
         raise ValueError(
-            f"{shown(name)} is a URL, and models, checkpoints and results are files of this machine: name a path, and "
-            "copy the file there."
+            f"{shown(name)} is a URL, but a local path is required here: download the file first, or write to a path "
+            "and upload the result."
         )
     return Path(name)
 

@@ -27,7 +27,7 @@ Thing = TypeVar("Thing")
 
 @contextmanager
 def changed_at_once(*things: Thing) -> Iterator[tuple[Thing, ...]]:
-    """Yield twins of objects, whose attributes replace those of the objects when the work inside is complete.
+    """Yield copies ("twins") of objects, whose attributes replace those of the objects when the block has completed.
 
     The change is atomic: after a failure or an interrupt, the objects are either unchanged or completely changed. A
     random generator that is a parameter is copied for the twin, and finally takes the state of the copy. Other
@@ -98,8 +98,8 @@ def require_components(n_components: int, n_features: int, parameter: str = "n_c
     most = most_components(n_features)
     if n_components > most:
         raise ValueError(
-            f"{parameter}={n_components} is too many for {counted(n_features, 'feature')}, which have at most {most}: "
-            f"reduce {parameter}."
+            f"{parameter}={n_components} is too large for {counted(n_features, 'feature')}: reduce it to {most} or "
+            "less."
         )
 
 
@@ -119,7 +119,7 @@ class Checked(Protocol):
 
 @contextmanager
 def located_errors(source: Checked, model: Any = None) -> Iterator[None]:
-    """Add row, column and advice to errors about non-finite numbers: blocks do not know their position.
+    """Add row, column and advice to errors about non-finite numbers, whose position is unknown inside a block.
 
     The model knows the column names, and whether it can handle missing values.
     """
@@ -158,10 +158,10 @@ def as_numpy(array: Any, name: str) -> Any:
         # Each library has its own error for arrays in device memory.
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
         raise TypeError(
-            f"{name} is an array of {library} that cannot be read as one of NumPy: {reason}. Pass a NumPy array."
+            f"{name} is an array of {library} that cannot be converted to NumPy: {reason}. Pass a NumPy array."
         ) from None
     if converted.dtype == object:
-        raise TypeError(f"{name} is an array of {library} that cannot be read as one of NumPy: pass a NumPy array.")
+        raise TypeError(f"{name} is an array of {library} that cannot be converted to NumPy: pass a NumPy array.")
     return converted
 
 
@@ -191,7 +191,7 @@ def validate_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Rows:
     """Check the shape, feature names and kind of X; numbers are not copied, converted or checked."""
     model: Any = estimator
     if type(X) in _PLAIN and X.ndim == 2 and X.dtype.kind == "f" and X.size and not hasattr(model, _NAMES):
-        # Equivalent to scikit-learn's checks of such an array, which take as long as PLS of a small one.
+        # Equivalent to scikit-learn's checks of such an array, which take as long as fitting a small array.
         if reset:
             model.n_features_in_ = X.shape[1]
             vars(model).pop("feature_axis_", None)
@@ -237,8 +237,8 @@ def _require_numeric_columns(X: Any) -> None:
     if refused:
         kinds = ", ".join(f"{name!r} ({kind})" for name, kind in refused.items())
         raise ValueError(
-            f"X has columns that do not hold numbers, {kinds}: leave them out by X.drop(columns={list(refused)}), or "
-            "open X by plstream.open_source, which encodes text by categorical=."
+            f"X has columns that are not numeric, {kinds}: leave them out by X.drop(columns={list(refused)}), or use "
+            "plstream.open_source with categorical=, which encodes strings."
         )
 
 
@@ -249,8 +249,8 @@ def as_one_row(x: Any) -> Any:
     row = np.asarray(as_numpy(x, "x"))
     if row.ndim != 1:
         raise ValueError(
-            f"x must be one row, an array of one dimension, not of {row.ndim}: the methods without _one in their names "
-            "take several rows."
+            f"x must be one row, a one-dimensional array, but has {row.ndim} dimensions: for several rows, use the "
+            "method without _one in its name."
         )
     return row[None]
 
@@ -278,7 +278,7 @@ def validate_training_rows(
 
 
 def require_numbers(y: Array, instead: str = "IncrementalPLSClassifier") -> Array:
-    """Return y with objects as float64; raise ValueError unless it is numeric: ``instead`` is for labels."""
+    """Return numeric y, objects as float64, or raise ValueError; ``instead`` names the estimator for labels."""
     if y.dtype.kind in "biuf":
         return y
     try:
@@ -289,7 +289,7 @@ def require_numbers(y: Array, instead: str = "IncrementalPLSClassifier") -> Arra
     text = next((str(value) for value in y.flat if isinstance(value, str | bytes)), None)
     if text is None:
         raise ValueError(f"y must hold numbers, not values of type {y.dtype}.")
-    raise ValueError(f"y must hold numbers, not text such as {text!r}: for labels use {instead}.")
+    raise ValueError(f"y must hold numbers, not strings such as {text!r}: for labels, use {instead}.")
 
 
 def validate_weight(sample_weight: Any, n_rows: int) -> Float64Array | None:
@@ -303,5 +303,5 @@ def validate_weight(sample_weight: Any, n_rows: int) -> Float64Array | None:
     if not np.isfinite(weight).all():
         raise ValueError("sample_weight contains NaN or infinity: every weight must be a finite number.")
     if (weight < 0).any():
-        raise ValueError("sample_weight has negative entries: a weight must be zero or more.")
+        raise ValueError("sample_weight has negative entries: weights must be zero or more.")
     return weight

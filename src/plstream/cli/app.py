@@ -71,7 +71,7 @@ def _all(
 ) -> None:
     """Partial least squares of files and streams of any size.
 
-    Data is a file (.npy, .npz, .csv, .tsv, .ndjson, .parquet, .arrow, .h5, .zarr), a folder or a pattern of such,
+    Data is a file (.npy, .npz, .csv, .tsv, .ndjson, .parquet, .arrow, .h5, .zarr), a folder or pattern of such files,
     or - for standard input.
 
     \b
@@ -115,7 +115,7 @@ def run(arguments: list[str]) -> int:
         errors.tell(redacted(line, arguments))
         return errors.exit_code(error)
     if code == _INTERRUPTED:
-        errors.tell("plstream: interrupted, and nothing was written.")
+        errors.tell("plstream: interrupted; nothing was written.")
         return errors.FAILED
     return code if isinstance(code, int) else 0
 

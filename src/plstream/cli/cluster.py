@@ -38,7 +38,7 @@ def fit_on_cluster(
     one_pass: bool,
     classes: Any,
 ) -> Any:
-    """Fit a model to files read by the workers; raise ValueError for options that a cluster does not support."""
+    """Fit a model to files that the workers read; raise ValueError for options that a cluster does not support."""
     given = {
         "groups": "groups" in source.roles,
         "fold-column": "folds" in source.roles,
@@ -51,7 +51,7 @@ def fit_on_cluster(
     if not reads_again(method):
         raise ValueError(f"--cluster does not support --method {method}, which learns row by row: leave it out.")
     if not source.rereadable:
-        raise ValueError(f"{source.name} can be read only here and once, not by the workers of a cluster: use files.")
+        raise ValueError(f"{source.name} cannot be read by the workers of a cluster: use files.")
     with shown(), _workers_of(address):
         rows = OnWorkers(source)
         targets = {} if classes is None else {"classes": classes}
@@ -112,8 +112,10 @@ def _client(distributed: Any, address: Any) -> Iterator[None]:
     try:
         client = distributed.Client(address, timeout=_PATIENCE)
     except (OSError, ValueError) as error:
-        raise ConnectionError(f"No scheduler answers at {address}: is it running, and is that its address?") from error
+        raise ConnectionError(
+            f"No scheduler answers at {address}: check that it is running, and its address."
+        ) from error
     with client:
         if not client.scheduler_info(n_workers=-1)["workers"]:
-            raise ConnectionError(f"The scheduler at {address} has no workers: start some.")
+            raise ConnectionError(f"The scheduler at {address} has no workers: start at least one.")
         yield

@@ -54,7 +54,7 @@ def _require(keys: Iterable[str], known: Collection[str], path: Path, what: str)
         if key not in known:
             close = get_close_matches(key, list(known), 1)
             hint = f"did you mean {close[0]!r}?" if close else "see plstream --help."
-            raise ValueError(f"{path} has {key!r}, which is no {what}: {hint}")
+            raise ValueError(f"{path} has {key!r}, which is not a known {what}: {hint}")
 
 
 def _as_default(key: str, value: Any, option: Any, path: Path) -> Any:
@@ -62,7 +62,7 @@ def _as_default(key: str, value: Any, option: Any, path: Path) -> Any:
     is_flag = bool(getattr(option, "is_flag", False))
     entries = value if isinstance(value, list) else [value]
     if is_flag != isinstance(value, bool) or any(isinstance(entry, bool | dict | list) for entry in entries) != is_flag:
-        kind = "true or false" if is_flag else "a string, a number or a list of such"
+        kind = "true or false" if is_flag else "a string, a number or a list of these"
         raise ValueError(f"{path} has {value!r} for {key!r}, which must be {kind}.")
     if is_flag:
         return value

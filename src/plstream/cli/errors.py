@@ -64,7 +64,7 @@ def tell(line: str) -> None:
 
 def as_options(message: str, options: Mapping[str, str]) -> str:
     """Return a message of the library in one line, with command-line options instead of parameters."""
-    from .options import as_option  # It needs typer, and errors must be told without.
+    from .options import as_option  # It imports typer, without which errors must be reported as well.
 
     def columns(match: re.Match[str]) -> str:
         names = map(str, ast.literal_eval(match[2]))
@@ -119,7 +119,7 @@ _n_requests = 1
 
 @contextmanager
 def _ended_after_grace() -> Iterator[None]:
-    """End the process a grace period after a request to end, whatever it is doing.
+    """End the process after a grace period if it has not ended by itself, whatever it is doing.
 
     Python's handlers run only after compiled code returns. But signal numbers are written to a pipe at once, and a
     thread that reads it runs concurrently with loops and products, which release the interpreter.

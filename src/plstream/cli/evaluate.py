@@ -32,7 +32,7 @@ def evaluate(
     source = reading.open(data, target, loaded)
     metrics: Metrics | None = None
     if not hasattr(loaded, "predict"):
-        raise ValueError(f"{type(loaded).__name__} has no predictions, only scores: use plstream transform.")
+        raise ValueError(f"{type(loaded).__name__} makes no predictions, only scores: use plstream transform.")
     with shown():
         for predicted, y, *_ in in_blocks(source, loaded.predict):
             assert y is not None
@@ -42,7 +42,7 @@ def evaluate(
             metrics = metrics_for(loaded, y[known]) if metrics is None else metrics
             metrics.add(y[known], predicted[known])
     if metrics is None:
-        raise ValueError(f"No row of {source.name} has a value of every target: there is nothing to compare with.")
+        raise ValueError(f"No row of {source.name} has a value for every target, so there is nothing to compare with.")
     table = metrics.table(source.target_names or [str(k) for k in range(source.n_targets)])
     if as_json:
         print_json({"model": str(model), "data": source.name, "targets": table})

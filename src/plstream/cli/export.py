@@ -17,7 +17,9 @@ Precision = StrEnum("Precision", ["float32", "float64"])
 def export(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = Path("model.onnx"),
-    method: Annotated[Part | None, typer.Option(help="Only this. Default: all that the model can do.")] = None,
+    method: Annotated[
+        Part | None, typer.Option(help="Export only this method. Default: all that the model has.")
+    ] = None,
     dtype: Annotated[Precision, typer.Option(help="Type of the numbers.")] = Precision.float32,
     force: Force = False,
 ) -> None:

@@ -43,7 +43,7 @@ def features(
             metavar="NAME", help="conv1_1 to pool5, or any tensor of an ONNX model. Default: conv5_3, its output."
         ),
     ] = None,
-    pool: Annotated[Pool, typer.Option(help="Reduce each map to one number.")] = Pool.none,
+    pool: Annotated[Pool, typer.Option(help="Reduce each feature map to one number.")] = Pool.none,
     size: Annotated[
         int | None,
         typer.Option(
@@ -51,7 +51,7 @@ def features(
             help="Height and width to resize to. Default: 224, that of images in batches, or that of the ONNX model.",
         ),
     ] = None,
-    resample: Annotated[Resample, typer.Option(help="How to resize.")] = Resample.lanczos,
+    resample: Annotated[Resample, typer.Option(help="Interpolation when resizing.")] = Resample.lanczos,
     mean: Annotated[
         str | None, typer.Option(metavar="R,G,B", help="Subtracted from RGB / 255. Default: that of ImageNet, VGGFace.")
     ] = None,

@@ -40,14 +40,14 @@ class Roles:
 
     categorical: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLS", help="Columns of categories: one feature per level of each."),
+        typer.Option(metavar="COLS", help="Categorical columns: one feature per level."),
     ] = None
-    weight: Annotated[str | None, typer.Option(metavar="COL", help="Column with the weights of the rows.")] = None
+    weight: Annotated[str | None, typer.Option(metavar="COL", help="Column with sample weights.")] = None
     groups: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column with the groups that -c auto keeps in one fold.")
+        str | None, typer.Option(metavar="COL", help="Column with groups, each of which -c auto keeps in one fold.")
     ] = None
     fold_column: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column with the folds of -c auto, numbered from 0.")
+        str | None, typer.Option(metavar="COL", help="Column with the fold of each row for -c auto, numbered from 0.")
     ] = None
 
     def options(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class Validation:
     """Options of ``-c auto``."""
 
     max_components: Annotated[
-        int | None, typer.Option(min=1, help="Components that -c auto tries, at most. Default: 10.")
+        int | None, typer.Option(min=1, help="Largest number of components that -c auto tries. Default: 10.")
     ] = None
     folds: Annotated[int | None, typer.Option(min=2, help="Folds of the cross-validation of -c auto. Default: 5.")] = (
         None
@@ -70,7 +70,7 @@ class Validation:
     rule: Annotated[
         Rule | None,
         typer.Option(
-            help="Take the number with the least error, or the fewest within a standard error of it. Default: min."
+            help="Take the number with the smallest error, or the fewest within one standard error of it. Default: min."
         ),
     ] = None
 
@@ -81,12 +81,10 @@ class Checkpoints:
 
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for checkpoints: after a kill the same command resumes from there."),
+        typer.Option(metavar="DIR", help="Folder for checkpoints: if the process is killed, the same command resumes."),
     ] = None
-    every_rows: Annotated[int | None, typer.Option(min=1, help="Rows from one checkpoint to the next.")] = None
-    every_seconds: Annotated[
-        float, typer.Option(min=0, help="Seconds from one checkpoint to the next, if that is sooner.")
-    ] = 30.0
+    every_rows: Annotated[int | None, typer.Option(min=1, help="Rows between checkpoints.")] = None
+    every_seconds: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints, if that is sooner.")] = 30.0
 
 
 @dataclass(frozen=True)
@@ -94,31 +92,32 @@ class Parameters:
     """Parameters of methods; None for the default."""
 
     scale: Annotated[
-        bool | None, typer.Option(help="Divide columns by their deviations. Default: yes.", show_default=False)
+        bool | None, typer.Option(help="Scale columns to unit variance. Default: yes.", show_default=False)
     ] = None
     forgetting: Annotated[
-        float | None, typer.Option(help="Factor by which a row weighs less for each row after it, such as 0.999.")
+        float | None,
+        typer.Option(help="Factor by which the weight of a row shrinks with every later row, such as 0.999."),
     ] = None
     sketch_size: Annotated[
-        int | None, typer.Option(min=2, help="Rows that stand for all in one pass. Default: by itself.")
+        int | None, typer.Option(min=2, help="Rows that summarise the data in one pass. Default: automatic.")
     ] = None
     read_tol: Annotated[
         float | None,
-        typer.Option(min=0, help="Error at which no further read is made, such as 1e-4. Default: exact."),
+        typer.Option(min=0, help="Estimated error at which to stop reading, such as 1e-4. Default: exact."),
     ] = None
     max_reads: Annotated[
-        int | None, typer.Option(min=1, help="Largest number of reads of the data. Default: components and one.")
+        int | None, typer.Option(min=1, help="Maximum number of reads of the data. Default: components plus one.")
     ] = None
     missing: Annotated[
         Missing | None,
         typer.Option(
-            help="Complete missing values by the model, or by means in methods that learn row after row. Rows without "
-            "a target are left out. Default: error."
+            help="Complete missing values by the model, or by means in methods that learn row by row. "
+            "Rows without a target are left out. Default: error."
         ),
     ] = None
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=2**32 - 1, help="Of the random numbers that sgdpls begins with. Default: 0."),
+        typer.Option(min=0, max=2**32 - 1, help="Seed of the initial directions of sgdpls. Default: 0."),
     ] = None
 
 
@@ -131,22 +130,23 @@ def fit(
             "--components",
             "-c",
             metavar="N|auto",
-            help="Number of components, or auto: chosen by cross-validation, in the same pass. Default: 2.",
+            help="Number of components, or auto: chosen by cross-validation in the same pass. Default: 2.",
         ),
     ] = None,
-    method: Annotated[Method, typer.Option(help="What to fit.")] = Method.incremental_pls,
+    method: Annotated[Method, typer.Option(help="Method to fit.")] = Method.incremental_pls,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")] = Path(
         "model.plstream"
     ),
     force: Force = False,
     one_pass: Annotated[
-        bool, typer.Option("--one-pass", help="Read the data once, also if it can be read again.")
+        bool, typer.Option("--one-pass", help="Read the data only once, even if it can be read again.")
     ] = False,
     memory: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="Limit for model and blocks, such as 512MB or 2GiB.")
+        str | None, typer.Option(metavar="BYTES", help="Memory limit for model and blocks, such as 512MB or 2GiB.")
     ] = None,
     classes: Annotated[
-        str | None, typer.Option(metavar="A,B", help="All labels that will come, for labels on standard input.")
+        str | None,
+        typer.Option(metavar="A,B", help="All labels that will occur, if labels are read from standard input."),
     ] = None,
     cluster: Annotated[
         str | None,
@@ -167,9 +167,9 @@ def fit(
     """Fit a model to data of any size and write it to a file.
 
     incremental-pls, for numbers, and incremental-pls-classifier, for labels, are exact: they read the data once per
-    component and once more, or with --read-tol as often as the error requires. With --one-pass, with -c auto, and for
-    data that can be read only once, they are exact up to 2,048 features, and close to exact with more. All other
-    methods learn in one pass.
+    component plus once, or with --read-tol as often as the error requires. With --one-pass, with -c auto, and for data
+    that can be read only once, they are exact up to 2,048 features, and close to exact with more. All other methods
+    learn in one pass.
 
     \b
     plstream fit spectra.csv --target moisture -c 5 -o moisture.plstream
@@ -276,8 +276,8 @@ def _fit_and_save(
 ) -> Any:
     """Fit a model with progress and checkpoints, save it, and return it.
 
-    A signal stops the fit after a last checkpoint. For data that can be read only once, the model is then saved: a fit
-    that follows a pipe is ended by interrupting it.
+    A signal stops the fit after a last checkpoint. If the data can be read only once, the model is then saved, because
+    interrupting is the way to end a fit that follows a pipe.
     """
     from ..files import Stopped, fit_source, save
     from .errors import FAILED, signals_to_stop, tell
@@ -322,5 +322,7 @@ def _require_place(output: Path, checkpoint: Path | None, *, force: bool) -> Non
         raise ValueError("A model cannot be written to standard output: name a file with -o.")
     resumes = checkpoint is not None and any(path_of(checkpoint).glob("checkpoint-*.plstream"))
     if resumes and not force and path_of(output).exists():
-        raise ValueError(f"{name_of(output)} exists already, and so do checkpoints: pass --force to resume from there.")
+        raise ValueError(
+            f"{name_of(output)} exists already, and so do checkpoints: pass --force to resume the fit and replace it."
+        )
     require_free(output, force=force)

@@ -49,7 +49,7 @@ def info(
 
 
 def _is_model(name: str) -> bool:
-    """Return whether a file is named or starts like a model: eight bytes with the length of a JSON header."""
+    """Return whether a file is a model, by its name or its start: eight bytes with the length of a JSON header."""
     from .._core.remote import RemotePath, path_of
     from ..data.sql import is_database
     from ..files.container import LONGEST_HEADER

@@ -17,7 +17,7 @@ def merge(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")],
     later: Annotated[
-        bool, typer.Option("--later", help="The rows of each model came after those of the ones before it.")
+        bool, typer.Option("--later", help="The rows of each model came after those of the models before it.")
     ] = False,
     force: Force = False,
     as_json: AsJson = False,
@@ -35,7 +35,7 @@ def merge(
     from .progress import print_model
 
     if len(models) < 2:
-        raise ValueError("Name two models or more to merge.")
+        raise ValueError("Name at least two models to merge.")
     require_inputs(*models)
     require_free(output, force=force)
     first, *others = models
@@ -47,7 +47,10 @@ def merge(
     for path in others:
         other = load(path)
         if type(other) is not type(merged):
-            raise ValueError(f"{first} holds a {type(merged).__name__}, and {path} a {type(other).__name__}.")
+            raise ValueError(
+                f"{first} holds a {type(merged).__name__}, but {path} holds a {type(other).__name__}: merge models of "
+                "one class."
+            )
         try:
             merged.merge(other, **({"later": True} if later else {}))
         except ValueError as error:

@@ -99,8 +99,8 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
     if state + least > memory:
         advice = _what_would_do(model, source, memory - least, one_pass=one_pass, classes=classes, needed=state + least)
         raise ValueError(
-            f"{format_bytes(memory)} of memory are not enough, because the model takes {format_bytes(state)} and rows "
-            f"at least {format_bytes(least)}: {advice}."
+            f"{format_bytes(memory)} of memory is not enough, because the model takes {format_bytes(state)} and "
+            f"blocks of rows at least {format_bytes(least)}: {advice}."
         )
     source.limit(memory - state)
     errors.tell(
@@ -123,7 +123,7 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
         exact = int(8 * m * (8 * settings.n_components + 12 * q + 20) + 2 * small)
         if not settings.in_few_reads:
             return exact
-        # A state, and all directions with their actions, before and after a change.
+        # A state and all directions with their actions, both before and after a change.
         return exact + settings.stream_bytes(m, q) + 32 * m * settings.n_components * settings.most_reads
     if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":
         # The scatter and a block of rows, their copies while they change, and the solution.

@@ -22,7 +22,9 @@ _N_NAMED = 3
 def monitor(
     model: Model,
     data: Data,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="OUT", help=".csv; - is standard output.")] = "-",
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="OUT", help="CSV file to write; - for standard output.")
+    ] = "-",
     level: Annotated[float | None, typer.Option(help="Share of normal rows below each limit. Default: 0.99.")] = None,
     allow: Annotated[
         float, typer.Option(min=0, max=1, help="Share of rows that may exceed a limit before the exit code is 3.")

@@ -43,20 +43,23 @@ def _formats() -> list[str]:
 
 
 Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="File, folder or pattern such as 'day*.csv'; - is standard input.")
+    str, typer.Argument(metavar="DATA", help="File, folder or pattern such as 'day*.csv'; - for standard input.")
 ]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File of a model, from plstream fit.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, written by plstream fit.")]
 Target = Annotated[
     list[str] | None,
     typer.Option(
         "--target",
         "-t",
         metavar="COL|FILE",
-        help="Responses or labels: columns by name or number, or a file. Also a,b.",
+        help="Responses or labels: columns by name or number, such as a,b, or a file.",
     ),
 ]
 Output = Annotated[
-    str, typer.Option("--output", "-o", metavar="OUT", help=".npy, .csv or .parquet; - is CSV on standard output.")
+    str,
+    typer.Option(
+        "--output", "-o", metavar="OUT", help="File to write, .npy, .csv or .parquet; - for CSV on standard output."
+    ),
 ]
 Keep = Annotated[list[str] | None, typer.Option(metavar="COLS", help="Columns to copy from the data, such as an id.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
@@ -80,7 +83,7 @@ class Reading:
         typer.Option(metavar="EXPR", help="Rows to use, such as \"year >= 2020 and site in ('A', 'B')\"."),
     ] = None
     query: Annotated[
-        str | None, typer.Option(metavar="SQL", help="Query whose result is read, if DATA is a database.")
+        str | None, typer.Option(metavar="SQL", help="SQL query whose result is read, if DATA is a database.")
     ] = None
     data_format: Annotated[
         str | None,
@@ -93,7 +96,7 @@ class Reading:
     ] = None
     header: Annotated[
         bool | None,
-        typer.Option(help="Whether the first line of text has names. Default: detected.", show_default=False),
+        typer.Option(help="Whether the first line of text files holds names. Default: detected.", show_default=False),
     ] = None
     delimiter: Annotated[
         str | None, typer.Option(metavar="CHAR", help="Delimiter of text fields, such as ';' or tab.")
@@ -229,7 +232,7 @@ def as_column(text: str) -> Any:
     """Return one column by name or number."""
     found = as_columns([text])
     if found is None or len(found) > 1:
-        raise ValueError(f"{text!r} is not one column: name one.")
+        raise ValueError(f"{text!r} is not a single column: name one column.")
     return found[0]
 
 

@@ -17,9 +17,7 @@ def predict(
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each class.")] = False,
     interval: Annotated[
         float | None,
-        typer.Option(
-            metavar="LEVEL", help="Add the limits between which a new value is with this probability, such as 0.95."
-        ),
+        typer.Option(metavar="LEVEL", help="Add prediction intervals with this probability, such as 0.95."),
     ] = None,
     t2: Annotated[
         bool, typer.Option("--t2", help="Add Hotelling's T2, large for rows that are extreme within the model.")
@@ -33,7 +31,7 @@ def predict(
 ) -> None:
     """Predict values or labels of rows with a model, block by block.
 
-    If model and data have names of features, they are found by name, and other columns are left alone.
+    If model and data have feature names, columns are matched by name and other columns are ignored.
 
     \b
     plstream predict model.plstream new.csv -o predictions.csv
@@ -48,13 +46,13 @@ def predict(
     require_free(output, force=force, endings=Results.ENDINGS)
     loaded = load_model(model)
     if not hasattr(loaded, "predict"):
-        raise ValueError(f"{type(loaded).__name__} cannot predict: it only has scores, for plstream transform.")
+        raise ValueError(f"{type(loaded).__name__} makes no predictions, only scores: use plstream transform.")
     results = Results(reading, data, loaded, keep)
     names = _names_of(loaded)
     results.add(names, loaded.predict)
     if proba:
         if not hasattr(loaded, "predict_proba"):
-            raise ValueError(f"{type(loaded).__name__} has no probabilities of classes: leave out --proba.")
+            raise ValueError(f"{type(loaded).__name__} has no class probabilities: leave out --proba.")
         results.add([f"probability_{label}" for label in loaded.classes_], loaded.predict_proba)
     if interval is not None:
         _add_limits(results, loaded, names, interval)

@@ -127,8 +127,8 @@ def format_facts(its: dict[str, Any]) -> str:
     if validation is None:
         return text
     does = "classifies" if "classes" in its else "predicts"
-    what = " of rows held out correctly" if "classes" in its else " of y in rows held out"
+    what = " of held-out rows correctly" if "classes" in its else " of y in held-out rows"
     text += f", {does} {validation['score']:.1%}{what}"
     if its["n_components"] == validation["max_components"] < its["n_features"]:
-        text += f"; these are all components that were tried: try more with --max-components {2 * its['n_components']}"
+        text += f"; this is the largest number tried: try more with --max-components {2 * its['n_components']}"
     return text

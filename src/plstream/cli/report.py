@@ -15,19 +15,20 @@ def report(
     model: Model,
     data: Annotated[
         str | None,
-        typer.Argument(metavar="[DATA]", help="Rows to evaluate the model on, best such that it was not fitted to."),
+        typer.Argument(metavar="[DATA]", help="Rows to evaluate the model on, preferably not its training rows."),
     ] = None,
     target: Target = None,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write, .html.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")] = Path(
         "report.html"
     ),
     force: Force = False,
     *,
     reading: Reading,
 ) -> None:
-    """Write an HTML report about a model: what it is, how well it predicts, what matters, what to be careful about.
+    """Write an HTML report about a model: what it is, how well it predicts, which features matter, and what to check.
 
-    The report is one file that needs no network. Data is read block by block; of many rows a sample is drawn.
+    The report is a single file that works offline. Data is read block by block; if there are many rows, plots show a
+    sample.
 
     \b
     plstream report model.plstream -o report.html
@@ -40,7 +41,7 @@ def report(
     from .progress import is_shown, shown
 
     if str(output) == STANDARD_OUTPUT:
-        raise ValueError("A report is a file: name it with --output, such as report.html.")
+        raise ValueError("Name the report with --output, such as report.html.")
     require_inputs(model, data)
     require_free(output, force=force, endings=(".html", ".htm"))
     # Before any work.
@@ -49,7 +50,7 @@ def report(
     if data is None:
         given = [*(["--target"] if target else []), *reading.given]
         if given:
-            raise ValueError(f"{given[0]} is for data, and there is none: name a file after the model.")
+            raise ValueError(f"{given[0]} applies to data, but no data is given: name a file after the model.")
         page = model_report(loaded, title=model.name)
     else:
         source = reading.open(data, target, loaded)

@@ -79,7 +79,11 @@ def reproduce(
     ] = None,
     budget: Annotated[
         float | None,
-        typer.Option(metavar="MINUTES", min=0, help="Run fewer splits, or methods, if it would take longer."),
+        typer.Option(
+            metavar="MINUTES",
+            min=0,
+            help="Minutes that the run may take: fewer splits or methods are run if necessary.",
+        ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")] = Path(
         "reproduced"
@@ -168,7 +172,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
     lock = locked_file(folder / "lock")
     if lock is None:
-        raise ValueError(f"{folder} is in use by another run: wait until that has ended, or name another folder.")
+        raise ValueError(f"{folder} is in use by another run: wait until it has ended, or name another folder.")
     with lock:
         try:
             yield
@@ -181,7 +185,7 @@ def _known_methods(names: list[str], experiments: list[Experiment]) -> list[str]
     known = dict.fromkeys(method for experiment in experiments for method in experiment.methods)
     for name in names:
         if name not in known:
-            raise ValueError(f"--methods {name} is none of {', '.join(known)}.")
+            raise ValueError(f"--methods {name} is not one of {', '.join(known)}.")
     return names or None
 
 

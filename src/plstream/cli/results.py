@@ -76,7 +76,7 @@ def write_results(results: Results, output: str, *, force: bool) -> None:
     """Write results to a file, or as CSV to standard output."""
     if len(set(results.names)) < len(results.names):
         twice = next(name for name in results.names if results.names.count(name) > 1)
-        raise ValueError(f"Two columns of the output would be named {twice!r}: rename the one that --keep names.")
+        raise ValueError(f"Two columns of the output would be named {twice!r}: rename the column of --keep.")
     with shown():
         if output == STANDARD_OUTPUT:
             _write_csv(standard_output(), results.names, results.blocks())
@@ -100,7 +100,7 @@ def _write_npy(file: BinaryIO, _: list[str], blocks: Iterator[Table]) -> None:
 
 def _side_by_side(block: Table) -> Array:
     if len(block) > 1 and any(part.dtype.kind not in "biuf" for part in block):
-        raise ValueError("A .npy file cannot mix text and numbers: write .csv or .parquet.")
+        raise ValueError("A .npy file cannot hold both strings and numbers: write .csv or .parquet.")
     return block[0] if len(block) == 1 else np.column_stack(block)
 
 

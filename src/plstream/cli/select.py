@@ -33,19 +33,24 @@ _ENDINGS = (".csv", ".json")
 def select(
     data: Data,
     target: Target = None,
-    method: Annotated[Ranking, typer.Option(help="How features are ranked.")] = Ranking.vip,
+    method: Annotated[Ranking, typer.Option(help="Ranking method.")] = Ranking.vip,
     keep: Annotated[
-        str | None, typer.Option(metavar="N|SHARE", help="How many, or which share such as 0.1. Default: the method's.")
+        str | None,
+        typer.Option(
+            metavar="N|SHARE", help="Number of features to keep, or a share such as 0.1. Default: that of the method."
+        ),
     ] = None,
     components: Annotated[
         int | None, typer.Option("--components", "-c", min=1, help="Number of components. Default: 2.")
     ] = None,
     model: Annotated[
-        PlsModel, typer.Option(help="The PLS model of vip. All but incremental-pls take labels.")
+        PlsModel, typer.Option(help="PLS model for vip. All except incremental-pls require labels.")
     ] = PlsModel.incremental_pls,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help=".csv or .json. Default: CSV on standard output."),
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="File to write, .csv or .json. Default: CSV on standard output."
+        ),
     ] = None,
     force: Force = False,
     *,
@@ -53,7 +58,7 @@ def select(
 ) -> None:
     """Rank the features and print those kept, the best first, with their scores.
 
-    vip reads data of any size; the other methods need it in memory. inffs and inffs-u use no target.
+    vip reads data of any size; the other methods require all rows in memory. inffs and inffs-u use no target.
 
     \b
     plstream select spectra.csv --target moisture --keep 20
@@ -66,7 +71,7 @@ def select(
 
     share = _as_number(keep)
     if not target and method not in {Ranking.inffs, Ranking.inffs_u}:
-        raise ValueError(f"--method {method} needs a --target: a column by name or number, or a file.")
+        raise ValueError(f"--method {method} requires --target: a column by name or number, or a file.")
     if method is not Ranking.vip and (components is not None or model is not PlsModel.incremental_pls):
         raise ValueError(f"-c and --model are for --method vip: leave them out with {method}.")
     require_inputs(data)
@@ -111,7 +116,7 @@ def _ranked(source: Source, method: Ranking, keep: float | None) -> Any:
     mapped = source.mapped()
     if mapped is None:
         needed = 2 * (source.n_rows or 0) * source.n_columns * source.dtype.itemsize
-        require_memory(needed, f"--method {method}, which needs all rows at once,")
+        require_memory(needed, f"--method {method}, which requires all rows in memory,")
         blocks = list(source.blocks())
         if not blocks:
             raise ValueError(f"{source.name} has no rows.")

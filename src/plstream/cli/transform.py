@@ -16,7 +16,7 @@ def transform(
 ) -> None:
     """Compute the scores of rows with a model, block by block.
 
-    If model and data have names of features, they are found by name, and other columns are left alone.
+    If model and data have feature names, columns are matched by name and other columns are ignored.
 
     \b
     plstream transform model.plstream new.parquet -o scores.parquet

@@ -22,7 +22,7 @@ def update(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="MODEL", help="File to write. Default: the model itself.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file that -o names if it exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file of -o if it exists.")] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
     *,
@@ -30,7 +30,8 @@ def update(
 ) -> None:
     """Continue the training of a model with more rows.
 
-    The model file is replaced when all rows are learnt, or left as it was. Ctrl-C ends a pipe, and writes the model.
+    The model file is replaced when all rows are learnt; if anything fails, it is left unchanged. To end a pipe, press
+    Ctrl-C: the model is written.
 
     \b
     plstream update model.plstream monday.csv --target moisture
@@ -58,12 +59,12 @@ def update(
     before = loaded.n_samples_seen_
     if dry_run:
         so_far = f"{name_of(model)}: {format_facts(facts(loaded))}"
-        typer.echo(f"{so_far}; would learn from {source.name}, and nothing is written in a dry run")
+        typer.echo(f"{so_far}; would learn from {source.name}; nothing is written in a dry run")
         return
     with shown(), signals_to_stop() as stop:
         is_stopped = _learn(loaded, source, stop)
     if is_stopped and (source.rereadable or loaded.n_samples_seen_ == before):
-        tell("plstream: interrupted, and nothing was written.")
+        tell("plstream: interrupted; nothing was written.")
         raise typer.Exit(FAILED)
     if is_stopped:
         tell("plstream: interrupted.")

@@ -97,7 +97,7 @@ class ArrayReader(Reader):
         return (self._dtype.itemsize or _STRING_BYTES) * self.n_columns
 
     def whole_bytes(self, features: Columns, targets: Columns) -> int:
-        """Return the size of a row of chunks, and of chunks being read, both compressed and decompressed."""
+        """Return the size of a row of chunks plus that of the chunks being read, compressed and decompressed."""
         row_of_chunks = self._chunks[0] * self._row_bytes
         chunk_bytes = math.prod(self._chunks) * (self._dtype.itemsize or _STRING_BYTES)
         return row_of_chunks + 2 * min(self._chunks_at_a_time * chunk_bytes, max(row_of_chunks, chunk_bytes))
@@ -159,12 +159,14 @@ def mapped_reader(
     try:
         array = np.memmap(path, dtype, "r", offset, shape, order)
     except (ValueError, OverflowError, OSError):
-        raise DataError(f"{where} is cut off: it has fewer than {math.prod(shape) * dtype.itemsize:,} bytes.") from None
+        raise DataError(
+            f"{where} is truncated: it has fewer than {math.prod(shape) * dtype.itemsize:,} bytes."
+        ) from None
     return reader_of_array(array, where, path)
 
 
 def choose_array(key: str | None, names: Iterable[str], where: str, thing: str = "array") -> str:
-    """Return the name of the array to open: the given one, or the only one in the file."""
+    """Return the name of the array to open: the given name, or that of the only array in the file."""
     known = list(names)
     if key is None and len(known) == 1:
         return known[0]
@@ -178,7 +180,7 @@ def choose_array(key: str | None, names: Iterable[str], where: str, thing: str =
 def require_shape(where: str, shape: Sequence[int]) -> None:
     """Raise DataError unless the array has one or two dimensions."""
     if len(shape) not in {1, 2}:
-        raise DataError(f"{where} has {counted(len(shape), 'dimension')}: rows of columns have two.")
+        raise DataError(f"{where} has {counted(len(shape), 'dimension')}: it must have one or two.")
     if shape[0] == 0:
         raise DataError(f"{where} has no rows.")
     if len(shape) == 2 and shape[1] == 0:

@@ -1,6 +1,7 @@
 """Rows of Arrow record batches: shared code for Parquet, Arrow files, Feather, Arrow streams and Arrow tables.
 
-Features are columns of numbers, or the entries of one column of fixed-size lists, several times faster to read.
+Features are columns of numbers, or the entries of one column of fixed-size lists, which is several times faster to
+read.
 
 Each column of a row group is compressed separately, so reading rows of all columns takes a page of every column. With
 a thousand columns and a million rows per group, the default of most writers, that would be gigabytes. Such a group is
@@ -128,7 +129,9 @@ class ArrowReader(Reader):
             return self._dtype(self._list, self._fields[self._list].value_type, text=False)
         dtypes = set(self.check_each(columns, partial(self._dtype_of_column, text=text)))
         if len({dtype.kind in "SU" for dtype in dtypes}) > 1:
-            raise DataError(f"Targets in {self.where} are text and numbers: choose either.")
+            raise DataError(
+                f"Some targets in {self.where} are numbers and some are strings: choose targets of one type."
+            )
         if self.as_float and not text:
             return np.dtype(np.float64)
         return np.result_type(*dtypes)
@@ -288,7 +291,7 @@ class ArrowReader(Reader):
             # NumPy cannot convert string views.
             values = values.cast("large_string")
         if _is_text(types, values.type) != _is_text(types, self._fields[self._name(column)]):
-            raise self.error_at(row, column, "or later, there is text among numbers: use one type")
+            raise self.error_at(row, column, "or later, strings are mixed with numbers: use one type")
         array: Array = values.to_numpy(zero_copy_only=False)
         return array.astype(str) if array.dtype.kind == "O" else array
 
@@ -310,7 +313,7 @@ class ArrowReader(Reader):
 
     def _names(self, features: Columns, targets: Columns) -> list[str]:
         """Return the names of columns; if there are none, of a single one to count rows by."""
-        # Not for every entry of lists: there may be 100,000 of them, and as many batches.
+        # Not computed for every list entry: there may be 100,000 entries, and as many batches.
         entries = [self._list] if self._list is not None and len(features) else []
         columns = [self._name(int(column)) for column in (*(() if entries else features), *targets)]
         return list(dict.fromkeys(entries + columns)) or [next(iter(self.others), None) or self._name(0)]
@@ -338,14 +341,14 @@ class ArrowReader(Reader):
                 return np.dtype(str)
             raise DataError(f"{column} holds text, not numbers: leave it out by columns= or exclude=.")
         if types.is_list(kind) or types.is_large_list(kind):
-            raise DataError(f"{column} holds lists of any size: write lists of a fixed size.")
+            raise DataError(f"{column} holds lists of variable size: write it as lists of a fixed size.")
         raise DataError(
             f"{column} holds values of type {beginning(str(kind))}, not numbers: leave it out by columns= or exclude=."
         )
 
 
 def stream_reader(where: str, schema: Any, batches: Iterator[Any]) -> ArrowReader:
-    """Return a reader of batches that can be read only once; the first one is read now, to recognise the stream."""
+    """Return a reader of batches that can be read only once; the first one is read now, to identify the stream."""
     first = list(islice(batches, 1))
     left = chain(first, batches)
     reader = ArrowReader(where, schema, RowGroups(lambda *_: left), rereadable=False)

@@ -74,7 +74,7 @@ def _opened_parquet(parquet: Any, path: AnyPath, **options: Any) -> Any:
 
 
 def _groups_with(path: AnyPath, where: str, condition: Where | None, schema: Any, n_groups: int) -> list[int] | None:
-    """Return the groups that may have matching rows according to their statistics, at least one; None for all."""
+    """Return the groups, at least one, whose statistics allow matching rows; None for all groups."""
     if condition is None or not set(condition.names()) <= set(schema.names) or n_groups < 2:
         return None
     needed = ("dataset", "compute", "fs")
@@ -99,8 +99,8 @@ def _wrap_parquet_errors(where: str) -> Iterator[None]:
         if "crypt" not in str(error).removeprefix(where):
             raise
         raise DataError(
-            f"{where}, or a column of it, is encrypted: leave such columns out by columns= or exclude=, or write a "
-            "copy without encryption."
+            f"{where} has encrypted columns, or is encrypted as a whole: leave these columns out by columns= or "
+            "exclude=, or write a copy without encryption."
         ) from None
 
 

@@ -49,7 +49,7 @@ def listed(names: Iterable[Any]) -> str:
 
 
 def find_columns(chosen: Any, names: Sequence[str] | None, n_columns: int, where: str) -> NDArray[np.intp]:
-    """Return the numbers of columns chosen by a name, a number, a range, a slice, or a list of such."""
+    """Return the numbers of the columns chosen by a name, number, range or slice, or by a list of these."""
     places = places_of(names)
     found = [np.empty(0, np.intp), *(find_item(item, places, n_columns, where) for item in as_items(chosen))]
     numbers = np.concatenate(found)
@@ -73,7 +73,7 @@ def require_unique(names: Iterable[str], where: str) -> None:
     """Raise DataError if two columns have the same name."""
     twice = first_duplicate(names)
     if twice is not None:
-        raise DataError(f"{where} has several columns named {shortened(twice)}: give each a name of its own.")
+        raise DataError(f"{where} has several columns named {shortened(twice)}: give every column a different name.")
 
 
 def is_pattern(item: Any, names: Container[str] | None) -> bool:
@@ -101,7 +101,7 @@ def find_item(item: Any, places: dict[str, int] | None, n_columns: int, where: s
     if isinstance(item, str):
         return np.array([_find_name(item, places, where)], dtype=np.intp)
     if isinstance(item, bool | np.bool_) or not isinstance(item, Integral | range):
-        raise TypeError(f"A column is chosen by a name, a number, a range or a slice, not by {item!r}.")
+        raise TypeError(f"Columns are chosen by a name, number, range or slice, not by {item!r}.")
     numbers = np.array(item if isinstance(item, range) else [item], dtype=np.intp)
     outside = (numbers < -n_columns) | (numbers >= n_columns)
     if outside.any():

@@ -20,7 +20,7 @@ from .text import Record, TextReader
 
 # Integers below this one are exact in float64.
 _LARGEST_EXACT = 2**53
-# With more columns, or fewer records at a time, NumPy is faster.
+# With more columns, or fewer records at a time, NumPy is faster than Arrow.
 _MOST_COLUMNS_OF_ARROW = 4096
 _LEAST_RECORDS_OF_ARROW = 32
 # Memory that Arrow takes per column, however few records there are.
@@ -47,7 +47,9 @@ def open_csv(file: AnyPath | IO[bytes], where: str, options: OpenOptions) -> Rea
     reader = CsvReader(file, where, delimiter=options.delimiter or ",", header=options.header)
     if options.delimiter is None and reader.n_columns == 1 and (other := reader.likely_delimiter()) is not None:
         if not reader.rereadable:
-            raise DataError(f"{where} has {other!r} between its fields, not a comma: pass delimiter={other!r}.")
+            raise DataError(
+                f"The fields of {where} are separated by {other!r}, not by commas: pass delimiter={other!r}."
+            )
         return CsvReader(file, where, delimiter=other, header=options.header)
     return reader
 
@@ -174,7 +176,7 @@ class CsvReader(TextReader):
         return X, columns
 
     def parsed_bytes(self, text: bytes) -> int:
-        """Count text and lines, also as Arrow arrays, and two arrays; for quoted records, Python objects."""
+        """Return the memory of text, lines, Arrow arrays and two arrays of values; for quoted records, of objects."""
         records = text.count(b"\n") + 1
         fields = text.count(self.delimiter.encode()) + records
         if b'"' in text:
@@ -187,7 +189,7 @@ class CsvReader(TextReader):
         if self.kinds[column] != "i" or not (values == np.round(values)).all():
             return values
         if (large := np.abs(values) >= _LARGEST_EXACT).any():
-            problem = "there is an integer too large to be read exactly: use text for labels, 1e20 for values"
+            problem = "an integer is too large to be read exactly: use strings for labels, floats (1e20) for values"
             raise self.error_at(row + int(np.argmax(large)), column, problem)
         return values.astype(np.int64)
 
@@ -252,7 +254,8 @@ class CsvReader(TextReader):
             fields = self._fields(record)
             if len(fields) != self.n_columns:
                 return DataError(
-                    f"{self.where}, row {at}, has {counted(len(fields), 'field')}, but others have {self.n_columns}."
+                    f"{self.where}, row {at}, has {counted(len(fields), 'field')}, but other rows have "
+                    f"{self.n_columns}."
                 )
             for column in numbers:
                 kind = _kind(fields[column])
@@ -260,7 +263,7 @@ class CsvReader(TextReader):
                     return self.not_a_number(at, column, fields[column])
                 if kind in _KINDS_OF_COLUMNS and not self.parses_missing:
                     return self.bad_value(at, column, None)
-        return DataError(f"{self.where} cannot be read as text of numbers, from row {row} on.")
+        return DataError(f"{self.where} cannot be parsed as numbers, from row {row} on.")
 
     def _fields(self, record: Record) -> list[str]:
         if isinstance(record, list):

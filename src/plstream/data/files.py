@@ -30,7 +30,7 @@ def natural_order(path: AnyPath) -> list[Any]:
 
 
 def glob_files(pattern: str) -> list[Path]:
-    """Return the matches of a pattern. Unlike glob's, ** enters a folder with several links only once."""
+    """Return the files that match a pattern. Unlike in glob, ** enters a folder with several links only once."""
     parts = Path(pattern).parts
     if "**" not in parts:
         return [Path(name) for name in glob.glob(pattern)]  # noqa: PTH207
@@ -57,7 +57,7 @@ def _folders_in(top: Path) -> Iterator[Path]:
 
 
 def without_duplicates(paths: list[Any]) -> list[Any]:
-    """Return the paths without further names of the same file."""
+    """Return the paths, each file only once even if it has several names."""
     found: dict[Any, Any] = {}
     for path in paths:
         found.setdefault(_inode(path), path)
@@ -200,7 +200,7 @@ class _GzipReader:
         try:
             data: bytes = self.file.read(n)
         except EOFError:
-            raise DataError(f"{self.path} is cut off.") from None
+            raise DataError(f"{self.path} is truncated.") from None
         except (gzip.BadGzipFile, zlib.error):
             raise DataError(f"{self.path} is not a gzip file, or damaged.") from None
         return data

@@ -22,7 +22,7 @@ def open_ndjson(file: AnyPath | IO[bytes], where: str, _options: OpenOptions) ->
 
 
 class NdjsonReader(TextReader):
-    """One JSON value per line: an array of numbers, or an object of named numbers or of one array and named targets."""
+    """One JSON value per line: an array, an object of named numbers, or an object of one array and named targets."""
 
     # Name of the array in an object, if any, and the first record.
     _key: str | None = None
@@ -42,7 +42,7 @@ class NdjsonReader(TextReader):
             else:
                 self.names, self.n_columns = scalars, len(scalars)
         else:
-            raise DataError(f"In {where}, row 0, there is neither an array nor an object, but {shortened(str(first))}.")
+            raise DataError(f"In {where}, row 0 is neither an array nor an object, but {shortened(str(first))}.")
         if not self.n_columns:
             raise DataError(f"{where} has no columns.")
         self._first = first
@@ -64,7 +64,7 @@ class NdjsonReader(TextReader):
         return X, [self._target(values, int(column), row) for column in others]
 
     def parsed_bytes(self, text: bytes) -> int:
-        """Count text and lines, also joined and decoded, objects for records, and objects and arrays for numbers."""
+        """Return the memory of the text and its lines, joined and decoded, of the parsed objects, and of the arrays."""
         records = text.count(b"\n") + 1
         return 4 * len(text) + 256 * records + 112 * (text.count(b",") + records)
 
@@ -89,7 +89,7 @@ class NdjsonReader(TextReader):
                 name = shortened(twice.args[0])
                 raise DataError(f"In {self.where}, row {at}, {name} occurs twice: use each name once.") from None
             except (ValueError, RecursionError):
-                raise DataError(f"In {self.where}, row {at}, there is no JSON value: {shortened(record)}.") from None
+                raise DataError(f"In {self.where}, row {at} is not valid JSON: {shortened(record)}.") from None
         return values
 
     def _numbers(self, values: list[Any], features: Columns, row: int) -> Array:
@@ -133,7 +133,7 @@ class NdjsonReader(TextReader):
         kinds = {isinstance(value, str) for value in found}
         if len(kinds) > 1:
             at = next(at for at, value in enumerate(found) if isinstance(value, str) != isinstance(found[0], str))
-            raise self.error_at(row + at, column, "there is text among numbers: use one type")
+            raise self.error_at(row + at, column, "strings are mixed with numbers: use one type")
         try:
             return np.array(found) if True in kinds else _as_numbers(found)
         except OverflowError:
@@ -143,20 +143,18 @@ class NdjsonReader(TextReader):
         """Return the value of a record in a column; raise DataError if there is none."""
         if self.names is not None or self._key is not None:
             if not isinstance(value, dict):
-                raise DataError(f"In {self.where}, row {row}, there is no object, as in row 0.")
+                raise DataError(f"In {self.where}, row {row} is not an object, but row 0 is.")
             name = self.name_of(column)
             name = self._key if name is None else name
             if name not in value:
-                raise DataError(f"In {self.where}, row {row}, there is no {shortened(name or '')}, which row 0 has.")
+                raise DataError(f"In {self.where}, row {row} has no {shortened(name or '')}, but row 0 has.")
             value = value[name]
             if self.names is not None or column >= self.n_columns:
                 return value
         if not isinstance(value, list):
-            raise DataError(f"In {self.where}, row {row}, there is no array, as in row 0.")
+            raise DataError(f"In {self.where}, row {row} is not an array, but row 0 is.")
         if len(value) != self.n_columns:
-            raise DataError(
-                f"In {self.where}, row {row}, there are {len(value)} numbers, and {self.n_columns} in row 0."
-            )
+            raise DataError(f"In {self.where}, row {row} has {len(value)} numbers, but row 0 has {self.n_columns}.")
         return value[column]
 
     def _number(self, value: Any, row: int, column: int) -> float:

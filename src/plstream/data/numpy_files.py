@@ -54,10 +54,10 @@ class _Header(NamedTuple):
             raise DataError(f"{where} is damaged: its shape is {beginning(str(self.shape))}.")
         require_shape(where, self.shape)
         if not self.dtype.itemsize:
-            raise DataError(f"{where} holds text of no length.")
+            raise DataError(f"{where} holds strings of length zero.")
         declared = self.offset + math.prod(self.shape) * self.dtype.itemsize
         if declared > size:
-            raise DataError(f"{where} is cut off: it should have {declared:,} bytes, but has {size:,}.")
+            raise DataError(f"{where} is truncated: it should have {declared:,} bytes, but has {size:,}.")
 
     def require_rows(self, what: str) -> None:
         """Raise DataError unless rows are stored one after another."""
@@ -111,7 +111,7 @@ def _open_member(path: AnyPath, key: str, where: str, info: zipfile.ZipInfo) -> 
     names = int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
     offset = info.header_offset + _LOCAL_HEADER_BYTES + names
     if offset + info.file_size > path.stat().st_size:
-        raise DataError(f"{where} is cut off.")
+        raise DataError(f"{where} is truncated.")
     return _open_array(path, f"{where}:{key}", offset, info.file_size)
 
 
@@ -184,7 +184,7 @@ class _FileRows:
         with wrap_library_errors(self._where, "is damaged"):
             data = self._file.read(n)
         if len(data) < n:
-            raise DataError(f"{self._where} is cut off.")
+            raise DataError(f"{self._where} is truncated.")
         self._at += n
         return data
 

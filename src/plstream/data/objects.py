@@ -1,4 +1,4 @@
-"""Objects in memory: arrays and sparse matrices, frames and whatever else supports Arrow, and iterables of blocks.
+"""Objects in memory: arrays and sparse matrices, frames and other objects that support Arrow, and iterables of blocks.
 
 Objects with ``__arrow_c_stream__`` or ``__arrow_c_array__`` are read like Arrow files, and raise the same errors.
 """
@@ -45,7 +45,7 @@ def open_object(data: Any) -> Reader:
         return open_array(np.asarray(data))
     if isinstance(data, Iterable) and not isinstance(data, bytes):
         return _open_blocks(data)
-    raise TypeError(f"Data is a path, an array, a frame, a file or an iterable of blocks, not {type(data).__name__}.")
+    raise TypeError(f"Data must be a path, array, frame, file or iterable of blocks, not {type(data).__name__}.")
 
 
 def open_array(array: Any, where: str = "the array") -> ArrayReader:
@@ -275,13 +275,13 @@ class BlocksReader(Reader):
         if y is not None and (1 if y.ndim == 1 else y.shape[1]) != len(self.others):
             raise DataError(f"y of block {number} has a different number of columns than that of the first one.")
         if X.dtype.kind not in "biuf" or (X.dtype.kind == "f" and self._dtype.kind != "f"):
-            raise DataError(f"Block {number} holds values of type {X.dtype}, but the first one of {self._dtype}.")
+            raise DataError(f"Block {number} holds values of type {X.dtype}, but the first block has {self._dtype}.")
 
 
 def _block(item: Any, number: int) -> tuple[Any, Array | None]:
     """Return X, perhaps sparse, and y of a block."""
     if not _is_block(item) or _is_table_block(item):
-        raise TypeError(f"Block {number} is neither an array of two dimensions nor a pair of such with y.")
+        raise TypeError(f"Block {number} is neither a two-dimensional array nor a pair of such an array and y.")
     data, target = _pair_of(item)
     where = f"Block {number}"
     X = data.tocsr() if sparse.issparse(data) else np.asarray(without_mask(data, where))
@@ -292,7 +292,7 @@ def _block(item: Any, number: int) -> tuple[Any, Array | None]:
         X = _of_objects(X, where)
     usable_dtype(X.dtype, where, text=False)
     if y is not None and len(y) != X.shape[0]:
-        raise DataError(f"y of block {number} has {len(y)} rows, and X has {X.shape[0]}.")
+        raise DataError(f"y of block {number} has {len(y)} rows, but X has {X.shape[0]}.")
     return X, _of_objects(y, f"y of block {number}") if y is not None and y.dtype.kind == "O" else y
 
 
@@ -305,7 +305,7 @@ def _open_tables(first: Any, blocks: Iterable[Any], *, rereadable: bool) -> Arro
         for number, item in enumerate(blocks):
             found = _block_table(pa, item, number)[0]
             if found.schema.names != table.schema.names:
-                raise DataError(f"Block {number} has other column names than the first one.")
+                raise DataError(f"Block {number} has different column names than the first block.")
             yield from found.to_batches()
 
     later = None if rereadable else batches()
@@ -333,7 +333,7 @@ def _block_table(pa: Any, item: Any, number: int) -> tuple[Any, list[str]]:
     if y is None:
         return table, []
     if len(y) != len(table):
-        raise DataError(f"y of block {number} has {len(y)} rows, and X has {len(table)}.")
+        raise DataError(f"y of block {number} has {len(y)} rows, but X has {len(table)}.")
     names: list[str] = []
     values = np.asarray(without_mask(y, f"y of block {number}"))
     for j, column in enumerate(values.reshape(len(table), -1).T):
@@ -362,7 +362,7 @@ def _of_objects(values: Array, where: str) -> Array:
             raise DataError(f"{where} has a missing value, first in row {row}: drop or replace such values.")
     for row, value in enumerate(rows):
         if any(isinstance(entry, str) for entry in value):
-            raise DataError(f"{where} mixes text and numbers, first in row {row}: use one type.")
+            raise DataError(f"{where} mixes strings and numbers, first in row {row}: use one type.")
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):

@@ -74,9 +74,9 @@ def open_source(
         - an iterable of blocks, which are any of these or pairs of X and y, such as ``pandas.read_csv(file,
           chunksize=1000)``.
     target : str, int, list, path or array, default=None
-        The responses or labels: a column by name or number, a list of such, or an array, or a file with an array. For
-        a file of several arrays the name of another one in it.
-    columns, exclude : str, int, range, slice or list of such, default=None
+        The responses or labels: a column by name or number, a list of columns, an array, or a file that holds an array.
+        If ``data`` is a file with several arrays, also the name of another array in it.
+    columns, exclude : str, int, range, slice or list of these, default=None
         Features to use, by name or number, and features to leave out. By default all columns except targets. They are
         used in the given order. Patterns such as ``"sensor_*"`` match several names. ``"kind=red"`` is a level of a
         column of categories, so that the names of a model's features open new data for it.
@@ -85,11 +85,11 @@ def open_source(
     where : str or list of tuples, default=None
         Which rows to use: a condition such as ``"year >= 2020 and site in ('A', 'B')"``, or ``[("year", ">=", 2020)]``.
         It may refer to columns that are not features. Parquet row groups and partitions that cannot match are not read.
-    categorical : str, int, list of such, or dict, default=None
+    categorical : str, int, list of these, or dict, default=None
         Categorical columns. Each becomes one indicator feature per level, named like ``"kind=red"``. Levels are found
         by a separate read, unless a dict of columns and their levels is passed. Rows with other levels have zeros, and
         are counted in ``unseen_levels``. Where the category is missing, all its features are zero.
-    weight, groups, folds, ids : str or int, default=None; ids also list of such
+    weight, groups, folds, ids : str or int, default=None; ids also a list of these
         Columns that are not features: sample weights, which ``fit`` uses; groups or folds, which estimators with
         cross-validation use; and row identifiers, which :meth:`Source.records` yields.
     format : str, default=None
@@ -119,13 +119,13 @@ def open_source(
 
     Notes
     -----
-    Nothing is ever unpickled. Parquet, Arrow, frames, HDF5 and Zarr need ``pip install 'plstream[io]'``.
+    Nothing is ever unpickled. Parquet, Arrow, frames, HDF5 and Zarr require ``pip install 'plstream[io]'``.
 
     In Parquet, Arrow and NDJSON files a single column of lists of equal length holds all features; other columns can
     then only be targets.
 
-    Numbers of text files are read as float64. A column of text files that is a target holds text if one of the first
-    rows does; integers are labels for the methods that distinguish labels from values.
+    Numbers in text files are read as float64. A target in a text file holds strings if one of its first rows does.
+    Targets that are integers are labels for the methods that distinguish labels from values.
 
     Memory in use is at most ``memory`` bytes plus 10 MB: seven blocks (five that a fit works on, one waiting and one
     being assembled), and buffers of text, chunks or columns, which may take 4 MiB however small ``memory`` is. Pages
@@ -168,7 +168,8 @@ def open_source(
     # A small file can declare wide rows.
     if 8 * reader.n_columns > allowed:
         raise DataError(
-            f"A row of {reader.where}, of {reader.n_columns:,} columns, is too large for memory={allowed:,}."
+            f"A row of {reader.where} ({reader.n_columns:,} columns) does not fit in memory={allowed:,} bytes: allow "
+            "more memory."
         )
     targets, target_reader, is_vector = _find_targets(reader, target, data, options)
     named = {"weight": weight, "groups": groups, "folds": folds}
@@ -177,7 +178,9 @@ def open_source(
     roles = {role: find_role(reader, role, column) for role, column in named.items() if column is not None}
     if condition is not None:
         if target_reader is not None:
-            raise DataError("where= chooses rows of one table: have the target in a column of it.")
+            raise DataError(
+                "where= requires that the target is a column of the same table: move it there, or leave out where=."
+            )
         condition = with_columns(condition, reader)
     own_targets = targets if target_reader is None else NO_COLUMNS
     preparation = choose_columns(reader, own_targets, columns, exclude, categorical, condition, roles)
@@ -275,7 +278,7 @@ def _find_targets(reader: Reader, target: Any, data: Any, options: OpenOptions) 
     other = _target_reader(reader, target, data, options)
     if other is not None:
         if None not in {other.n_rows, reader.n_rows} and other.n_rows != reader.n_rows:
-            raise DataError(f"{other.where} has {other.n_rows:,} rows, and {reader.where} has {reader.n_rows:,}.")
+            raise DataError(f"{other.where} has {other.n_rows:,} rows, but {reader.where} has {reader.n_rows:,}.")
         # Only arrays distinguish one dimension from one column.
         is_vector = other.is_vector or (other.n_columns == 1 and not isinstance(other, ArrayReader))
         return np.arange(other.n_columns, dtype=np.intp), other, is_vector

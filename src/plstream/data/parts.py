@@ -31,7 +31,7 @@ def partition_values(folder: Any, files: Sequence[Any]) -> list[dict[str, Array]
     names = list(partitions[0])
     for partition in partitions:
         if list(partition) != names:
-            raise DataError(f"The folders in {folder} do not all name the same columns: {list(partition)} and {names}.")
+            raise DataError(f"The folders in {folder} name different columns: {list(partition)} and {names}.")
     found: list[dict[str, Array]] = [{} for _ in partitions]
     for name in names:
         texts = [partition[name] for partition in partitions]
@@ -77,7 +77,7 @@ class ConcatenatedReader(Reader):
         return tuple((*reader.identity, *more) for reader, more in zip(self.readers, constants, strict=True))
 
     def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
-        """Return a dtype for the values of all files, which must be all numbers or all text."""
+        """Return a dtype for the values of all files, which must be all numbers or all strings."""
         is_stored = columns < self._n_stored
         stored = columns[is_stored]
         dtypes = [reader.dtype_of(stored, text=text) for reader in self.readers] if is_stored.any() else []

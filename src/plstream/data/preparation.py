@@ -1,4 +1,4 @@
-"""From the columns of a reader to features: numbers, indicators of categories, targets and columns with other roles."""
+"""How the columns of a reader are used: as numbers, categories, targets, or columns with other roles."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def choose_columns(
         for column, level in _find_features(reader, np.append(targets, [*roles.values()]), columns, exclude)
         if level is not None or column not in categories
     ]
-    # Of the others, only the levels in columns= are features.
+    # Of all other columns, only the levels named in columns= are features.
     named = {column for column, _ in features}
     expanded = [column for column in categories if column not in named]
     found = _find_levels(reader, [column for column in expanded if categories[column] is None], where)
@@ -170,7 +170,7 @@ def _find_categories(reader: Reader, categorical: Any) -> dict[int, tuple[str, .
     if categorical is None:
         return {}
     if reader.names is None:
-        raise DataError(f"categorical= is for columns with names, and those of {reader.where} have none.")
+        raise DataError(f"categorical= requires column names, but {reader.where} has none.")
     given = categorical if isinstance(categorical, dict) else {}
     levels = {name: tuple(map(str, known)) for name, known in given.items()}
     found: dict[int, tuple[str, ...] | None] = {}
@@ -226,7 +226,7 @@ def find_role(reader: Reader, role: str, column: Any) -> int:
     """Return the number of a column with a role other than feature or target."""
     found = find_columns(column, reader.names, reader.n_columns, reader.where)
     if len(found) != 1:
-        raise DataError(f"{role}= names one column, not {len(found)}.")
+        raise DataError(f"{role}= must name one column, not {len(found)}.")
     reader.dtype_of(found, text=role != "weight")
     return int(found[0])
 
@@ -245,8 +245,8 @@ def _find_levels(reader: Reader, columns: list[int], where: Where | None) -> dic
     if not reader.rereadable:
         name = reader.column_name(columns[0])
         raise DataError(
-            f"{reader.where} can be read only once, and the levels of column {name} would be read first: "
-            f"pass them, as by categorical={{{name}: [...]}}."
+            f"{reader.where} can be read only once, but the levels of column {name} must be known first: "
+            f"pass them, for example categorical={{{name}: [...]}}."
         )
     found: dict[int, set[str]] = {column: set() for column in columns}
     others = Preparation(NO_COLUMNS, np.array(columns, np.intp), where=where).others

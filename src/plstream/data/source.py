@@ -82,7 +82,8 @@ class Source:
         # Whether missing numbers are read as NaN: set by the model that reads them.
         self.allow_missing = False
         self._used = False
-        # For some rows of another source: the row after the last one, the rows if in memory, and that source.
+        # For a range of rows of another source: the row after the last one, the rows if they are in memory, and that
+        # source.
         self.first_row = 0
         self._stop: int | None = None
         self._held: Parts | None = None
@@ -235,9 +236,7 @@ class Source:
             yield self._held[2 + self.roles.index(role)]
             return
         if not self.rereadable:
-            raise DataError(
-                f"{self.name} can be read only once, and its {role} would be read first: copy it to a file."
-            )
+            raise DataError(f"{self.name} can be read only once, but its {role} must be read first: copy it to a file.")
         number = np.array([self._preparation.roles[role]], np.intp)
         for _, values, *_ in self._up_to_stop(self._read_columns(self._reader, number), 0):
             yield values
@@ -257,7 +256,8 @@ class Source:
     def label_counts(self) -> tuple[Array, NDArray[np.int64]]:
         """Return the distinct values of the target in ascending order, and the number of rows of each.
 
-        For a block in memory, those of the whole source: a model that starts with a block must know all labels.
+        A block in memory returns the labels of the whole source, because a model that starts with a block must know all
+        of them.
         """
         if self._whole is not None:
             return self._whole.label_counts()
@@ -307,7 +307,7 @@ class Source:
         source : Source
         """
         if not self.rereadable:
-            raise DataError(f"{self.name} can be read only once, from its first row on.")
+            raise DataError(f"{self.name} can be read only once, and only from its first row.")
         stop = min(stop, self.count())
         if not 0 <= start < stop:
             raise ValueError(f"There are no rows from {start} to {stop} in {self.name}.")
@@ -420,7 +420,7 @@ class Source:
         pieces = reader.read(preparation.numbers, preparation.others, 0 if chosen else row, self.block_rows)
         blocks = preparation.rows(pieces)
         if chosen:
-            # All rows before it must be read to know which one it is.
+            # Its position is unknown until all rows before it have been read.
             blocks = skip_rows(blocks, row)
         if not reader.in_blocks or chosen:
             # Blocks of targets in another reader must end at the same rows.
@@ -455,5 +455,8 @@ def _reopened(
     source = reopen()
     source.memory, source.block_rows = memory, block_rows
     if source.fingerprint() != fingerprint:
-        raise DataError(f"{source.name} is not the same file here as where it was first opened, or has changed since.")
+        raise DataError(
+            f"{source.name} is not the file that was first opened, or has changed since: every worker must see the "
+            "same files."
+        )
     return source if stop is None else source._view(start, stop)

@@ -32,7 +32,7 @@ def open_query(address: str, options: OpenOptions) -> ArrowReader:
     """Open the result of a query."""
     where = f"the query of {shown(address)}"
     if options.query is None:
-        raise DataError(f"Pass query= for {shown(address)}, a statement whose result is the table.")
+        raise DataError(f"Pass query= for {shown(address)}: a statement that returns the rows.")
     pa = import_optional("pyarrow", "Reading a database")
     database = _Database(address, options.query, where)
     with database.wrapped_errors("fails"):

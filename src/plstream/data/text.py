@@ -115,7 +115,7 @@ class TextReader(Reader):
         """Return the error for text, or another JSON value, in place of a number."""
         shown = shortened(found if isinstance(found, str) else json.dumps(found))
         return self.error_at(
-            row, column, f"there is {shown}, not a number: leave such columns out by columns= or exclude="
+            row, column, f"there is {shown}, which is not a number: leave such columns out by columns= or exclude="
         )
 
     def _as_bytes(self, record: Record) -> bytes:
@@ -143,7 +143,9 @@ class TextReader(Reader):
                     yield []
                     continue
                 if first and data.startswith(GZIP):
-                    raise DataError(f"{self.where} is compressed: decompress it, as in gunzip -c FILE |.")
+                    raise DataError(
+                        f"{self.where} is compressed: decompress it first, for example with gunzip -c FILE |."
+                    )
                 if b"\0" in data:
                     raise DataError(f"{self.where} is not UTF-8 text: it contains zero bytes.")
                 pending.append(data)

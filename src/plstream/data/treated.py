@@ -14,7 +14,7 @@ from .source import Source
 
 
 class TreatedSource(Source):
-    """The rows of a source after a function; targets stay unchanged.
+    """The rows of a source, transformed by a function; targets stay unchanged.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ class TreatedSource(Source):
         if rows.shape != (len(X), self.n_columns):
             raise DataError(
                 f"In {self.name}, from row {row} on, the steps before the model return {rows.shape[0]} rows of "
-                f"{rows.shape[1]} columns, not {len(X)} of {self.n_columns}: a step must return one row per row, and "
-                "always the same number of columns."
+                f"{rows.shape[1]} columns instead of {len(X)} of {self.n_columns}: every step must return one output "
+                "row per input row, and always the same number of columns."
             )
         return rows
 

@@ -82,7 +82,7 @@ class Where:
             parts = ()
         if not parts or not {part.sign for part in parts} <= {*_COMPARISONS, "in", "not in"}:
             raise TypeError(
-                "where= is a condition as text, such as 'year >= 2020', or a list of tuples (column, sign, value)."
+                "where= must be a string such as 'year >= 2020', or a list of tuples (column, sign, value)."
             )
         return cls(repr(where), parts[0] if len(parts) == 1 else Combination("and", parts))
 
@@ -158,7 +158,7 @@ def _parse(text: str) -> Comparison | Combination:
         return _condition(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError):
         raise DataError(
-            f"where={beginning(text)!r} is not a condition: compare columns with numbers or text, as in "
+            f"where={beginning(text)!r} is not a condition: compare columns with numbers or strings, as in "
             "\"year >= 2020 and site == 'A'\", or pass a list of tuples (column, sign, value)."
         ) from None
 

@@ -21,7 +21,7 @@ _CHUNKS_AT_A_TIME = 10
 def open_zarr(path: AnyPath, where: str, options: OpenOptions) -> Reader:
     """Open an array of a store: the one named, or else the only one."""
     if isinstance(path, RemotePath) and path.is_file():
-        raise DataError(f"{where} is a zip file, whose arrays are read from this machine only: copy it here first.")
+        raise DataError(f"{where} is a remote zip file, but only local ones can be read: download it first.")
     with _opened(path) as root, wrap_library_errors(where):
         array, name = _array_in(root, where, options.key)
         # Strings are Python objects in version 2, and have their own type in version 3.
@@ -69,7 +69,7 @@ def _array_in(root: Any, where: str, key: str | None) -> tuple[Any, str]:
     """Return the array, and its name in messages."""
     if not hasattr(root, "array_keys"):
         if key is not None and key != root.path:
-            raise DataError(f"{where} is a single array, and has none named {key!r}.")
+            raise DataError(f"{where} is a single array, and has no array named {key!r}.")
         return root, where
     key = choose_array(None if key is None else key.strip("/"), _array_keys(root), where)
     return root[key], f"{where}:{key}"

@@ -1,4 +1,4 @@
-"""Collections: rows held or read by Dask workers, with X, y and weights in the same blocks."""
+"""Collections of rows that Dask workers hold or read, with X, y and weights in the same blocks."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ class OnWorkers:
 
     def __init__(self, source: Source) -> None:
         if source.reopen is None:
-            raise DataError(f"{source.name} is not a file, which workers could open: pass a Dask array or files.")
+            raise DataError(
+                f"{source.name} is not a file that workers could open: pass a Dask array, or a source of files."
+            )
         if not source.n_targets:
             raise ValueError(f"{source.name} has no target: open it with target=.")
         import_optional("dask", "A fit on workers", "distributed")
@@ -109,10 +111,10 @@ def collection_of(X: Any, y: Any, **columns: Any) -> Collection:
     if isinstance(X, OnWorkers):
         for name, column in {"y": y, **columns}.items():
             if column is not None:
-                raise ValueError(f"{name} is not for files that workers read, which have a target: pass no {name}.")
+                raise ValueError(f"{name} cannot be passed with OnWorkers, whose source provides it: leave {name} out.")
         return _of_files(X.source)
     if y is None:
-        raise ValueError("y is None, and a Dask collection has no responses of its own: pass them as y.")
+        raise ValueError("y is None, but a Dask collection has no target of its own: pass it as y.")
     X = _in_whole_rows(X)
     n_rows = _known_rows(X)
     y = _in_blocks_of(X, y, n_rows, "y")
@@ -193,15 +195,15 @@ def _in_whole_rows(X: Any) -> Any:
     if are_delayed(X):
         return list(X)
     if getattr(X, "ndim", 0) != 2:
-        raise ValueError("X must be a Dask array or dataframe of two dimensions, or a list of delayed blocks.")
+        raise ValueError("X must be a two-dimensional Dask array or dataframe, or a list of delayed blocks.")
     if is_frame(X):
         return X
     if isnan(X.shape[1]):
-        raise ValueError("The number of columns of X is not known: call X.compute_chunk_sizes() first.")
+        raise ValueError("The number of columns of X is unknown: call X.compute_chunk_sizes() first.")
     if X.numblocks[1] > 1:
         warn_user(
-            f"X is cut along its columns, {X.numblocks[1]} chunks per row, which are put together: use chunks of whole "
-            "rows, as by X.rechunk({1: -1}), to spare the workers the exchange."
+            f"X is chunked along its columns, {X.numblocks[1]} chunks per row, which the workers have to exchange: use "
+            "chunks of whole rows, for example X.rechunk({1: -1})."
         )
         X = X.rechunk({1: -1})
     return X
@@ -221,12 +223,14 @@ def _in_blocks_of(X: Any, column: Any, n_rows: list[int] | None, name: str) -> A
             column = _rechunked(column, n_rows, name)
         n_blocks, expected = _n_blocks(column), _n_blocks(X)
         if n_blocks != expected:
-            raise ValueError(f"X has {expected} blocks and {name} has {n_blocks}: cut both at the same rows.")
+            raise ValueError(
+                f"X has {expected} blocks, but {name} has {n_blocks}: divide both into blocks at the same rows."
+            )
         return column
     if n_rows is None:
         raise ValueError(
-            f"{name} is not a Dask collection, and how many rows the blocks of X have is not known: pass {name} in the "
-            "same blocks, or call X.compute_chunk_sizes() first."
+            f"{name} is not a Dask collection, and the number of rows per block of X is unknown: pass {name} in the "
+            "same blocks as X, or call X.compute_chunk_sizes() first."
         )
     da = import_optional("dask.array", "A Dask collection", "distributed")
     values = np.asarray(column)
@@ -245,7 +249,7 @@ def _rechunked(column: Any, n_rows: list[int] | None, name: str) -> Any:
 
 def _require_rows(n: int, n_rows: list[int], name: str) -> None:
     if n != sum(n_rows):
-        raise ValueError(f"X has {sum(n_rows)} rows and {name} has {n}: there must be one of {name} for each row.")
+        raise ValueError(f"X has {sum(n_rows)} rows, but {name} has {n}: pass one entry per row.")
 
 
 def _n_blocks(column: Any) -> int:

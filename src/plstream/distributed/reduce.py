@@ -186,9 +186,10 @@ class RemoteBlocks:
         self._needed = threads * (2 * self._largest_block + work) + waiting * state
         if usable is not None and self._needed > usable:
             raise MemoryError(
-                f"A worker with {counted(threads, 'thread')} needs about {format_bytes(self._needed)}: for each of "
-                f"them two chunks of up to {format_bytes(self._largest_block)} and {format_bytes(work)} to work on "
-                f"one, and {waiting} states of {format_bytes(state)}; it may take {format_bytes(usable)}: {advice}."
+                f"A worker with {counted(threads, 'thread')} requires about {format_bytes(self._needed)}: for each "
+                f"thread two chunks of up to {format_bytes(self._largest_block)} and {format_bytes(work)} of working "
+                f"memory, and {waiting} states of {format_bytes(state)}; but only {format_bytes(usable)} may be used: "
+                f"{advice}."
             )
 
     def hold_if_few(self, n_rows: int | None) -> None:

@@ -32,7 +32,7 @@ _MOST_REMEMBERED = 1000
 
 
 def _parameter_is_affordable(its: Any) -> bool:
-    """Return whether the memory of ``partial_fit`` is in proportion to the arrays of a model from a file."""
+    """Return whether the memory that ``partial_fit`` needs is in proportion to the arrays of a model file."""
     n_components = its.parameters.get("n_components", its.parameters.get("max_components"))
     # Other values are refused by partial_fit.
     return type(n_components) is not int or are_affordable(n_components, its._fitted)
@@ -51,7 +51,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     _fitted: Any
     missing: str = "error"
-    # The values of ``missing`` that support missing values in X and y, for error messages.
+    # The values of ``missing`` that accept NaN in X and y, named in error messages.
     _missing_by: ClassVar[dict[str, str]] = {"X": "model", "y": "model"}
 
     x_weights_ = Solved("Weights of X.")
@@ -76,11 +76,11 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @classmethod
     @cache
     def _get_param_names(cls) -> list[str]:
-        # scikit-learn inspects the signature in every fit, which takes as long as PLS of a small array.
+        # scikit-learn inspects the signature in every fit, which takes as long as fitting a small array.
         return super()._get_param_names()
 
     def _validate_params(self) -> None:
-        # Validation is as slow: parameters that are numbers, strings, booleans or None are validated once.
+        # Validation is equally slow, so parameters that are numbers, strings, booleans or None are validated only once.
         values = [*map(vars(self).__getitem__, self._get_param_names())]
         key = (type(self), *map(type, values), *values) if _PLAIN_TYPES.issuperset(map(type, values)) else None
         if key is None or key not in _valid_parameters:
@@ -96,7 +96,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The rows. With a Dask array or dataframe the result is a Dask array.
         y : None
-            Not supported, unlike in scikit-learn's ``PLSRegression``: this method returns one array.
+            Not supported. Unlike scikit-learn's ``PLSRegression``, this method returns only the scores of X.
         n_components : int, default=None
             Use only the first components.
 
@@ -189,7 +189,7 @@ class PLSBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return int(self._require_fitted().n_reads)
 
     def _completing(self, function: Callable[[Rows], Any]) -> Callable[[Rows], Any]:
-        """Return a function that completes rows with missing values first, if ``missing`` is "model"."""
+        """Return the function, preceded by the completion of missing values if ``missing`` is "model"."""
         return CompletedBefore(function, self._fitted.factor_model()) if self.missing == "model" else function
 
     def _require_fitted(self) -> Any:
@@ -243,17 +243,17 @@ class SingleModel(PLSBase):
     }
 
     def merge(self, other: Self, *, later: bool | None = None) -> Self:
-        """Merge another model, which is unchanged, into this one.
+        """Merge another model into this one. The other model is left unchanged.
 
         Parameters
         ----------
         other : object
-            A model of other rows, with the same class, parameters and features. The classes of two classifiers may
-            differ.
+            A model fitted to other rows, with the same class, parameters and features. The class labels of two
+            classifiers may differ.
         later : bool, default=None
-            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly.
-            Otherwise both sets of rows are equally old. This makes no difference with ``forgetting=1.0``; with other
-            values, the default is equally old, with a warning.
+            Whether the rows of ``other`` came after those of this model, which are then forgotten accordingly. If
+            False, both sets of rows count as equally old. With ``forgetting=1.0`` this makes no difference; otherwise
+            the default is False, with a warning.
 
         Returns
         -------

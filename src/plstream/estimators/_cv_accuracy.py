@@ -1,4 +1,4 @@
-r"""Expected accuracy on held-out rows, from their state alone.
+r"""Expected accuracy on held-out rows, computed from their summary state alone.
 
 The model of the other rows decides by linear discriminant analysis, with one value per class that is linear in the
 scores t, :math:`a_k^T t + b_k`. With the rotations R, the state of the held-out rows gives the class means :math:`m_k`
@@ -8,15 +8,15 @@ of their scores and the within-class covariance S,
     m_k = R^T (\bar x - \bar x_{\text{model}}) + R^T C_k / n_k , \quad
     n S = R^T G R - \sum_k R^T C_k C_k^T R / n_k .
 
-A row of class k is mistaken for class j if :math:`(a_k - a_j)^T t + b_k - b_j` is negative. This difference is assumed
-to be normal, with the mean given by :math:`m_k` and the variance :math:`(a_k - a_j)^T S (a_k - a_j)`, which determines
-the probability :math:`p_{kj}` of the error. A row is classified correctly with probability
+A row of class k is misclassified as class j if :math:`(a_k - a_j)^T t + b_k - b_j` is negative. This difference is
+assumed to be normal, with the mean given by :math:`m_k` and the variance :math:`(a_k - a_j)^T S (a_k - a_j)`, which
+determines the probability :math:`p_{kj}` of the error. A row is classified correctly with probability
 
 .. math:: \prod_{j \ne k} (1 - p_{kj}) ,
 
-as if the errors were independent. This is exact for two classes. For more classes it is too low for all numbers of
-components, because errors are correlated. The cost is one product with G per component, and a few operations per pair
-of classes.
+as if the errors were independent. This is exact for two classes. For more classes the estimate is too low, for every
+number of components, because the errors are correlated. The cost is one product with G per component, and a few
+operations per pair of classes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LEAST_VARIANCE = 1e-14
 
 
 def expected_accuracies(solution: Solution, training: Gram | Sketch, held_out: Gram | Sketch) -> Float64Array:
-    """Return the expected accuracies of the models with the first 1, 2, ... components, at least one."""
+    """Return the expected accuracies of the models with 1, 2, ... components."""
     rotations = unit_rotations(solution)
     products = rotations.T @ np.column_stack([held_out.apply(column)[0] for column in rotations.T])
     sums = rotations.T @ held_out.cross
@@ -66,7 +66,7 @@ def accuracies_of_scores(
     means = sums[:, classes] / counts
     within = (products - (means * counts) @ means.T) / held_out.weight
     values, vectors = np.linalg.eigh((within + within.T) / 2)
-    # For a sketch, the difference may be negative.
+    # With a sketch, the difference may be negative.
     values = np.maximum(values, least_within(solution) / training.weight)
     spread = vectors * np.sqrt(values)
     means += (unit_rotations(solution).T @ training.differences(held_out)[0])[:, None]
@@ -84,8 +84,8 @@ def _probability_correct(
 ) -> Float64Array:
     """Return the probabilities that rows of the given classes are classified correctly.
 
-    ``means`` has one row per given class: the mean values of all classes, without the offsets. The products of the
-    columns of ``spread`` are their covariances.
+    Row k of ``means`` holds the mean decision values of the rows of class k, without the offsets. Products of columns
+    of ``spread`` are the covariances of these values.
     """
     # A class without training rows is never predicted.
     known = np.isfinite(decision.offset)

@@ -35,8 +35,8 @@ from ._solution import Solution
 from .settings import Settings
 from .training import learning, merge_models
 
-_NOT_FOR_SOURCES = "groups and folds of a source are columns of it: name them in open_source."
-# Minimum number of rows per fold in a block: with fewer, adding column sums takes longer than computing them.
+_NOT_FOR_SOURCES = "groups and folds of a source are columns of the source: name them in open_source."
+# Minimum number of rows per fold in a block. With fewer rows, merging column sums takes longer than computing them.
 _ROWS_OF_A_FOLD = 32
 
 
@@ -90,7 +90,7 @@ class CrossValidated(PLSBase):
         X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
             The rows. Files of any size are opened by :func:`plstream.open_source`.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
-            The responses, or the labels, which have one dimension. None if X is a source, which has them.
+            The responses, or the labels, which have one dimension. None if X is a source, which provides them.
         sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Weights of the rows, in the models and in their errors.
         groups : array-like of shape (n_samples,), or Dask collection, default=None
@@ -116,13 +116,13 @@ class CrossValidated(PLSBase):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Merge another model, which is unchanged, into this one, fold by fold.
+        """Merge another model into this one, fold by fold. The other model is left unchanged.
 
         Parameters
         ----------
         other : object
-            A model of other rows, with the same class, parameters and features. The classes of two classifiers may
-            differ.
+            A model fitted to other rows, with the same class, parameters and features. The class labels of two
+            classifiers may differ.
 
         Returns
         -------
@@ -142,8 +142,8 @@ class CrossValidated(PLSBase):
         Returns
         -------
         n_bytes : int
-            Including temporary arrays, but not the rows passed or copies of them. ``fit`` of data that can be read
-            again takes no more; it copies data of up to 32 MiB twice.
+            Including temporary arrays, but not the rows passed or copies of them. ``fit`` needs no more for data that
+            can be read again, except two copies of data of up to 32 MiB.
 
         Examples
         --------
@@ -160,10 +160,10 @@ class CrossValidated(PLSBase):
     def predict_held_out(
         self, X: Any, n_components: int | None = None, *, groups: Any = None, folds: Any = None
     ) -> Array:
-        """Predict training rows, each by the model of all folds except its own.
+        """Predict each training row by the model that was fitted without its fold.
 
-        The result equals that of scikit-learn's ``cross_val_predict``, from one more read of the rows and no further
-        fits. Any score can be computed from it.
+        The result equals that of scikit-learn's ``cross_val_predict``, but requires only one more read of the rows and
+        no further fits. Use it to compute scores that ``cv_results_`` does not have.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class CrossValidated(PLSBase):
         return predicted
 
     def _models_of_others(self, n_components: int) -> list[Callable[[Rows], Array]]:
-        """Return functions that predict the rows of each fold by the model of all others."""
+        """Return one function per fold, which predicts its rows by the model of all other folds."""
         fitted = self._fitted
         of_labels = isinstance(fitted.head, ClassifierHead)
         models: list[Callable[[Rows], Array]] = [
@@ -229,7 +229,7 @@ class CrossValidated(PLSBase):
         return float(1.0 - self._require_fitted().validated().errors[self.n_components_ - 1])
 
     def _learn_folds(self, data: tuple[Any, Any, Any], groups: Any, folds: Any, **how: Any) -> Self:
-        """Add rows to the model. A call that fails, or has no row of positive weight, leaves it unchanged."""
+        """Add rows to the model. If the call fails, or no row has a positive weight, the model is left unchanged."""
         with learning(self, how) as twin:
             twin._fitted = twin._absorbed(data, groups, folds, **how)
         return self
@@ -237,7 +237,7 @@ class CrossValidated(PLSBase):
     def _absorbed(
         self, data: tuple[Any, Any, Any], groups: Any, folds: Any, *, is_fit: bool = False, **how: Any
     ) -> FittedFolds:
-        """Return the result of training on more rows. In ``fit``, which has all rows, cv may be a splitter."""
+        """Return the result of training on more rows. ``fit`` has all rows, so there cv may be a splitter."""
         X, _, _ = data
         before: FittedFolds | None = vars(self).get("_fitted")
         assignment = self._assignment(data, groups, folds, before, is_fit=is_fit)
@@ -312,9 +312,11 @@ class CrossValidated(PLSBase):
         self._validate_params()
         if n_folds is None:
             if isinstance(X, Source):
-                raise ValueError("A source is read only once, and not split beforehand: set cv to a number of folds.")
+                raise ValueError("A source cannot be split before it is read: set cv to a number of folds.")
             if folds is not None:
-                raise ValueError("cv and folds both say which rows are in a fold: with folds, set cv to their number.")
+                raise ValueError(
+                    "cv and folds both assign rows to folds: if you pass folds, set cv to the number of folds."
+                )
             given = folds_of_splits(self.cv, X, y, groups)
             return FoldAssignment(int(given.max(initial=0)) + 1, "folds", given=given)
         if is_collection(X):
@@ -342,7 +344,7 @@ class CrossValidated(PLSBase):
         return stream.merged(learnt, later=True) if stream.n_rows else learnt
 
     def _assignment_again(self, X: Any, groups: Any, folds: Any) -> FoldAssignment:
-        """Return the assignment of training rows to folds."""
+        """Return the assignment of the training rows to folds, for another read of them."""
         if is_collection(X):
             raise TypeError(
                 "The fold of a row depends on its position, which is unknown in a Dask collection: pass arrays."

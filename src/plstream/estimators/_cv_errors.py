@@ -1,4 +1,4 @@
-"""Cross-validated errors of all numbers of components, from the states of the folds alone or from held-out scores."""
+"""Cross-validated errors for every number of components, from the states of the folds alone or from held-out scores."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ._cv_accuracy import expected_accuracies
 from ._heads import ClassifierHead, Head
 from ._solution import Solution
 
-# Errors that differ by less than this share of the variance of y, or of all rows, are equal up to rounding.
+# Errors that differ by less than this fraction (of the variance of y, or of the rows) are equal up to rounding.
 _SAME = 1e-12
 
 States: TypeAlias = Sequence[Gram | Sketch]
 
 
 class FoldErrors(ABC):
-    """Errors on each of F folds of the model of all others, and the number of components that they select."""
+    """Errors of each of F folds under the model of all other folds, and the number of components they select."""
 
     weight: Float64Array
     """Weights of the folds, of shape (F,)."""
@@ -60,7 +60,7 @@ class FoldErrors(ABC):
         return errors
 
     def choice(self, rule: str) -> int:
-        """Return the smallest number of components with the minimum error, or within one standard error of it."""
+        """Return the smallest number of components with the minimal error, or within a standard error of it."""
         if self.n_folds < 2:
             return 1
         errors = self.errors
@@ -158,7 +158,7 @@ class ClassCrossValidation(FoldErrors):
 def validate_states(
     folds: States, total: Gram | Sketch, head: Head, n_components: int, *, scale: bool
 ) -> CrossValidation | ClassCrossValidation:
-    """Return the errors on each fold of the model of all other rows, from states alone."""
+    """Return the errors of each fold under the model of all other folds, from the states alone."""
     at_most = min(n_components, total.shape[0], total.n_rows)
     weight = np.array([fold.weight for fold in folds])
     used = np.flatnonzero(weight).tolist()
@@ -184,7 +184,7 @@ def validation_of(
     *,
     scale: bool,
 ) -> CrossValidation | ClassCrossValidation:
-    """Return the errors or accuracies of all folds; past the last component of a model, the last one is repeated."""
+    """Return the errors or accuracies of all folds. Past the last component of a model, its last value is repeated."""
     of_labels = isinstance(head, ClassifierHead)
     found = np.full((len(weight), n_components, *(() if of_labels else (head.n_targets,))), np.nan)
     for fold, values in errors.items():

@@ -1,7 +1,7 @@
 """Exact cross-validation of data that can be read again, by the fastest method for its shape.
 
-The models of all rows except those of each fold come from Gram matrices of the folds, or from reads shared by all
-models. Their errors come from one more read, which gives the scores of each row by the model without its fold.
+The model that leaves out a fold is solved from Gram matrices of the folds, or from reads shared by all these models.
+The errors come from one more read, in which each row is scored by the model that leaves out its fold.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from ._heads import ClassifierHead, Head
 from ._solution import Solution, joint_solutions
 from .settings import Settings, buffered
 
-# Gram matrices are not used if rounding may change results by more.
+# Gram matrices are not used if their rounding errors may change results by more than this.
 _LARGEST_ROUNDING = 1e-9
-# Time of a multiplication in a product with one column per fold, relative to one in a Gram matrix.
+# Time per multiplication of a product with one column per fold, relative to that of a Gram matrix.
 _SLOWER_IN_READS = 4
 # Maximum number of entries of all Gram matrices together.
 _LARGEST_GRAMS = 1 << 25
@@ -96,8 +96,8 @@ def fit_exactly(
 def in_one_fold(n_rows: int) -> str:
     """Return the error message for rows that are all in one fold."""
     return (
-        f"All rows (n_samples={n_rows}) are in one fold, and cross-validation takes two at least: pass more rows, or "
-        "other groups."
+        f"All rows (n_samples={n_rows}) are in one fold, but cross-validation requires at least two: pass more rows, "
+        "or other groups."
     )
 
 
@@ -139,7 +139,7 @@ class _Fit:
         return by_grams < _SLOWER_IN_READS * by_reads
 
     def by_grams(self, absorbed: Callable[[], Folds[Any]], n_folds: int, used: NDArray[np.int64]) -> Folds[Any] | None:
-        """Solve by Gram matrices and return their stream, or None if rounding errors are too large."""
+        """Solve by Gram matrices and return their stream, or return None if rounding errors are too large."""
         if self.rows.in_memory:
             self.reads = self._new_reads(1)
             grams = list(map(Gram.of, self.reads.folds, self.reads.held))
@@ -187,7 +187,7 @@ class _Fit:
         return True
 
     def _hold_out(self, solutions: dict[int, Solution]) -> None:
-        """Set the errors of some folds, given the models of all other rows."""
+        """Set the errors of some folds, given the models that leave them out."""
         folds, training = self.reads.folds, self.reads.training
         if isinstance(self.head, ClassifierHead):
             sums = self.reads.held_out(
@@ -221,7 +221,7 @@ class _Fit:
         return validation_of(errors, weight, total, self.head, self.settings.n_components, scale=scale)
 
     def remains(self, n_folds: int, used: NDArray[np.int64]) -> FoldRemains:
-        """Return the data of the folds to keep."""
+        """Return what is kept of each fold after the fit, from which training can continue."""
         m, q = self.rows.n_columns, self.rows.n_targets
         folds, rows = [Moments(m, q) for _ in range(n_folds)], [np.empty((0, m)) for _ in range(n_folds)]
         models, rotations = [self.total] * n_folds, None

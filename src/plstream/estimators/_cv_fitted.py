@@ -31,7 +31,7 @@ from .settings import Settings, buffered
         "models": Each(Object(Solution, m="m", q="q")),
     },
     {
-        "there are two folds or more": lambda its: len(its.folds) > 1,
+        "there are at least two folds": lambda its: len(its.folds) > 1,
         "every fold has rows": lambda its: len(its.rows) == len(its.folds),
         "every fold has a model, or none": lambda its: len(its.models) in {0, len(its.folds)},
     },
@@ -46,7 +46,7 @@ class FoldRemains:
     rotations: Float64Array | None
     """R. None for small data, where all rows are kept and S'S = Xc'Xc."""
     models: tuple[Solution, ...]
-    """The model of all rows except those of each fold. Not kept for small data, where it is solved again."""
+    """For each fold, the model of all rows outside it. Not kept for small data, where it is solved again."""
 
     def state(self, fold: int, settings: Settings) -> Gram | Sketch:
         """Return the state from which a fold continues."""
@@ -59,7 +59,7 @@ class FoldRemains:
         return Sketch.of_rows(moments, rows, self.rotations, size=size, n_components=n_components, scale=scale)
 
     def models_of_others(self, n_components: int, *, scale: bool) -> list[Solution]:
-        """Return the model of all rows except those of each fold."""
+        """Return, for each fold, the model of all rows outside it."""
         if self.models:
             return [model.first(n_components) for model in self.models]
         used = [fold for fold, moments in enumerate(self.folds) if moments.n_rows]
@@ -67,7 +67,7 @@ class FoldRemains:
         found: dict[int, Solution] = {}
         for some in joint_solutions(reads.training, reads, n_components, scale=scale):
             found |= some
-        # For a fold without rows, this is the model of all rows.
+        # The model that leaves out an empty fold is the model of all rows.
         return [found[used.index(fold) if fold in used else len(used)] for fold in range(len(self.folds))]
 
 
@@ -87,7 +87,7 @@ class FoldRemains:
     {
         "exact reads leave something of every fold": lambda its: (its.remains is None) == (its.moments is None),
         "every fold has errors": lambda its: its.validation is None or len(its.validation.weight) == _n_folds(its),
-        "as many components are chosen as were tried, or fewer": lambda its: (
+        "no more components are chosen than were tried": lambda its: (
             its.solution is None or len(its.solution.subspace_error) <= its.n_components
         ),
         "models are solved and validated together": lambda its: (its.solution is None) == (its.validation is None),
@@ -105,7 +105,7 @@ class FittedFolds(Fitted):
     remains: FoldRemains | None = None
     """Data of the folds kept after exact reads."""
     fold_models: tuple[FoldModel, ...] = ()
-    """Models of all rows except those of each fold, if exact reads have completed missing values."""
+    """For each fold, the model of all rows outside it, if exact reads have completed missing values."""
 
     @property
     def n_folds(self) -> int:
@@ -130,7 +130,7 @@ class FittedFolds(Fitted):
             total = merged(folds)
             validation = validate_states(folds, total, self.head, self.n_components, scale=self.scale)
             if validation.n_folds < 2:
-                warn_user("All rows so far are in one fold: until there are others, the model has one component.")
+                warn_user("All rows so far are in one fold: the model has one component until other folds have rows.")
             solution = Solution.of(total, total, validation.choice(self.rule), scale=self.scale)
             warn_of_small_sketch(total, solution)
             # In one statement, because an interrupt may come between two.
@@ -145,7 +145,7 @@ class FittedFolds(Fitted):
         return self.validation
 
     def models_of_others(self, n_components: int) -> list[Solution]:
-        """Return the model of all rows except those of each fold."""
+        """Return, for each fold, the model of all rows outside it."""
         if self.remains is not None:
             return self.remains.models_of_others(n_components, scale=self.scale)
         if self.fold_models:
@@ -154,7 +154,7 @@ class FittedFolds(Fitted):
         return [Solution.of(others, others, n_components, scale=self.scale, quiet=True) for others in states]
 
     def completing_of_others(self) -> list[FactorModel]:
-        """Return the factor models that complete the rows of each fold, fitted to all others."""
+        """Return, for each fold, the factor model of all other folds, which completes its rows."""
         if self.fold_models:
             return [model.completing for model in self.fold_models]
         parts = [stream.all_gaps() for stream in self.stream.streams] if self._completes else []
@@ -179,7 +179,7 @@ class FittedFolds(Fitted):
         return Solution.of(total, total, self.n_components, scale=self.scale, quiet=True)
 
     def after(self, stream: Any, head: Head | None = None) -> Self:
-        """Return the same model with another stream, and perhaps more classes."""
+        """Return the model with another stream, and the classes of ``head`` if there are more."""
         return replace(super().after(stream, head), validation=None, fold_models=())
 
     def merge_signature(self, model: Any) -> dict[str, Any]:
@@ -200,8 +200,8 @@ class FittedFolds(Fitted):
             otherwise = f"leave out {assignment.by}" if assignment.by in columns else "set block_length back"
             advice = columns.get(self.assigned_by, otherwise)
             raise ValueError(
-                f"Rows were assigned to folds by {self.assigned_by} before, and cannot be by {assignment.by} now: "
-                f"{advice}."
+                f"Earlier rows were assigned to folds by {self.assigned_by}, so later rows cannot be assigned by "
+                f"{assignment.by}: {advice}."
             )
 
 

@@ -26,7 +26,7 @@ from ..rows import Block
 FoldNumbers: TypeAlias = NDArray[np.int64]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Months have no fixed length: any number will do.
+# Months have no fixed length, so any number will do.
 _ATTOSECONDS = {
     "Y": 12 * 10**9,
     "M": 10**9,
@@ -61,7 +61,7 @@ class FoldAssignment:
     def by_columns(cls, n_folds: int, block_length: int, groups: Any, folds: Any) -> Self:
         """Assign by groups or folds, if given; their values are not used yet."""
         if groups is not None and folds is not None:
-            raise ValueError("groups and folds both say which rows are in a fold: pass one of them.")
+            raise ValueError("groups and folds both assign rows to folds: pass only one of them.")
         if groups is not None or folds is not None:
             return cls(n_folds, "folds" if groups is None else "groups")
         return cls(n_folds, "rows" if block_length == 1 else f"blocks of {block_length} rows", block_length)
@@ -122,7 +122,7 @@ class FoldAssignment:
 
 
 def folds_of_rows(first: int, n_rows: int, n_folds: int, block_length: int = 1) -> FoldNumbers:
-    """Return the folds of rows by number, in pseudorandom order, with folds of equal size.
+    """Return the folds of rows by their numbers, in pseudorandom order, with folds of equal size.
 
     Each of ``n_folds`` consecutive blocks goes to a different fold, by the rank of a hash of its number.
 
@@ -162,7 +162,7 @@ def as_groups(groups: Any) -> Array:
 
 
 def folds_of_splits(cv: Any, X: Any, y: Any, groups: Any) -> FoldNumbers:
-    """Return the fold of each row given by a splitter, by pairs of training and test rows, or by an array."""
+    """Return the fold of each row, given a splitter, pairs of training and test rows, or an array of folds."""
     if hasattr(cv, "dtype") and np.ndim(cv) == 1:
         return np.unique(np.asarray(cv), return_inverse=True)[1].astype(np.int64)
     every_row = np.arange(_num_samples(X))
@@ -177,7 +177,7 @@ def folds_of_splits(cv: Any, X: Any, y: Any, groups: Any) -> FoldNumbers:
     if (times != 1).any():
         row = int(np.argmax(times != 1))
         raise ValueError(
-            f"The test sets of cv must be a partition of the rows, and row {row} is in {times[row]} of them: use a "
+            f"The test sets of cv must be a partition of the rows, but row {row} is in {times[row]} of them: use a "
             "splitter such as KFold or GroupKFold."
         )
     return folds
@@ -194,12 +194,12 @@ def as_vector(values: Any, name: str) -> Array:
 
 
 def _missing(row: int, name: str, value: Any) -> ValueError:
-    return ValueError(f"{name} has no value for row {row} ({value}): every row needs one.")
+    return ValueError(f"{name} has no value for row {row} ({value}): every row requires one.")
 
 
 def _require_folds(folds: Array, n_folds: int) -> FoldNumbers:
     if folds.dtype.kind not in "iu" or folds.min(initial=0) < 0 or folds.max(initial=0) >= n_folds:
-        raise ValueError(f"folds must be integers from 0 to {n_folds - 1}, because there are {n_folds}.")
+        raise ValueError(f"folds must be integers from 0 to {n_folds - 1}, because there are {n_folds} folds.")
     return folds.astype(np.int64)
 
 
@@ -264,7 +264,7 @@ def _key(group: Any) -> int:
     if is_pandas_na(group):
         raise _MissingError
     raise ValueError(
-        f"groups must be numbers, text or dates, not values of type {type(group).__name__}: pass the text of each."
+        f"groups must be numbers, strings or dates, not values of type {type(group).__name__}: convert them to strings."
     )
 
 
@@ -317,7 +317,7 @@ def _nanoseconds(moment: Any) -> int:
 
 
 def _nanoseconds_at_once(moments: Array) -> NDArray[np.int64] | None:
-    """Return the same for an array, or None if it exceeds 64 bits or the unit is finer."""
+    """Return the same for an array, or None if a value exceeds 64 bits or the unit is finer than nanoseconds."""
     counts, attoseconds = _counts(moments)
     factor, finer = divmod(attoseconds, 10**9)
     most = max(abs(int(counts.min(initial=0))), int(counts.max(initial=0)))

@@ -1,4 +1,4 @@
-"""Cross-validation of rows with missing values: one fit per fold, whose model completes the held-out rows."""
+"""Cross-validation with missing values: one fit per fold, whose model completes the held-out rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .training import fit_completed_rows
 )
 @dataclass(frozen=True)
 class FoldModel:
-    """The model of all rows except those of a fold, and the factor model that completes the fold."""
+    """The model of all rows outside a fold, and the factor model that completes the fold."""
 
     solution: Solution
     completing: FactorModel
@@ -102,12 +102,12 @@ def fit_completed(
     solution = whole.first(n_components)
     if solution.n_components < n_components:
         in_common = counted(solution.n_components, "component")
-        warn_user(f"X and y have only {in_common} in common, fewer than were chosen.")
+        warn_user(f"X and y have only {in_common} in common, fewer than the number chosen.")
     return {
         "solution": solution,
         "validation": validation,
         "completing": whole.completing,
-        # For a fold without rows, this is the model of all rows.
+        # The model that leaves out an empty fold is the model of all rows.
         "fold_models": tuple(models.get(fold, whole) for fold in range(len(counts))),
         "n_reads": total.n_reads,
     }

@@ -33,8 +33,8 @@ from ._solution import Solution
 
 # Minimum within-class share of the variance in any direction.
 _LEAST_WITHIN = 1e-9
-# The same, relative to the share that a sketch has discarded: errors were up to this large for well separated classes.
-# Without this bound, models with too small a sketch misclassified up to 40 % of these rows.
+# The same, relative to the share that a sketch has discarded: the largest error seen with well separated classes.
+# Without this bound, models with too small a sketch misclassified up to 40 % of the rows.
 _LEAST_WITHIN_OF_LOST = 0.03
 # Number of values held at a time if only the largest class is needed.
 _ENTRIES_AT_A_TIME = 1 << 20
@@ -48,7 +48,7 @@ class Decision:
     offset: Float64Array
     """Minus infinity for classes that are never predicted."""
     of_likelihoods: bool
-    """Whether values are log-likelihoods, up to a constant that all classes share."""
+    """Whether values are log-likelihoods, up to a constant shared by all classes."""
 
     def values(self, scores: Float64Array) -> Float64Array:
         """Return the value of each row and class."""
@@ -73,7 +73,7 @@ class Decision:
 
 
 def against_the_first(values: Float64Array) -> Float64Array:
-    """Return the difference of the values of two classes, the second minus the first; all values of more classes."""
+    """Return the values of the second class minus those of the first; with more than two classes, all values."""
     return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
 
@@ -93,7 +93,9 @@ def log_priors(priors: Float64Array, *, present: NDArray[np.bool_]) -> Float64Ar
     """Return the logarithms of prior probabilities, minus infinity for classes without rows."""
     possible = np.where(present, priors, 0.0)
     if present.any() and not possible.any():
-        raise ValueError("priors are zero for all classes that have rows: give one of these a probability.")
+        raise ValueError(
+            "priors are zero for all classes that have rows: set at least one of them to a positive probability."
+        )
     with np.errstate(divide="ignore"):
         logarithms: Float64Array = np.log(possible)
     return logarithms

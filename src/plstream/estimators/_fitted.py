@@ -112,7 +112,7 @@ class Fitted:
 
     @classmethod
     def of_stream(cls, head: Head, settings: Settings, stream: Any, **others: Any) -> Self:
-        """Return the result of training a stream, to be solved with the given settings."""
+        """Return a stream as the result of training, to be solved with the given settings."""
         return cls(head, solver_of(stream), settings.n_components, settings.scale, stream, **others)
 
     def streamed(self, settings: Settings) -> Self:
@@ -169,7 +169,7 @@ class Fitted:
         )
 
     def after(self, stream: Any, head: Head | None = None) -> Self:
-        """Return the same model with another stream, and perhaps more classes."""
+        """Return the model with another stream, and the classes of ``head`` if there are more."""
         return replace(self, stream=stream, head=head or self.head, solution=None, completing=None)
 
     def merge_signature(self, model: Any) -> dict[str, Any]:
@@ -197,8 +197,8 @@ def warn_of_small_sketch(state: Gram | Sketch, solution: Solution) -> None:
         why = f"sketch_size={state.size} is small for this data"
         advice = "Use a larger sketch_size, or fewer components."
         if state.unresolved:
-            why = "fit has left no more of its rows than the solution needs"
-            advice = "Fit with solver='gram' or 'sketch' where rows are to follow, or fit all rows again."
+            why = "fit keeps only as much of its rows as its own solution needs"
+            advice = "If more rows will follow, fit with solver='gram' or 'sketch', or fit all rows again."
         warn_user(
             f"{why}: only the first {good} of {len(errors)} components are likely to be close to those of an exact fit "
             f"(see subspace_error_). {advice}"

@@ -46,8 +46,8 @@ from ..rows.sources import require_rereadable
 _LONGEST_NAME = 1000
 
 NOT_BALANCED = (
-    "class_weight='balanced' needs to know how many rows of each class there will be, which a stream does not tell: "
-    "pass class_weight as a dict, or equal priors, or fit what can be read again."
+    "class_weight='balanced' requires the class frequencies, which are unknown in a stream: pass class_weight as a "
+    "dict, set equal priors, or fit data that can be read again."
 )
 
 
@@ -70,9 +70,9 @@ class RegressionHead:
     def of(
         cls, known: RegressionHead | None, n_targets: int, names: list[str] | None, *, is_vector: bool
     ) -> RegressionHead:
-        """Return the known head if y has its number of columns; in the first call, a new one.
+        """Return the known head if y has the same number of columns; in the first call, return a new one.
 
-        Names are dropped if they are too many or too long for a file.
+        Names that are too many or too long for a model file are dropped.
         """
         if known is not None:
             known.require_targets(n_targets)
@@ -198,7 +198,7 @@ def open_values(
 
 
 def _weight_of_labelled(Y: Array, weight: Float64Array | None) -> Float64Array | None:
-    """Return weights that are zero for rows without any response: a model cannot learn from its own predictions."""
+    """Set the weights of rows without any response to zero: a model cannot learn from its own predictions."""
     unknown = np.isnan(Y).all(axis=1) if Y.dtype.kind == "f" else np.zeros(len(Y), bool)
     if not unknown.any():
         return weight
@@ -330,7 +330,7 @@ def _weights_by_label(class_weight: Mapping[Any, float], labels: list[Any]) -> F
     """Return one weight per class."""
     unknown = [label for label in class_weight if label not in labels]
     if unknown:
-        raise ValueError(f"class_weight has {unknown[0]!r}, which is none of the classes.")
+        raise ValueError(f"class_weight has {unknown[0]!r}, which is not one of the classes.")
     weights: Float64Array = np.array([class_weight.get(label, 1.0) for label in labels], dtype=np.float64)
     if not (np.isfinite(weights).all() and (weights > 0).all()):
         raise ValueError("class_weight must be positive: to ignore a class, leave out its rows.")

@@ -1,8 +1,9 @@
 """Training on rows with missing values, which the factor model completes before a state absorbs them.
 
-A stream buffers incomplete rows. Each block is completed by the model of the earlier rows and, while these are few, of
-the block itself, iteratively. Results therefore do not depend on the chunks of the stream. Rows that can be read again
-are completed by the model of all rows, iterating until convergence.
+A stream buffers rows with missing values until a block is full. The block is completed by the model of the earlier rows
+or, while there are few of these, iteratively by a model that includes the block. Results therefore do not depend on how
+the stream is divided into chunks. Rows that can be read again are completed by the model of all rows, iterating until
+convergence.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from ..states import Buffered, Moments
 from ..states.moments import centred_rows
 from ._solution import Solution
 
-# Maximum number of rounds to complete a block of a stream, and the relative change of completed cells to stop at.
+# Completing a block of a stream: maximum number of rounds, and the relative change of completed cells at which to stop.
 _MOST_ROUNDS = 60
 _SMALL_CHANGE = 1e-4
-# After this many times the rows of a block, the model of the earlier rows alone completes it.
+# Once the earlier rows are this many times those of a block, their model alone completes it.
 _ENOUGH_BLOCKS = 4
 
 
@@ -59,7 +60,7 @@ class CompletingStream(Buffered[Any]):
     n_components: int
     scale: bool
     from_y: bool
-    """Whether missing cells of X are also estimated from y: not if prediction errors are measured."""
+    """Whether missing cells of X are also estimated from y. False if prediction errors are measured."""
     gaps: Gaps
     """Missing cells of the absorbed rows. Columns without any value are zero in the state."""
     incomplete: bool
@@ -100,7 +101,7 @@ class CompletingStream(Buffered[Any]):
         return twin._with_checked_rows(X, Y, weight, peaks)
 
     def merged(self, other: Buffered[Any], *, later: bool = False) -> Self:
-        """Return a stream of these rows and those of another stream, which came after them if ``later``."""
+        """Return a stream of the rows of both streams; if ``later``, those of the other came after these."""
         theirs = self.of(other, **self._parameters)
         mine, added = self._own_current(), theirs._own_current()
         here, there = self.all_gaps(), theirs.all_gaps()
@@ -121,7 +122,7 @@ class CompletingStream(Buffered[Any]):
         return twin
 
     def without_waiting(self) -> Self:
-        """Return a stream of the same rows, all absorbed, which is smaller to send to another process."""
+        """Return a stream without buffered rows, all absorbed: it is smaller to send to another process."""
         twin = super().without_waiting()
         twin.gaps = self.all_gaps()
         return twin
@@ -167,7 +168,7 @@ class CompletingStream(Buffered[Any]):
             model = FactorModel.of_means(means, state.shape[1])
             known = np.flatnonzero(np.logical_not(np.isnan(rows.Y).any(axis=1)))
             if 1 < len(known) < rows.n_rows:
-                # Starting from the means of y, convergence to a model of the known responses takes many rounds.
+                # Started from the means of y, the rounds converge slowly to a model of the known responses.
                 chosen = block._replace(X=block.X[known], Y=block.Y[known], weight=np.asarray(block.weight)[known])
                 joined = _StateAndRows(state, self._of_classes(self._completed(state, chosen, gaps)))
                 model = self._model(joined.moments, joined, gaps)
@@ -316,7 +317,7 @@ def _work_on_completed(model: FactorModel, work: Callable[[Block], Any], block: 
 
 @dataclass(frozen=True)
 class CompletedBefore:
-    """A function of rows that completes them first if its check for finite numbers finds missing values."""
+    """A function of rows; if its check for finite numbers finds missing values, they are completed first."""
 
     function: Callable[[Rows], Array]
     model: FactorModel

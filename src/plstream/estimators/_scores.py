@@ -33,7 +33,7 @@ class ResidualSums:
         return cls(float(weight.sum()), mean, weight @ (block.Y - mean) ** 2, weight @ errors**2)
 
     def merge(self, other: Self) -> Self:
-        """Add other rows: the sum around the common mean is those around both means plus that between them."""
+        """Add other rows: the total is the sum of squares within both sets of rows plus that between their means."""
         weight = self.weight + other.weight
         shift = other.mean - self.mean
         self.total = self.total + other.total + shift**2 * (self.weight * other.weight / weight)
@@ -47,7 +47,7 @@ class ResidualSums:
 
     @property
     def score(self) -> float:
-        """Mean over responses of R2 = 1 - residual / total; for a constant one, 1 if predicted exactly, else 0."""
+        """Mean of R2 = 1 - residual / total over responses; for a constant one, 1 if predicted exactly, else 0."""
         exact = np.where(self.residual == 0, 1.0, 0.0)
         is_constant = self.total == 0
         return float(np.mean(np.where(is_constant, exact, 1 - self.residual / np.where(is_constant, 1, self.total))))

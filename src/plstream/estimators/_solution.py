@@ -32,12 +32,12 @@ class Solved:
         return self if model is None else getattr(model._solution(), self.name)
 
     def __set__(self, model: Any, value: Any) -> None:
-        # The value would hide the results of later fits.
+        # An assigned value would hide the results of later fits.
         raise AttributeError(f"{self.name}_ is a result of fitting and cannot be set.")
 
 
 class NotKept:
-    """An attribute of PLSRegression that would grow with the number of rows; the error names a method instead."""
+    """An attribute of PLSRegression that is not stored; the error raised names the method to call instead."""
 
     def __init__(self, instead: str) -> None:
         self.instead = instead
@@ -48,7 +48,9 @@ class NotKept:
     def __get__(self, model: Any, owner: type) -> Any:
         if model is None:
             return self
-        raise AttributeError(f"{self.name} is not kept, as it would grow with the rows: call {self.instead}.")
+        raise AttributeError(
+            f"{self.name} is not stored, because it grows with the number of rows: call {self.instead}."
+        )
 
 
 @stored(
@@ -87,16 +89,16 @@ class Solution:
     def of(
         cls, moments: Moments, gram: LossyGramAction, n_components: int, *, scale: bool, quiet: bool = False
     ) -> Solution:
-        """Solve for data given by its moments and its Gram action; if quiet, without warnings."""
+        """Return the solution for data given by its moments and Gram action; if ``quiet``, without warnings."""
         if gram.forgetting == 1.0:
-            # With forgetting, columns become small when most rows are forgotten.
+            # With forgetting, the columns shrink as rows are forgotten.
             require_resolution(moments)
         scaling = Scaling.of(moments, scale=scale)
         factors = solve_scaled(moments, gram, scaling, n_components, quiet=quiet)
         # A scalar zero for exact actions.
         has_lost = not isinstance(gram.lost, float) and bool(np.any(gram.lost))
         lost = float(np.sum(gram.lost / scaling.x_scale**2)) if has_lost else 0.0
-        # Components that the state does not preserve are unknown.
+        # The state does not determine components that it has not preserved.
         subspace_error = np.zeros(n_components)
         subspace_error[: factors.n_components] = float(has_lost)
         known = gram.subspace_error[:n_components]
@@ -229,7 +231,7 @@ class Solution:
 def joint_solutions(
     training: Sequence[Moments], gram: JointGramAction, n_components: int, *, scale: bool
 ) -> Iterator[dict[int, Solution]]:
-    """Yield numbered solutions of several sets of rows, as many at a time as memory allows, without warnings."""
+    """Yield the index and solution of each set of rows; as many are solved together as memory allows."""
     m, q = training[0].shape
     at_a_time = max(1, _NUMBERS_AT_A_TIME // (m * (5 * n_components + 3 * q + 6)))
     for first in range(0, len(training), at_a_time):

@@ -25,7 +25,7 @@ from .training import fit_rows, learn_rows
 
 
 class ClassifierMethods(ClassifierMixin):
-    """Labels and probabilities from scores, for a model with a ClassifierHead."""
+    """Methods of classifiers: labels and probabilities from scores."""
 
     decision: str = "lda"
     priors: Any = None
@@ -41,7 +41,7 @@ class ClassifierMethods(ClassifierMixin):
     def add_class(self, label: Any) -> Self:
         """Register a new class.
 
-        The model is the same as if the class had been declared in the first call.
+        The result is the same as if the class had been declared in the first call.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class ClassifierMethods(ClassifierMixin):
             The rows. Sources are read block by block; the rows and predictions of a Dask collection stay on its
             workers.
         y : array-like of shape (n_samples,)
-            The labels; None with a source, which has them.
+            The labels; None with a source, which provides them.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights.
 
@@ -148,8 +148,9 @@ class ClassifierMethods(ClassifierMixin):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            For "lda", those of normal distributions with a common covariance. For "regression", the predicted
-            responses, clipped at zero and normalized to sum to one: they rank the classes, but are not calibrated.
+            For "lda", the posterior probabilities of normal distributions with a common covariance. For "regression",
+            the predicted responses, clipped at zero and normalized to sum to one: they rank the classes, but are not
+            calibrated.
         """
         return self._decide(X, n_components, "log_probabilities", then=np.exp)
 
@@ -174,12 +175,12 @@ class ClassifierMethods(ClassifierMixin):
     def _decide(
         self, X: Any, n_components: int | None, what: str, then: Callable[[Any], Any] = lambda result: result
     ) -> Any:
-        """Apply a method of the decision, and a function, to the scores of X."""
+        """Apply the method ``what`` of the decision rule, followed by ``then``, to the scores of X."""
         decide = self._decider(n_components, what)
         return by_blocks(self, X, lambda rows: then(decide(rows)))
 
     def _decider(self, n_components: int | None, what: str) -> Callable[[Rows], Any]:
-        """Return a function that applies a method of the decision to the scores of rows."""
+        """Return a function that applies the method ``what`` of the decision rule to the scores of rows."""
         solution, k = self._solution(), self._components_to_use(n_components)
         projection, method = solution.projection(k), getattr(self._decision(k), what)
         decide: Callable[[Rows], Any] = self._completing(
@@ -193,7 +194,7 @@ class ClassifierMethods(ClassifierMixin):
         if self.decision == "lda":
             return by_lda(self._solution(), n_components, self.class_prior_)
         if self.priors is not None:
-            raise ValueError("priors are for decision='lda': pass none with decision='regression'.")
+            raise ValueError("priors require decision='lda': leave them out with decision='regression'.")
         return by_response(self._solution(), n_components)
 
 
@@ -358,7 +359,7 @@ class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
         X : array-like, sparse matrix or memory map of shape (n_samples, n_features), or source
             The rows. Files of any size are opened by :func:`plstream.open_source`.
         y : array-like of shape (n_samples,), default=None
-            The labels: strings, booleans or integers. None if X is a source, which has them.
+            The labels: strings, booleans or integers. None if X is a source, which provides them.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
 
@@ -376,7 +377,7 @@ class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The new rows, one or more.
         y : array-like of shape (n_samples,), default=None
-            Their labels. None if X is a source, which has them.
+            Their labels. None if X is a source, which provides them.
         classes : array-like of shape (n_classes,), default=None
             All labels that will occur, given in the first call. By default the labels of that call, or of the first
             block of a source that can be read only once. To add more, see ``add_class``.

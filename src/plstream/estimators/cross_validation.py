@@ -47,8 +47,8 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
     The cross-validated errors of all numbers of components thus come from the same single pass as the final model, in
     memory that does not depend on the number of rows. With the solver "gram" they are exact as well.
 
-    Once fitted, it is an :class:`IncrementalPLS` of all rows with the chosen number of components. For labels, use
-    :class:`IncrementalPLSClassifierCV`.
+    Once fitted, it behaves like an :class:`IncrementalPLS` fitted to all rows with the chosen number of components. For
+    labels, use :class:`IncrementalPLSClassifierCV`.
 
     Parameters
     ----------
@@ -88,8 +88,9 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
         dimensions:
 
         - ``n_components``: 1, 2, ..., ``max_components``.
-        - ``mean_test_score``: :math:`1 - PRESS / SS`, the sums over all rows of the squared errors and of the squared
-          deviations of y from its mean. Several responses are summed, each divided by its variance if ``scale``.
+        - ``mean_test_score``: :math:`1 - PRESS / SS`, where PRESS is the sum of the squared errors over all rows, and
+        SS that of the squared deviations of y from its mean. Several responses are summed, each divided by its variance
+        if ``scale``.
         - ``split0_test_score``, ...: the same for one fold, relative to the variance of all rows; NaN for folds
           without rows.
         - ``se_test_score``: standard error of the mean, from the weighted differences between folds.
@@ -109,9 +110,9 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
     -----
     The fold of a row depends only on its position since the first call, not on how rows are divided among calls. Of
     every ``cv`` consecutive rows (or blocks of ``block_length`` rows), one goes to each fold, in an order given by a
-    hash (SplitMix64) of their numbers. Rows of weight zero are not counted. With ``groups``, the fold of a row is given
-    by a hash of its group (SplitMix64 of a number, or of the BLAKE2b of a string), so that no group is in two folds:
-    this requires many more groups than folds. With ``merge``, rows of both models keep their folds.
+    hash (SplitMix64) of the row numbers. Rows of weight zero are not counted. With ``groups``, the fold of a row is
+    given by a hash of its group (SplitMix64 of a number, or of the BLAKE2b of a string), so that no group is in two
+    folds: this requires many more groups than folds. With ``merge``, rows of both models keep their folds.
 
     The type of a group may differ between calls. Numbers of equal value are one group, compared exactly for integers of
     any size, and so is the string of an integer: 1, 1.0, True, "1" and "01", because blocks of a file may differ in
@@ -178,11 +179,11 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The new rows, one or more.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
-            Their responses. None if X is a source, which has them.
+            Their responses. None if X is a source, which provides them.
         sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Their weights.
         groups : array-like of shape (n_samples,), or Dask collection, default=None
-            Their groups, in all calls or in none. A group may come in several calls.
+            Their groups, in all calls or in none. A group may occur in several calls.
         folds : array-like of shape (n_samples,), or Dask collection, default=None
             Their folds, numbers from 0 to ``cv - 1``, in all calls or in none.
 
@@ -208,8 +209,8 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
 class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
     """IncrementalPLSClassifier with the number of components chosen by cross-validation.
 
-    Like :class:`IncrementalPLSCV`, for labels. Once fitted, it is an :class:`IncrementalPLSClassifier` of all rows with
-    the chosen number of components, which decides by linear discriminant analysis of the scores.
+    Like :class:`IncrementalPLSCV`, for labels. Once fitted, it behaves like an :class:`IncrementalPLSClassifier` fitted
+    to all rows with the chosen number of components and ``decision="lda"``.
 
     Parameters
     ----------
@@ -300,13 +301,13 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The new rows, one or more.
         y : array-like of shape (n_samples,), or Dask collection, default=None
-            Their labels. None if X is a source, which has them.
+            Their labels. None if X is a source, which provides them.
         classes : array-like of shape (n_classes,), default=None
             All labels that will occur, in the first call, see :class:`IncrementalPLSClassifier`.
         sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Their weights.
         groups : array-like of shape (n_samples,), or Dask collection, default=None
-            Their groups, in all calls or in none. A group may come in several calls.
+            Their groups, in all calls or in none. A group may occur in several calls.
         folds : array-like of shape (n_samples,), or Dask collection, default=None
             Their folds, numbers from 0 to ``cv - 1``, in all calls or in none.
 

@@ -38,7 +38,7 @@ def _last_has(name: str) -> Callable[[Any], bool]:
 
 
 def _in_blocks(name: str) -> Any:
-    """Return a method of scikit-learn's pipeline that also takes rows in blocks."""
+    """Return a method of scikit-learn's pipeline, extended to rows in blocks."""
     inherited = getattr(Pipeline, name)
 
     def is_there(pipeline: Any) -> bool:
@@ -142,7 +142,7 @@ class StreamingPipeline(Pipeline):
         X : array-like, sparse matrix or memory map of shape (n_samples, n_features), source or Dask collection
             The rows, as input of the first step.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
-            The target. None if X is a source, which has it.
+            The target. None if X is a source, which provides it.
         **params : dict
             Parameters of the ``fit`` of steps, as ``step__parameter``; those without the name of a step are passed to
             the last. With metadata routing enabled, those that steps request.
@@ -172,7 +172,7 @@ class StreamingPipeline(Pipeline):
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The new rows, one or more.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
-            Their target. None if X is a source, which has it.
+            Their target. None if X is a source, which provides it.
         **params : dict
             Other parameters of the ``partial_fit`` of the last step, such as ``sample_weight`` or ``classes``. With
             metadata routing enabled, those that it requests by ``set_partial_fit_request``.
@@ -199,13 +199,13 @@ class StreamingPipeline(Pipeline):
 
     @available_if(_last_has("merge"))
     def merge(self, other: StreamingPipeline, **params: Any) -> Self:
-        """Merge the last step of another pipeline, which is unchanged, into the last step of this one.
+        """Merge the last step of another pipeline into the last step of this one. The other pipeline is left unchanged.
 
         Parameters
         ----------
         other : StreamingPipeline
-            A pipeline of other rows. The steps before the last must be equal, including what they have learnt: rows
-            that were transformed differently do not belong to one model.
+            A pipeline fitted to other rows. The steps before the last must be equal, including what they have learnt,
+            because rows that were transformed differently cannot train one model.
         **params : dict
             Other parameters of the ``merge`` of the last step, such as ``later``.
 
@@ -216,12 +216,14 @@ class StreamingPipeline(Pipeline):
         if not isinstance(other, StreamingPipeline):
             raise TypeError(f"Only another StreamingPipeline can be merged, not {type(other).__name__}.")
         if len(self._before) != len(other._before):
-            raise ValueError(f"Only pipelines with the same steps can be merged, not of {len(self)} and {len(other)}.")
+            raise ValueError(
+                f"Only pipelines with the same steps can be merged, but they have {len(self)} and {len(other)} steps."
+            )
         for (name, mine), (_, theirs) in zip(self._before, other._before, strict=True):
             if not are_equal(mine, theirs):
                 raise ValueError(
-                    f"Only pipelines whose steps are the same and have learnt the same can be merged, and {name!r} "
-                    "differs: fit it once, and put FrozenEstimator(step) in both pipelines."
+                    f"Only pipelines with equal fitted steps can be merged, but step {name!r} differs: fit it once, "
+                    "and put FrozenEstimator(step) in both pipelines."
                 )
         with changed_at_once(self) as (twin,):
             twin._final_estimator.merge(other._final_estimator, **params)
@@ -308,7 +310,9 @@ class StreamingPipeline(Pipeline):
         prefix = f"{self.steps[-1][0]}__"
         for name in params:
             if "__" in name and not name.startswith(prefix):
-                raise ValueError(f"{name} is for a step that learns from rows in blocks, which takes no parameters.")
+                raise ValueError(
+                    f"{name} is for a step that learns from rows in blocks, but such a step accepts no parameters."
+                )
         return {name.removeprefix(prefix): value for name, value in params.items()}
 
     def _as_blocks(self, X: Any, y: Any = None) -> Any:
@@ -372,8 +376,8 @@ class StreamingPipeline(Pipeline):
             source = X.source if isinstance(X, OnWorkers) else X
             if not source.rereadable:
                 raise DataError(
-                    f"Step {name!r} learns from a first read, and {source.name} can be read only once: use "
-                    "partial_fit, or fit the step before and put it in a FrozenEstimator."
+                    f"Step {name!r} has to be fitted before the model, but {source.name} can be read only once: use "
+                    "partial_fit, or fit the step to other rows and put it in a FrozenEstimator."
                 )
             for block, target in _treated_source(source, before).blocks():
                 learn(step, block, target, self._n_learnt)
@@ -424,7 +428,7 @@ def _treated_source(source: Source, treatment: Treatment, names: Any = None) -> 
 
 @dataclass(frozen=True)
 class _Learner:
-    """Updates a copy of a step with blocks on the workers, one after another."""
+    """Updates a copy of a step on the workers, one block after another."""
 
     before: Treatment
 

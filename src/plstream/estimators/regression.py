@@ -27,7 +27,7 @@ from .training import fit_rows, learn_one_row, learn_rows
 
 
 class RegressionMethods(RegressorMixin, MultiOutputMixin):
-    """Predictions and scores of responses, for a model with a RegressionHead."""
+    """Methods of regressions: predictions and scores of responses."""
 
     _fitted: Any
     _solution: Any
@@ -51,7 +51,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            With as many dimensions as y in the fit.
+            With the same number of dimensions as y in ``fit``.
         """
         return by_blocks(self, X, self._responses(n_components))
 
@@ -64,7 +64,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
             The rows. Sources are read block by block; the rows and predictions of a Dask collection stay on its
             workers.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            The responses; None with a source, which has them.
+            The responses; None with a source, which provides them.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights.
 
@@ -125,7 +125,7 @@ class RegressionMethods(RegressorMixin, MultiOutputMixin):
         X : ndarray of shape (n_samples, n_features)
             The part of the rows in the span of the components.
         y : ndarray of shape (n_samples, n_targets)
-            Only if scores of y are given.
+            Returned only if scores of y are given.
         """
         solution = self._solution()
         rows: Float64Array = self._check_scores(X, "X") @ solution.x_loadings.T * solution.x_scale + solution.x_mean
@@ -236,8 +236,9 @@ class IncrementalPLS(RegressionMethods, SingleModel):
 
     Notes
     -----
-    A row of weight two counts as two equal rows, and one of weight zero as absent; with forgetting, the former ages the
-    earlier rows like one row, the latter not at all. ``partial_fit`` with only zero weights changes nothing.
+    A row of weight two counts as two equal rows, and a row of weight zero as absent. With forgetting, a row of any
+    positive weight ages the earlier rows by one step, and a row of weight zero does not age them. ``partial_fit`` with
+    only zero weights changes nothing.
 
     Unlike in PLSRegression, ``transform`` and ``fit_transform`` return the scores of X alone (see ``transform_y``).
     Nothing that grows with the number of rows is stored, so there is no ``x_scores_`` or ``y_scores_``. There is no
@@ -308,7 +309,7 @@ class IncrementalPLS(RegressionMethods, SingleModel):
             the whole. Files of any size are opened by :func:`plstream.open_source`. Dask arrays, dataframes and lists
             of delayed blocks are read by Dask workers, and no block is transferred to this process.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
-            The responses. None if X is a source, which has them.
+            The responses. None if X is a source, which provides them.
         sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Weights of the rows.
 
@@ -326,7 +327,7 @@ class IncrementalPLS(RegressionMethods, SingleModel):
         X : array-like or sparse matrix of shape (n_samples, n_features), source or Dask collection
             The new rows, one or more.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), or Dask collection, default=None
-            Their responses. None if X is a source, which has them.
+            Their responses. None if X is a source, which provides them.
         sample_weight : array-like of shape (n_samples,), or Dask collection, default=None
             Their weights.
 

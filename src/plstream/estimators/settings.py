@@ -13,7 +13,7 @@ from ._missing import CompletingStream
 
 # Rows that the Gram matrix absorbs at a time: enough that adding to it costs little compared with the product itself.
 _GRAM_BLOCK_ROWS = 1024
-# With more features the sketch is faster, and the square matrix too large.
+# With more features, the sketch is faster and the square matrix too large.
 _LARGEST_GRAM = 2048
 # Rows of a sketch: the larger of the two.
 _SKETCH_SIZE = 128
@@ -98,7 +98,7 @@ class Settings:
         return CompletingStream.of(stream, n_components=self.n_components, scale=self.scale, from_y=from_y, gaps=gaps)
 
     def continued(self, stream: Stream) -> Stream:
-        """Return a stream that preserves the solution of the current parameters, which may have changed."""
+        """Return the stream, prepared for the current parameters, which may have changed since the last call."""
         state = stream.state
         if state.forgetting != self.forgetting:
             raise ValueError(f"forgetting cannot change during a stream: set it back to {state.forgetting}.")
@@ -116,7 +116,7 @@ class Settings:
         return stream.with_state(state.copy().preserve(n_components=self.n_components, scale=self.scale))
 
     def continuing(self, stream: Stream) -> Settings:
-        """Return settings for streams to be merged with a given one, whose solver may differ from the parameter."""
+        """Return settings for streams to be merged with this one, whose solver may differ from the parameter."""
         state = stream.state
         if isinstance(state, Sketch):
             return replace(self, solver="sketch", sketch_size=state.size)
@@ -133,8 +133,8 @@ class Settings:
             block_rows, small = _GRAM_BLOCK_ROWS, 0
             n_rows = n_states * n_features + (n_folds + 3) * block_rows
         else:
-            # Three times the rows after a compression, and as many directions, before and after a change of units,
-            # and four blocks.
+            # Three times the rows after a compression, and the same number of directions, before and after a change of
+            # units, and four blocks.
             block_rows = self.sketch_rows
             n_rows = (4 * n_states + n_folds + 5) * block_rows
             small = 6 * (3 * block_rows) ** 2
@@ -143,7 +143,7 @@ class Settings:
         return 8 * (n_features * (n_rows + vectors) + responses + small)
 
     def require_rows(self, n_rows: int | None, n_columns: int) -> None:
-        """Raise ValueError if data of this shape has no rows, or does not allow ``n_components`` components."""
+        """Raise ValueError if data of this shape has no rows, or too few rows or columns for ``n_components``."""
         if n_rows == 0:
             raise NoWeightError
         bound = n_columns if n_rows is None else min(n_rows, n_columns)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _get_feature_names, validate_data
 
 from .._core.types import Array
 
-# Classes that transform each row independently, and learn only the number of columns: those of chemotools, and those
+# Classes that transform each row independently and learn only the number of columns: those of chemotools, and those
 # of scikit-learn without the tag requires_fit=False.
 _ROW_BY_ROW = {
     "chemotools": frozenset(
@@ -58,7 +58,7 @@ _BY_MEAN = frozenset({"MultiplicativeScatterCorrection", "ExtendedMultiplicative
 class Learns(Enum):
     """What a step learns from rows, which determines how to fit it to rows in blocks."""
 
-    NOTHING = "nothing: it looks at one row at a time, or is frozen"
+    NOTHING = "nothing: it processes one row at a time, or is frozen"
     IN_PARTS = "by partial_fit"
     MEAN = "the mean of the rows"
     AS_A_WHOLE = "by fit alone"
@@ -82,7 +82,7 @@ def require_parts(name: str, step: Any) -> None:
     """Raise ValueError for a step that can only be fitted to all rows in memory."""
     if Learns.of(step) is Learns.AS_A_WHOLE:
         raise ValueError(
-            f"Step {name!r}, {type(step).__name__}, has no partial_fit, and so cannot learn from rows in blocks: fit "
+            f"Step {name!r} ({type(step).__name__}) has no partial_fit, so it cannot learn from rows in blocks: fit "
             "it to rows in memory, and put it in a FrozenEstimator."
         )
 
@@ -104,7 +104,7 @@ def learn(step: Any, rows: Any, y: Any, n_before: int) -> None:
 
 
 def _learn_mean(step: Any, rows: Any, n_before: int) -> None:
-    """Fit a step to the mean of all rows so far, which is its reference."""
+    """Fit a step whose reference is the mean spectrum to the mean of all rows so far."""
     names = _get_feature_names(rows)
     values = check_array(rows, dtype=np.float64)
     mean = values.mean(axis=0)

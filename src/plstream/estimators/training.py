@@ -1,4 +1,4 @@
-"""Training: from rows to a fitted model, by reading them several times or by adding them to a stream."""
+"""Training: fit a model to rows that are read several times, or add rows to its stream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ._missing import CompletedRows, gaps_of_labelled
 from ._solution import Solution
 from .settings import Settings
 
-# Maximum number of rounds to complete rows with missing values, and the change of coefficients to stop at.
+# Completing rows with missing values: maximum number of rounds, and the change of coefficients at which to stop.
 _MOST_ROUNDS = 20
 _SMALL_DIFFERENCE = 1e-3
 # Data up to this size is solved by one thread.
@@ -41,7 +41,7 @@ def fit_rows(
     journal: Journal | None = None,
     **how: Any,
 ) -> Any:
-    """Fit a model to rows, discarding earlier training. A call that fails leaves it unchanged.
+    """Fit a model to rows, discarding earlier training. If the call fails, the model is left unchanged.
 
     ``opened`` is ``open_values`` or ``open_labels``, with further arguments ``how``; ``data`` holds X, y and weights.
     With a journal, exact reads of a source resume where it ends.
@@ -78,7 +78,7 @@ def fit_rows(
                         raise
                     fitted = fit_completed_rows(rows, head, settings, twin)
             if once:
-                # The number of rows of a stream is not known earlier.
+                # The number of rows of a stream is known only after the read.
                 settings.require_rows(fitted.n_rows, rows.n_columns)
                 fitted.solved()
         twin._fitted = fitted
@@ -106,7 +106,7 @@ def _fit_multipass(
         )
         if state is None:
             reads.read_moments()
-        # The number of rows on Dask workers is not known earlier.
+        # The number of rows on Dask workers is known only after the read.
         settings.require_rows(reads.moments.n_rows if rows.n_rows is None else rows.n_rows, rows.n_columns)
         n_components, scale = settings.n_components, settings.scale
         gram: LossyGramAction = reads
@@ -218,7 +218,7 @@ def _absorb_block(stream: Any, rows: TrainingRows, _first_row: int, _columns: di
 
 
 def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], **how: Any) -> Any:
-    """Add rows to a model. A call that fails, or has no row of positive weight, leaves it unchanged.
+    """Add rows to a model. If the call fails, or no row has a positive weight, the model is left unchanged.
 
     For ``opened``, ``data`` and ``how`` see :func:`fit_rows`.
     """
@@ -280,9 +280,8 @@ def merge_models(model: Any, other: Any, *, later: bool | None) -> Any:
         raise ValueError("Only models with the same feature names in the same order can be merged.")
     if later is None and here["forgetting"] < 1.0:
         warn_user(
-            f"With forgetting={here['forgetting']}, rows age by those that come after them, and merge does not know "
-            "which came first: pass later=True if the rows of the other model came after, or later=False if both "
-            "are equally old, as without it."
+            f"With forgetting={here['forgetting']}, merge must know which rows are older: pass later=True if the rows "
+            "of the other model came after those of this one, or later=False, the default, if both are equally old."
         )
     head = mine.head.united(theirs.head)
     own, added = (fitted.head.extended(head, fitted.stream) for fitted in (mine, theirs))
@@ -303,7 +302,7 @@ def _with_states_alike(*models: tuple[Fitted, Settings]) -> list[Any]:
 
 @contextmanager
 def learning(model: Any, how: dict[str, Any]) -> Iterator[Any]:
-    """Provide a copy that learns more rows, and whose attributes then replace those of the model.
+    """Provide a copy of the model to train; afterwards, its attributes replace those of the model.
 
     If no row has a positive weight, only declared classes are kept, for later calls.
     """

@@ -68,7 +68,7 @@ def feature_classifier(task: Task, settings: Settings) -> str:
 
 
 def accuracy(S: Array, y: Array, S_test: Array, y_test: Array, *, settings: Settings, seed: int, kind: str) -> float:
-    """Return the test accuracy of a kind of classifier of scores, which may have further dimensions."""
+    """Return the test accuracy of a classifier trained on scores; all axes after the first are flattened."""
     columns, test_columns = standardised(S, S_test)
     if kind == "svm":
         classifier = linear_svm(settings)
@@ -84,7 +84,7 @@ def accuracy(S: Array, y: Array, S_test: Array, y_test: Array, *, settings: Sett
 
 
 def standardised(S: Array, S_test: Array) -> tuple[Array, Array]:
-    """Return both as matrices, standardised by the columns of the first."""
+    """Return both as matrices, standardised by the means and deviations of the first."""
     columns, test_columns = S.reshape(len(S), -1), S_test.reshape(len(S_test), -1)
     mean, deviation = columns.mean(axis=0), columns.std(axis=0)
     # A column that is constant up to rounding carries no information.

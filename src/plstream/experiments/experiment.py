@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .runner import Deadline
     from .tables import Table
 
-# Without the method that is only timed.
+# All methods except the one that is only timed.
 ALL_REDUCERS = tuple(name for name in METHODS if name != "sgdpls-steps")
 REDUCERS = tuple(name for name in ALL_REDUCERS if name not in RELEASED_RIVALS)
 STREAMING_REDUCERS = tuple(name for name in REDUCERS if name != "pls-svd")

@@ -93,7 +93,7 @@ class Results:
             "n_splits": len(task.splits),
         }
         if task.name in self._begun:
-            raise ValueError(f"There are two data sets named {task.name}: give one of the files another name.")
+            raise ValueError(f"There are two data sets named {task.name}: rename one of the files.")
         self._begun.add(task.name)
         if force and self.data["tasks"].get(task.name, known).get("fingerprint") != known["fingerprint"]:
             del self.data["tasks"][task.name]

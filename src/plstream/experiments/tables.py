@@ -163,7 +163,7 @@ def format_number(value: float | None) -> str:
 
 
 def components_and_scores(found: TaskResults, method: str, cells: list[Cell]) -> list[str]:
-    """Return the range of the number of components, and of scores if there are more than two classes."""
+    """Format the numbers of components used in the splits and, with more than two classes, of scores."""
     n_classes = found.task["n_classes"]
     factors = [1, METHODS[method].n_models(n_classes)] if n_classes > 2 else [1]
     return [format_range([n * cell["n_components"] for cell in cells]) for n in factors]

@@ -143,9 +143,9 @@ class Task:
             before = np.count_nonzero(used)
             used[rows] = True
             if np.count_nonzero(used) - before < len(rows):
-                raise DataError(f"{what} has {part} rows more than once.")
+                raise DataError(f"{what} lists some {part} rows more than once.")
         if len(np.unique(self.y[train])) < 2:
-            raise DataError(f"{what} has a single class in its training rows.")
+            raise DataError(f"The training rows of {what} have a single class.")
 
 
 def stratified_folds(y: Array, seed: int, n_folds: int = FOLDS) -> NDArray[np.intp]:

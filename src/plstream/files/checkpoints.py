@@ -77,7 +77,7 @@ class Checkpoint:
         """Raise CheckpointError if this differs from another checkpoint, naming the difference."""
         changed = [*_changes(self.begun, other.begun)]
         if self.source != other.source:
-            changed.append("the data, or which columns of it are used and in blocks of how many rows")
+            changed.append("the data, the columns used, or the number of rows per block")
         if self.version != other.version:
             changed.append(f"the version of plstream ({other.version}, now {self.version})")
         if to_json(self.classes) != to_json(other.classes):
@@ -91,7 +91,7 @@ class Checkpoint:
             )
 
     def require_model(self) -> None:
-        """Raise ModelFileError unless the model is that of the fit, after the stated number of rows.
+        """Raise ModelFileError unless the model belongs to the fit and has learnt the stated number of rows.
 
         Files with correct hashes may still be forged.
         """
@@ -104,10 +104,10 @@ class Checkpoint:
                 for each in both
             )
             if not is_same:
-                raise ModelFileError("The model is not the one that the fit began with.")
+                raise ModelFileError("The model is not the one with which the fit began.")
             n_seen = self.model.n_samples_seen_ if self.model.__sklearn_is_fitted__() else 0
         if n_seen != self.n_rows or self.n_rows_before > self.n_rows:
-            raise ModelFileError("The model is one of another number of rows.")
+            raise ModelFileError("The model has learnt a different number of rows.")
 
     def is_within(self, n_rows: int) -> bool:
         """Return whether this can be a checkpoint of a fit to a source with ``n_rows`` rows."""
@@ -154,7 +154,7 @@ class CheckpointFolder:
         if every_rows is not None and (type(every_rows) is not int or every_rows < 1):
             raise ValueError(f"every_rows={every_rows!r} must be an integer of at least 1, or None.")
         if every_seconds is not None and not (isinstance(every_seconds, int | float) and every_seconds >= 0):
-            raise ValueError(f"every_seconds={every_seconds!r} must be a number of 0 or more, or None.")
+            raise ValueError(f"every_seconds={every_seconds!r} must be zero, a positive number, or None.")
         self.folder = path_of(folder)
         self.every_rows = every_rows
         self.every_seconds = every_seconds
@@ -196,8 +196,8 @@ class CheckpointFolder:
 
     def _damaged(self) -> CheckpointError:
         return CheckpointError(
-            f"No checkpoint in {str(self.folder)!r} can be read, because they are damaged: "
-            "choose another folder, or delete this one to start over."
+            f"All checkpoints in {str(self.folder)!r} are damaged: choose another folder, or delete this one to start "
+            "over."
         )
 
     def is_due(self, n_rows: int) -> bool:
@@ -224,7 +224,7 @@ class CheckpointFolder:
             self._rest()
             if not self._failed:
                 reason = (str(error) or "there is not enough memory").rstrip(".")
-                warn_user(f"No checkpoint could be written, and the fit continues without it: {reason}.")
+                warn_user(f"No checkpoint could be written; the fit continues without it: {reason}.")
             self._failed = True
 
     def write(self, checkpoint: Checkpoint) -> None:
@@ -266,7 +266,7 @@ class CheckpointFolder:
         lock = locked_file(path)
         if lock is None:
             raise CheckpointError(
-                f"{str(self.folder)!r} is in use by another fit: wait until that has ended, or choose another folder."
+                f"{str(self.folder)!r} is in use by another fit: wait until it has ended, or choose another folder."
             )
         with lock:
             try:

@@ -174,7 +174,7 @@ class Container:
 
 
 def _is_filled(file: Any, part: memoryview) -> bool:
-    """Fill the buffer; return whether there were enough bytes. One read may return fewer than requested."""
+    """Fill the buffer, by several reads if necessary; return whether there were enough bytes."""
     done = 0
     while done < len(part):
         n_bytes = file.readinto(part[done:])
@@ -211,18 +211,18 @@ def _places(header: dict[str, Any], n_bytes: int) -> dict[str, tuple[str, tuple[
         require_keys(entry, {"dtype", "shape", "data_offsets"}, "the header")
         type_name, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
         if not isinstance(type_name, str) or type_name not in TYPES:
-            raise MismatchError("an array has a type that is not known")
+            raise MismatchError("an array has an unknown type")
         if not _are_sizes(shape, range(_MOST_DIMENSIONS + 1)) or not _are_sizes(offsets, range(2, 3)):
-            raise MismatchError("an array has no shape, or no place in the file")
+            raise MismatchError("an array has no shape, or no position in the file")
         start, stop = offsets
         if stop - start != prod(shape) * TYPES[type_name].itemsize or stop > n_bytes:
-            raise MismatchError("an array is larger than the file, or of another size than its place in it")
+            raise MismatchError("an array does not fit into its position in the file")
         places[name] = type_name, tuple(shape), start
         spans.append((start, stop))
     end = 0
     for start, stop in sorted(spans):
         if start != end:
-            raise MismatchError("arrays overlap, or there is something between them")
+            raise MismatchError("arrays overlap, or there are unused bytes between them")
         end = stop
     if end != n_bytes:
         raise MismatchError("the file is longer or shorter than its arrays")

@@ -46,7 +46,7 @@ _OUTPUT = OrNone(Choice("default", "pandas", "polars"))
 
 
 class MismatchError(ValueError):
-    """Invalid content of a document. The message says where and what."""
+    """Invalid content of a document. The message says what is wrong, and where."""
 
 
 @dataclass
@@ -115,7 +115,7 @@ def require_keys(node: Any, keys: Any, where: str) -> None:
     if not isinstance(node, dict):
         raise MismatchError(f"{where} is not an object with fields")
     for name in sorted({*node} - {*keys}):
-        raise MismatchError(f"{where} has {name[:80]!r}, which is not known")
+        raise MismatchError(f"{where} has an unknown field, {name[:80]!r}")
     for name in sorted({*keys} - {*node}):
         raise MismatchError(f"{where} lacks {name!r}")
 
@@ -231,7 +231,7 @@ class Reading:
                 return self._check_array(kind, node, where, sizes)
             case Each() | Tuple():
                 if not isinstance(node, list) or len(kind.kinds(len(node))) != len(node):
-                    raise MismatchError(f"{where} is not a list of the right length")
+                    raise MismatchError(f"{where} is not a list, or has the wrong length")
                 kinds = enumerate(zip(kind.kinds(len(node)), node, strict=True))
                 checked = (self.check(inner, entry, f"{where}.{i}", sizes) for i, (inner, entry) in kinds)
                 return (kind.container if isinstance(kind, Each) else tuple)(checked)
@@ -244,7 +244,7 @@ class Reading:
     def require_no_more_arrays(self) -> None:
         """Raise MismatchError if the file has arrays that the document does not name."""
         if self._shapes:
-            raise MismatchError("there is an array that is no part of the model")
+            raise MismatchError("the file has an array that is not part of the model")
 
     def check_rules(self) -> None:
         """Raise MismatchError if fields are inconsistent, after the arrays have been read."""
@@ -267,7 +267,7 @@ class Reading:
             if isinstance(expected, str):
                 sizes.require(expected, size, where)
             elif expected is not None and size != expected:
-                raise MismatchError(f"{where} has a size of {size} where {expected} is needed")
+                raise MismatchError(f"{where} has a size of {size}, but {expected} is required")
         self.arrays.append(StoredArray(where, kind, TYPES[type_name], tuple(shape), order))
         return self.arrays[-1]
 
@@ -315,9 +315,7 @@ class _Sizes:
         if not size and symbol == expression:
             raise MismatchError(f"{where} has no entries")
         if self.known.setdefault(symbol, size) != size:
-            raise MismatchError(
-                f"{where} has a size of {size} where other parts of the model have {self.known[symbol]}"
-            )
+            raise MismatchError(f"{where} has a size of {size}, but other parts of the model have {self.known[symbol]}")
 
     def settle(self) -> None:
         """Check sums and products, now that all symbols are bound."""
@@ -325,7 +323,7 @@ class _Sizes:
             operator, combine = ("*", prod) if "*" in expression else ("+", sum)
             terms = [int(t) if t.isdecimal() else self.known.get(t, -1) for t in expression.split(operator)]
             if min(terms) < 0 or size != combine(terms):
-                raise MismatchError(f"{where} has a size of {size} that other parts of the model do not agree with")
+                raise MismatchError(f"{where} has a size of {size}, which contradicts other parts of the model")
 
 
 def _check_value(kind: Kind, node: Any, where: str, sizes: _Sizes) -> Any:
@@ -348,7 +346,7 @@ def _check_requests(cls: Any, requests: Any, where: str) -> dict[str, dict[str, 
     try:
         _set_requests(cls(), requests)
     except (AttributeError, TypeError, ValueError):
-        raise MismatchError(f"{where} asks for metadata that is not known") from None
+        raise MismatchError(f"{where} requests unknown metadata") from None
     return dict(requests)
 
 

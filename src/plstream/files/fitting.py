@@ -135,12 +135,16 @@ def fit_source(
     True
     """
     if isinstance(model, Pipeline):
-        raise TypeError("fit_source takes no pipelines: call fit or partial_fit of the pipeline, without checkpoints.")
+        raise TypeError(
+            "fit_source does not support pipelines: call fit or partial_fit of the pipeline, without checkpoints."
+        )
     require_ours(model, "fitted")
     if not isinstance(source, Source):
-        raise TypeError(f"fit_source takes what plstream.open_source returns, not a {type(source).__name__}.")
+        raise TypeError(
+            f"fit_source requires a source returned by plstream.open_source, not a {type(source).__name__}."
+        )
     if hasattr(model, "n_epochs") and cast("Any", model)._n_passes(source) > 1:
-        raise ValueError("fit_source reads the data once for this model: call its fit, or set n_epochs=1.")
+        raise ValueError("fit_source reads the data only once for this model: call its fit, or set n_epochs=1.")
     folder = None if checkpoint is None else CheckpointFolder(checkpoint, every_rows, every_seconds)
     with changed_at_once(model) as (twin,), nullcontext() if folder is None else folder.locked():
         learner = _learner_of(twin)
@@ -170,7 +174,7 @@ def _learner_of(model: Any) -> Any:
         inner._validate_params()
         return inner
     if not hasattr(model, "partial_fit"):
-        raise TypeError(f"{type(model).__name__} needs all rows in memory: pass them to its fit.")
+        raise TypeError(f"{type(model).__name__} requires all rows in memory: pass them to its fit.")
     return model
 
 
@@ -188,7 +192,7 @@ class _Fit:
         on_block: Callable[[Any, Array, Array | None], None] | None,
     ) -> None:
         if classes is not None and not (hasattr(model, "target") or is_classifier(model)):
-            raise ValueError(f"{type(model).__name__} does not learn labels: pass no classes.")
+            raise ValueError(f"{type(model).__name__} does not learn labels: leave out classes.")
         self.model = model
         self.source = source
         self.folder = folder
@@ -277,7 +281,7 @@ class _Fit:
         except JournalError:
             assert self.folder is not None
             raise CheckpointError(
-                f"The checkpoint in {str(self.folder.folder)!r} was made by a processor or libraries that round "
+                f"The checkpoint in {str(self.folder.folder)!r} was written with a processor or libraries that round "
                 "differently: continue with those, or delete the folder to start over."
             ) from None
 

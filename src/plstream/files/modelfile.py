@@ -123,7 +123,7 @@ def require_ours(model: Any, what: str, kind: Object = MODEL) -> None:
     """Raise TypeError unless it is an estimator of this library; ``what`` is a past participle in the message."""
     if type(model) not in kind.classes.values():
         name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__qualname__}"
-        raise TypeError(f"Only estimators of plstream can be {what}, and this is {name}: pass one of those.")
+        raise TypeError(f"Only estimators of plstream can be {what}, not {name}.")
 
 
 def write_object(
@@ -143,7 +143,7 @@ def write_object(
         write_container(path, document, arrays, overwrite=overwrite, prefix=prefix)
     except MemoryError:
         raise MemoryError(
-            f"There is not enough memory to write {_where(path)}, and nothing was written: free some and try again."
+            f"There is not enough memory to write {_where(path)}; nothing was written. Free some memory and try again."
         ) from None
 
 
@@ -163,7 +163,7 @@ def _opened(path: str | os.PathLike[str] | bytes | BinaryIO, where: str) -> Iter
         place = path_of(path)
         if place.exists() and not place.is_file() and not place.is_dir():
             # Opening a named pipe would wait for a writer.
-            raise ModelFileError(f"{where} is not a model file: pass one that plstream.save has written.")
+            raise ModelFileError(f"{where} is not a model file: pass a file written by plstream.save.")
         with place.open("rb") as file:
             yield file
     elif not hasattr(path, "read") or hasattr(path, "encoding"):
@@ -181,20 +181,20 @@ def read_object(path: str | os.PathLike[str] | bytes | BinaryIO, key: str, kind:
             container = Container(file, FORMAT, where)
             if key == "model" and isinstance(container.document, dict) and "checkpoint" in container.document:
                 raise ModelFileError(
-                    f"{where} is a checkpoint, and no model yet: finish the fit with plstream.files.fit_source."
+                    f"{where} is a checkpoint, not a model: finish the fit with plstream.files.fit_source."
                 )
             reading, tree = _checked(key, kind, container.document, container.shapes)
             container.read(reading.arrays, container.document["tensors"])
             reading.check_rules()
             return build(tree)
         except NotAModelError:
-            raise ModelFileError(f"{where} is not a model file: pass one that plstream.save has written.") from None
+            raise ModelFileError(f"{where} is not a model file: pass a file written by plstream.save.") from None
         except MismatchError as error:
             raise ModelFileError(
                 f"{where} is damaged or was not written by plstream: {error}. Save the model again."
             ) from None
         except MemoryError:
-            raise ModelFileError(f"{where} holds a model that takes more memory than there is.") from None
+            raise ModelFileError(f"{where} holds a model that requires more memory than is available.") from None
 
 
 def document_of(key: str, kind: Object, value: Any) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -225,7 +225,7 @@ def _checked(
     """Return the contents of a document, after all checks that need no arrays."""
     require_keys(document, {"format", "plstream", key, "tensors"}, "the file")
     if type(document["format"]) is not int or document["format"] != FORMAT or not isinstance(document["plstream"], str):
-        raise MismatchError("the file does not say which format it has")
+        raise MismatchError("the file does not state its format")
     reading = Reading(shapes)
     tree = reading.check(kind, document[key], key)
     reading.require_no_more_arrays()

@@ -89,14 +89,14 @@ def export_onnx(
     try:
         import onnx
     except ImportError:
-        raise ImportError("export_onnx needs the package onnx: pip install 'plstream[onnx]'.") from None
+        raise ImportError("export_onnx requires the package onnx: pip install 'plstream[onnx]'.") from None
     number_type = np.dtype(dtype)
     if number_type not in {np.dtype(np.float32), np.dtype(np.float64)}:
         raise ValueError(f"dtype must be float32 or float64, not {number_type}.")
     if not type(model).__module__.startswith("plstream."):
         raise TypeError(f"Only estimators of plstream can be exported, not {type(model).__name__}.")
     if getattr(model, "missing", "error") != "error":
-        raise ValueError("An ONNX graph does not complete missing values: export the model with missing='error'.")
+        raise ValueError("An ONNX graph cannot complete missing values: export the model with missing='error'.")
     check_is_fitted(model)
     graph = _Graph(onnx, number_type)
     methods, last = _methods(model, method), model
@@ -239,7 +239,9 @@ class _Graph:
             self._add_output("prediction", self.node("Gather", "classes", index), kind, [None])
             return
         if classes.dtype.kind == "f" and classes.dtype.itemsize > 8:
-            raise ValueError(f"Labels of type {classes.dtype} are not for ONNX: fit with labels of type float64.")
+            raise ValueError(
+                f"Labels of type {classes.dtype} are not supported by ONNX: fit with labels of type float64."
+            )
         wide = classes.astype(classes.dtype.newbyteorder("="))
         self._constants["classes"] = self.onnx.numpy_helper.from_array(wide, "classes")
         self.output("prediction", self.node("Gather", "classes", index), wide.dtype, [None])
@@ -311,7 +313,8 @@ def _add_step(graph: _Graph, name: str, step: Any, rows: str) -> str:
     add = _OTHERS.get((library, kind))
     if add is None or (kind, getattr(step, "scale_reference", False)) == ("SubtractReference", True):
         raise ValueError(
-            f"Step {name!r}, {kind}, cannot be part of an ONNX graph: export the last step, and treat rows before."
+            f"Step {name!r} ({kind}) cannot be part of an ONNX graph: export only the last step, and transform rows "
+            "before they are passed to it."
         )
     return add(graph, name, step, rows)
 

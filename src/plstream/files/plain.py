@@ -116,7 +116,7 @@ def _array_to_json(array: Array) -> Any:
         raise UnfitError("is an array that is too large")
     entries = [entry.decode("latin-1") if isinstance(entry, bytes) else entry for entry in array.tolist()]
     if array.dtype.kind in "US" and _is_mostly_empty(array.dtype, entries):
-        raise UnfitError("is an array of text that is far longer than its entries")
+        raise UnfitError("is an array of strings whose declared length is far more than that of its entries")
     return {"array": array.dtype.str, "values": [_to_json(entry, 0) for entry in entries]}
 
 
@@ -126,11 +126,11 @@ def _array_from_json(node: dict[str, Any]) -> Array:
         raise UnfitError("is not an array")
     if type_name == "object":
         if not all(isinstance(entry, str) for entry in values):
-            raise UnfitError("is an array of objects that are not text")
+            raise UnfitError("is an array of objects that are not strings")
         text: Array = np.array(values, dtype=object)
         return text
     if not _ARRAY_TYPE.fullmatch(type_name):
-        raise UnfitError("is an array of a type that is not known")
+        raise UnfitError("is an array of an unknown type")
     return _entries(type_name, values)
 
 
@@ -142,7 +142,7 @@ def _float_from_json(node: dict[str, Any]) -> float:
 
 def _type_name(name: Any) -> str:
     if not isinstance(name, str) or name not in _SCALARS:
-        raise UnfitError("is a number of a type that is not known")
+        raise UnfitError("is a number of an unknown type")
     return name
 
 
@@ -151,12 +151,12 @@ def _entries(type_name: str, values: list[Any]) -> Array:
     try:
         dtype = np.dtype(type_name)
     except (TypeError, ValueError):
-        raise UnfitError("is an array of a type that is not known") from None
+        raise UnfitError("is an array of an unknown type") from None
     if dtype.itemsize * len(values) > 4 * _LARGEST_ARRAY:
         raise UnfitError("is an array that is too large")
     entries = [_from_json(value, 0) for value in values]
     if dtype.kind in "US" and _is_mostly_empty(dtype, entries):
-        raise UnfitError("is an array of text that is far longer than its entries")
+        raise UnfitError("is an array of strings whose declared length is far more than that of its entries")
     python_type = {"b": bool, "i": int, "u": int, "f": float, "U": str, "S": str}[dtype.kind]
     if not all(type(entry) is python_type for entry in entries):
         raise UnfitError(f"has entries that are not of type {type_name}")

@@ -193,7 +193,7 @@ class StepObject(Object):
     @property
     def description(self) -> str:
         """The allowed classes."""
-        return "of a class that steps of pipelines in files may have"
+        return "of a class that is supported for steps of pipelines in files"
 
 
 # All estimators except pipelines, which cannot be nested in a file.

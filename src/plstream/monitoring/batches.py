@@ -76,7 +76,7 @@ class Batch(NamedTuple):
     reference: Measured | None
     """Error, outside, shift and shifted feature measured with the reference, if there is one."""
     alarms: tuple[str, ...]
-    """Those of error, outside and shift that have risen."""
+    """Which of error, outside and shift have risen."""
     reasons: tuple[str, ...]
     """A sentence for each alarm: what has risen, by how much and since when."""
 

@@ -1,4 +1,4 @@
-"""Cusum: a cumulative sum of deviations from the usual values, which are estimated from earlier values."""
+"""Cusum: the cumulative sum of the deviations of values from the mean of earlier values."""
 
 from __future__ import annotations
 

@@ -59,14 +59,14 @@ def _is_of_size(model: Any, n_features: int, n_targets: int) -> bool:
         "_earlier": OrNone(Numbers("m", None)),
     },
     {
-        "there is a sum for all that is watched, with a reference": lambda its: (
+        "there is a sum for every statistic, with a reference": lambda its: (
             len(its._reference_sums) == (0 if its._reference is None else len(WATCHED))
         ),
-        "the model is one of PLS": lambda its: is_monitored(its.model),
+        "the model is a PLS model": lambda its: is_monitored(its.model),
         "the model has the features and responses of the rows before": lambda its: (
             its._moments is None or _is_of_size(last_record(its.model), its.sizes["m"], its.sizes["v"])
         ),
-        "a reference is of rows before": lambda its: its._reference is None or its._moments is not None,
+        "the reference was trained on earlier rows": lambda its: its._reference is None or its._moments is not None,
     },
 )
 class DriftTracker:
@@ -152,7 +152,7 @@ class DriftTracker:
             what = type(model if isinstance(last, PLSBase) else last).__name__
             raise TypeError(f"DriftTracker requires an IncrementalPLS or a StreamingPipeline with one, not {what}.")
         if window < WARM_UP:
-            raise ValueError(f"window={window} is too few batches to compare with: use {WARM_UP} or more.")
+            raise ValueError(f"window={window} is too small: use at least {WARM_UP} batches.")
         self.model: Any = model
         self.window, self.threshold, self.max_history = window, threshold, max_history
         self.history_: deque[Batch] = deque(maxlen=max_history)
@@ -198,7 +198,7 @@ class DriftTracker:
         self : DriftTracker
         """
         if isinstance(X, Source):
-            raise TypeError("A tracker takes one batch after another: pass the blocks of the source.")
+            raise TypeError("A tracker learns one batch at a time: pass the blocks of the source one after another.")
         things: tuple[Any, ...] = self, self.model
         with changed_at_once(*things) as (twin, model):
             # The batch modifies these, so the twin has copies.
@@ -265,14 +265,14 @@ class DriftTracker:
         if self._moments is None:
             self._moments = self._moments_of_model()
         if self._moments is None or not self._has_rows(1):
-            raise ValueError("The model has not learnt enough rows to be a reference: call partial_fit first.")
+            raise ValueError("The model has learnt too few rows to be a reference: call partial_fit first.")
         self._reference = Snapshot(self._last._solution(), self._moments, self.n_batches_)
         self._reference_sums, self._sums = self._new_sums(fixed=True), self._new_sums()
 
     def summary(self) -> str:
         """Return a summary in a few sentences."""
         if not self.history_:
-            return "There has been no batch yet."
+            return "No batch has been seen yet."
         last = self.history_[-1]
         lines = [f"{last.n_seen + last.n_rows:,} rows in {self.n_batches_:,} batches."]
         recent = [batch for batch in self.history_ if np.isfinite(batch.error)][-10:]
@@ -283,7 +283,7 @@ class DriftTracker:
             lines += [
                 f"Error on new rows in the last {len(recent)} batches: {error:.3g} {kind}.",
                 f"Residual of X (Q): {outside:.3g} times that of earlier rows.",
-                f"The model holds {100 * last.retained_variance:.4g} % of the variance of X.",
+                f"The model retains {100 * last.retained_variance:.4g} % of the variance of X.",
             ]
         if np.isfinite(last.angle):
             lines.append(f"Its components have turned by {last.angle:.2g} degrees since batch {WARM_UP}.")
@@ -295,7 +295,7 @@ class DriftTracker:
 
     def _about_reference(self) -> str:
         if self._reference is None:
-            return f"There is no reference yet: that takes {self.window} batches without an alarm."
+            return f"There is no reference yet: it is set after {self.window} batches without an alarm."
         text = f"The reference is the model as it was after {self._reference.n_batches:,} batches"
         if not self.changed_:
             return f"{text}."
@@ -327,7 +327,7 @@ class DriftTracker:
             self._look_for_reference(solution, is_quiet=not found)
 
     def _judge(self, n_rows: int, before: Moments, measured: Measured, reference: Measured | None) -> dict[str, str]:
-        """Return the statistics that have risen, with the reasons."""
+        """Return the statistics that have risen, and a sentence about each."""
         found = {}
         known = self._values(measured, n_rows, before)
         by_reference = {}

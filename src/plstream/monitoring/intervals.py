@@ -33,10 +33,10 @@ class PredictionInterval:
     with the leverage h, which grows with T2, and the quantile of Student's distribution with :math:`\nu` degrees of
     freedom. There are two sources of the standard error s:
 
-    - a model chosen by cross-validation knows the errors of held-out rows: s is their root mean square,
+    - a model chosen by cross-validation has the errors of held-out rows: s is their root mean square,
       :math:`\bar h = (c + 1)/n` is the average leverage of such rows, and :math:`\nu = n - c - 1`;
-    - any other model knows only the errors of its training rows, which are too small by the degrees of freedom of the
-      fit. Those of PLS are not known exactly, but are at most those of least squares, m for m features. So
+    - any other model has only the errors of its training rows, which are too small because of the degrees of freedom of
+    the fit. Those of PLS are not known exactly, but are at most those of least squares, m for m features. So
       :math:`s^2 = \mathrm{RSS} / (n - m - 1)`, :math:`\bar h = 0` and :math:`\nu = n - m - 1`, which is conservative.
       With no more rows than features, no such bound exists, and the model is refused.
 
@@ -95,7 +95,7 @@ class PredictionInterval:
         model, _ = last_step(self.model)
         if not isinstance(model, PLSBase) or hasattr(model, "classes_"):
             instead = ", which predicts labels" if isinstance(model, PLSBase) else ""
-            raise TypeError(f"Prediction intervals are of an IncrementalPLS, not of {type(model).__name__}{instead}.")
+            raise TypeError(f"Prediction intervals require an IncrementalPLS, not {type(model).__name__}{instead}.")
         if not 0 < level < 1:
             raise ValueError(f"level must be a probability between 0 and 1, not {level!r}.")
         self.level = level
@@ -120,8 +120,8 @@ class PredictionInterval:
         # The number of rows is a sum of weights, and may be off by rounding.
         if self.degrees_of_freedom_ < 0.5 or not np.isfinite(standard_error).all():
             raise ValueError(
-                f"The model has {n:,.0f} rows and {m:,} features, and so does not know its errors: fit "
-                "IncrementalPLSCV, which knows those of rows held out, or use more rows."
+                f"The errors of a model of {n:,.0f} rows and {m:,} features are unknown: fit IncrementalPLSCV, which "
+                "computes errors of held-out rows, or use more rows than features."
             )
         self.standard_error_: Float64Array = standard_error
         # For rows of typical weight.

@@ -93,8 +93,10 @@ class Normal(NamedTuple):
         "_normal": OrNone(Object(Normal, a="a?")),
     },
     {
-        "the model is one of PLS": lambda its: is_monitored(its.model),
-        "the model has as many features": lambda its: last_record(its.model).sizes.get("m") == its.sizes["m"],
+        "the model is a PLS model": lambda its: is_monitored(its.model),
+        "the model has the same number of features": lambda its: (
+            last_record(its.model).sizes.get("m") == its.sizes["m"]
+        ),
     },
 )
 class Monitor:
@@ -211,7 +213,7 @@ class Monitor:
         """
         if is_collection(X):
             # It would be read lazily, or never.
-            raise TypeError("Reference rows are read here: pass the blocks of a Dask collection, one after another.")
+            raise TypeError("Reference rows cannot be a Dask collection: pass its computed blocks, one after another.")
         n_columns = self._solution.n_components + 2
         reference = Gram(n_columns, 0) if self._reference is None else self._reference.copy()
 
@@ -371,7 +373,7 @@ class Monitor:
         if self._normal is None:
             if self._reference is None:
                 raise ValueError(
-                    "The model has seen too few rows to estimate limits: call partial_fit with reference rows."
+                    "The model has learnt too few rows to estimate limits: call partial_fit with reference rows."
                 )
             self._normal = self._from_reference(self._reference)
         return self._normal
@@ -410,12 +412,12 @@ class Monitor:
         """Return the distribution from reference rows."""
         n, c = reference.n_rows, self._solution.n_components
         if n < c + 2:
-            raise ValueError(f"There are {n} reference rows, too few for {c} components: give more to partial_fit.")
+            raise ValueError(f"{n} reference rows are too few for {c} components: pass more rows to partial_fit.")
         covariance = (np.triu(reference.upper) + np.triu(reference.upper, 1).T) / (n - 1)
         try:
             root = linalg.cholesky(covariance[:c, :c], lower=True)
         except linalg.LinAlgError:
-            raise ValueError("The scores of the reference rows are collinear: give more rows to partial_fit.") from None
+            raise ValueError("The scores of the reference rows are collinear: pass more rows to partial_fit.") from None
         mean, variance = reference.x_mean[c], covariance[c, c]
         third = covariance[c, c + 1] - 2 * mean * variance
         # The moments of a sum of squares of normal residuals.

@@ -55,7 +55,7 @@ class CheckedRow(NamedTuple):
 @stored(
     {**FEATURES, "_observed": OrMissing(Object(ObservedMeans, m="m"))},
     {
-        "there are not far more components than features": lambda its: (
+        "there are not many more components than features": lambda its: (
             (its._begun_with["n_components"] or 1) <= most_components(its.n_features_in_)
         )
     },
@@ -118,7 +118,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Their labels or values, see ``target``. None if X is a source, which contains them.
         classes : array-like of shape (n_classes,), default=None
-            All labels of the stream, in the first call. Default: those of the first call, or of the first block of a
+            All labels of the stream, in the first call. By default, those of the first call, or of the first block of a
             source that can be read only once.
 
         Returns
@@ -127,7 +127,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             The estimator.
         """
         if not hasattr(self, "_state"):
-            # scikit-learn's decorator would do so in every call, which takes as long as learning a row.
+            # scikit-learn's decorator would validate them in every call, which takes as long as learning a row.
             self._validate_params()
         else:
             self._require_same_parameters()
@@ -136,12 +136,12 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self
 
     def learn_one(self, x: Any, y: Any = None) -> Self:
-        """Learn from one more row: bit-identical to ``partial_fit``, in a fraction of the time.
+        """Learn from one more row. The result is bit-identical to that of ``partial_fit``, in a fraction of the time.
 
         Parameters
         ----------
         x : array-like of shape (n_features,)
-            The row. An array has features in the order of the first call; a pandas Series has names.
+            The row: an array with features in the order of the first call, or a pandas Series with their names.
         y : float, label or array-like of shape (n_targets,), default=None
             Its value, label or values, see ``target``. For labels, the first call must be ``partial_fit`` with
             ``classes``.
@@ -167,7 +167,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         except ValueError:
             self._require_finite(row, numbers)
             raise
-        # Set all at once, so that an interrupt or another thread finds all or none.
+        # Set together, so that an interrupt or another thread sees either all changes or none.
         self.__dict__ = {**vars(self), "_state": state, "_solved": None, **learned}
         return self
 
@@ -210,7 +210,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return by_blocks(self, X, self._filling(lambda rows: _scores(rows, solution)))
 
     def transform_one(self, x: Any) -> FloatArray:
-        """Return the scores of one row: bit-identical to ``transform``, in a fraction of the time.
+        """Return the scores of one row, bit-identical to those of ``transform``, in a fraction of the time.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @available_if(lambda model: hasattr(model, "predict"))
     def predict_one(self, x: Any) -> Any:
-        """Predict the label, value or values of one row: like ``predict``, in less time.
+        """Predict the label, value or values of one row, like ``predict`` but faster.
 
         Parameters
         ----------
@@ -278,7 +278,8 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Return the solution for the rows so far, computed on first use."""
         if not hasattr(self, "_state"):
             check_is_fitted(self)
-        # Replaced as a whole when rows are learnt, perhaps in another thread: a solution stays with its state.
+        # The pair is replaced as a whole when rows are learnt, possibly in another thread, so a solution stays with its
+        # state.
         attributes = self.__dict__
         state, solution = attributes["_state"], attributes["_solved"]
         if solution is None:
@@ -293,7 +294,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return solution
 
     def _map_product(self, X: Any, matrix: Float64Array, function: Callable[[Any], Array]) -> Any:
-        """Return a function of (X - mean) matrix, block by block if X is a source."""
+        """Apply ``function`` to ``(X - mean) @ matrix``, block by block if X is a source."""
         mean = self._solution().x_mean
         if isinstance(X, CheckedRow):
             return self._filling(lambda row: function(centred_product(row, mean, matrix)))(X.row)

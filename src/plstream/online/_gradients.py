@@ -1,4 +1,4 @@
-"""Orthonormal bases of two spaces, updated by a step along the gradient of the covariances for every row."""
+"""Orthonormal bases of two spaces, updated for every row by a step along the gradient of the covariances."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ LAST_ROW: dict[str, Kind] = {
         **LAST_ROW,
     },
     # Compiled loops rely on it as the number of rows.
-    {**RANK, "no more rows have begun than there are": lambda its: its.begun[0] <= len(its.U)},
+    {**RANK, "no more rows are in use than exist": lambda its: its.begun[0] <= len(its.U)},
 )
 @dataclass
 class StochasticGradient(Recursion):
@@ -222,7 +222,7 @@ def stochastic_gradient(
 
 @compiled
 def _has_part_outside(y: Float64Array, V: Float64Array, V_factor: Float64Array, begun: int) -> bool:
-    """Return whether y may have a part in rows of V without a partner; if not, x need not be examined."""
+    """Return whether y may have a part along the rows of V that have no partner; if not, x need not be examined."""
     parts = row_products(V_factor, row_products(V, y))[begun:]
     return sum_of_squares(parts) > (NOTHING_LEFT / 10) ** 2 * sum_of_squares(y)
 

@@ -17,7 +17,7 @@ class NoValueError(ValueError):
 
     def __init__(self, column: int, name: str | None = None) -> None:
         super().__init__(
-            f"Feature {column if name is None else repr(name)} has had no value so far, so there is no mean: begin "
+            f"Feature {column if name is None else repr(name)} has had no value so far, so its mean is unknown: begin "
             "with rows that have it, or leave it out."
         )
         self.column = column
@@ -48,10 +48,10 @@ class ObservedMeans:
         return cls(*np.zeros((3, n_features)))
 
     def filled(self, X: Rows) -> tuple[Rows, Self]:
-        """Return rows without gaps, and the updated means.
+        """Return rows with missing values replaced, and the updated means.
 
-        Before its first value, a feature is replaced by that value if it is among these rows; else NoValueError is
-        raised. Apart from this, results are bit-identical for any chunks of rows.
+        A missing value before the first value of its feature is replaced by that value if it is among these rows;
+        otherwise NoValueError is raised. Apart from this, results are bit-identical for any chunks of rows.
         """
         values: Array = as_dense(X)
         observed = np.isfinite(values)

@@ -109,7 +109,7 @@ class ReleasedBases:
 
     @property
     def singular_values(self) -> Float64Array:
-        """Unknown."""
+        """Not available: raises AttributeError."""
         raise AttributeError("variant='released' does not estimate singular values: use variant='corrected'.")
 
     @property
@@ -343,7 +343,7 @@ class ReleasedDirections(Recursion):
 
 @compiled
 def ccipca_released(U: Float64Array, V: Float64Array, n_before: int, amnesic: float) -> int:
-    """Update V as in the released code, with the weights of old and new swapped; U is deflated in place."""
+    """Update V as in the released code, where the weights of old and new rows are swapped; U is deflated in place."""
     for k in range(len(U)):
         u, n = U[k], n_before + k + 1
         for i in range(min(n, len(V))):
@@ -377,8 +377,8 @@ def released_weights(
 ) -> Float64Array:
     """Return weights like :func:`pls_weights`, from powers of S with one pass of Gram-Schmidt.
 
-    The released code does so. Powers of S become nearly parallel, so weights are not quite orthogonal. Where vectors
-    vanish up to rounding errors, it returns these errors; here, zeros.
+    This is what the released code does. Powers of S become nearly parallel, so weights are not quite orthogonal. Where
+    a vector vanishes up to rounding errors, the released code returns these errors, and this function zeros.
     """
     W = np.zeros((n_components, *starts.shape))
     shares = lengths / (lengths.max(initial=0.0) or 1.0)
@@ -400,5 +400,5 @@ def released_weights(
 
 
 def or_one(numbers: Float64Array) -> Float64Array:
-    """Return the numbers as divisors, with ones for zeros."""
+    """Return the numbers with zeros replaced by ones, to divide by them."""
     return np.where(numbers > 0, numbers, 1.0)

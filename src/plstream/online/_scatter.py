@@ -55,10 +55,8 @@ class SolvedClasses(NamedTuple):
         "waiting_classes": Numbers("w?", dtypes=("int64",), least=0),
     },
     {
-        "fewer rows wait than a block has": lambda its: len(its.waiting) < BLOCK_ROWS,
-        "rows that wait are of classes that there are": lambda its: (
-            its.waiting_classes.max(initial=0) < len(its.counts)
-        ),
+        "fewer rows are buffered than a block has": lambda its: len(its.waiting) < BLOCK_ROWS,
+        "buffered rows are of known classes": lambda its: its.waiting_classes.max(initial=0) < len(its.counts),
     },
 )
 @dataclass
@@ -186,9 +184,9 @@ def solve_scatter(state: WithinScatter, shrinkage: float) -> SolvedClasses:
 
 
 def _discriminants(within: Float64Array, between: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Return directions g and ratios of bb' g = ratio within g, with g'within g = 1, for b with one column per class.
+    """Solve bb' g = ratio within g, with g'within g = 1, for directions g and ratios; b has one column per class.
 
-    ``within`` is overwritten. There are as many directions as columns of b; those without a ratio are zero.
+    ``within`` is overwritten. There is one direction per column of b; those without a ratio are zero.
     """
     deviations = np.sqrt(within.diagonal())
     totals = np.sqrt(within.diagonal() + np.square(between).sum(axis=1))

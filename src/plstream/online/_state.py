@@ -31,7 +31,7 @@ class NotFiniteError(ValueError):
 
 
 class Tile(NamedTuple):
-    """Some consecutive rows for a recursion.
+    """Consecutive rows for a recursion.
 
     ``U`` and ``V`` are X and y minus the running means up to and including each row, in the units of the means; the
     recursion may overwrite them. ``X`` and ``Y`` are the rows as given, of any type and order, and must not be changed.
@@ -164,7 +164,7 @@ class OnlineState:
 
     @classmethod
     def of(cls, recursion: Recursion, n_features: int, n_columns: int, *, fixed_unit: bool = False) -> OnlineState:
-        """Return the state before the first row. Units are fixed if results depend on them."""
+        """Return the state before the first row. Units are fixed for methods whose results depend on them."""
         x, y = (RunningMean.of(n, float(fixed_unit)) for n in (n_features, n_columns))
         return cls(x, y, recursion)
 
@@ -207,8 +207,8 @@ class OnlineState:
         component = self.recursion.learn(Tile(U, V, rows, Y, n_before, x.total)) + 1
         if component:
             raise NotFiniteError(
-                f"Component {component} is no longer finite: {self.recursion.advice}. The model is as it was before "
-                "this call.",
+                f"Component {component} is no longer finite: {self.recursion.advice}. The model is unchanged by this "
+                "call.",
                 component,
             )
 

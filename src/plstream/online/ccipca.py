@@ -87,10 +87,10 @@ def _as_schedule(amnesic: Amnesic) -> Float64Array:
 
 
 def _outside_those_before(units: Float64Array) -> Array:
-    """Return which unit vectors, one per row, are outside the span of those before them.
+    """Return which unit vectors, one per row, are outside the span of the vectors before them.
 
-    Vectors that have not converged are not orthogonal. So their remainder of rows of low rank is not zero, and starts
-    further vectors within the span of the first.
+    Vectors that have not converged are not orthogonal. With rows of low rank, the remainder after deflation is then not
+    zero, and starts further vectors within the span of the first ones.
     """
     # Squares of the parts outside, by Cholesky's method, accurate to 1e-15.
     products = units @ units.T

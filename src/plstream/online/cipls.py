@@ -116,7 +116,7 @@ class NormalizedRecursion(Recursion):
 
 
 def _orthonormal(directions: Float64Array, n_columns: int) -> Float64Array:
-    """Return orthonormal columns near the rows, with the same span for each first k; further columns are zero."""
+    """Return the rows orthonormalized in order, as columns; columns past the rank are zero."""
     columns = np.zeros((directions.shape[1], n_columns))
     Q, R = np.linalg.qr(directions.T)
     columns[:, : len(directions)] = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
@@ -164,7 +164,7 @@ def cipls_normalized(
                 return i
             if products[0] <= least_direction or products[2] <= least_row:
                 break
-            # A new component has missed the rows so far, of which only the total variance is known.
+            # A new component has missed the earlier rows; only their total variance is known.
             spread = residuals[i + 1] / max(1, m - i - 1) if squares[i] > 0 else residuals[i] / (m - i)
             residual = old * residuals[i] + new * products[2]
             step = _step(products, squares[i], spread, residual, old, new)
@@ -335,7 +335,7 @@ class CIPLS(PredictingMethod):
     below has three variants:
 
     - "normalized" is the recommended variant of this library. Scores are divided by their sums of squares as in PLS,
-      X'y is exact, and the loadings follow when directions rotate. It converges to batch PLS.
+    X'y is exact, and loadings are rotated with their directions. It converges to batch PLS.
     - "paper" is Algorithm 1 to the letter, and "released" is the authors' code. Both serve to reproduce results. Their
       first component is that of PLS (nearly so for "paper"). Further ones are not, for any number of rows: loadings are
       never normalized, so deflation adds a growing multiple of a loading instead of removing it. They become near
@@ -463,7 +463,7 @@ class CIPLS(PredictingMethod):
             normalized = NormalizedRecursion.of(self.n_components, n_features, n_columns, self.amnesic)
             return OnlineState.of(normalized, n_features, n_columns)
         if self.amnesic:
-            raise ValueError(f"amnesic={self.amnesic} is for variant='normalized': set it to 0.")
+            raise ValueError(f"amnesic={self.amnesic} requires variant='normalized': with other variants, set it to 0.")
         recursion = PaperRecursion.of(self.n_components, n_features, n_columns, released=self.variant == "released")
         # Its results depend on the units.
         return OnlineState.of(recursion, n_features, n_columns, fixed_unit=True)

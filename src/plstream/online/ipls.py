@@ -170,7 +170,7 @@ def pls_weights(
         # Multiply the last weights: each of X'y, S X'y, ... would be nearly parallel to the one before, and lose its
         # new direction by rounding. Both span the same space.
         rest = (W[i] @ directions.T * shares) @ directions
-        for w in [*W[: i + 1]] * 2:  # Once would leave rounding errors.
+        for w in [*W[: i + 1]] * 2:  # Twice, because one pass would leave rounding errors.
             rest -= np.einsum("ij,ij->i", w, rest)[:, None] * w
     return W.swapaxes(0, 1)
 
@@ -241,7 +241,7 @@ class IPLS(OnlineMethod):
         For "released", a float.
     variant : {"corrected", "released"}, default="corrected"
         Whether principal components are tracked correctly, or as in the code released with the CIPLS paper, to
-        reproduce its results: see the notes.
+        reproduce its results. See Notes.
     target : {"auto", "labels", "values"}, default="auto"
         Whether y holds labels or values. "auto": floats are values unless ``classes`` are given; all else is labels.
         Two classes are one column of -1 and +1; more are one column per class; several values are as many columns.
@@ -353,7 +353,9 @@ class IPLS(OnlineMethod):
         if not released:
             principal = PrincipalDirections.of(min(n_directions, n_features), n_features, self.amnesic)
         elif isinstance(self.amnesic, tuple):
-            raise ValueError(f"amnesic={self.amnesic} is for variant='corrected': set it to one number.")
+            raise ValueError(
+                f"amnesic={self.amnesic} requires variant='corrected': with variant='released', set it to one number."
+            )
         else:
             principal = ReleasedDirections(np.zeros((n_directions, n_features)), float(self.amnesic))
         covariances = Covariances(np.zeros((n_columns, n_features)), 0.0, np.zeros(n_columns), principal)

@@ -350,7 +350,7 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         return probabilities
 
     def _decide(self, X: Any, what: str, then: Callable[[Any], Any] = lambda result: result) -> Any:
-        """Apply a method of the decision, and a function, to the scores of X."""
+        """Apply the method ``what`` of the decision rule, followed by ``then``, to the scores of X."""
         solution = self._solution()
         method = getattr(solution.decision(self.priors_), what)
         return self._map_product(X, solution.directions, lambda scores: then(method(scores)))
@@ -370,8 +370,8 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         largest = min(n_features, n_classes - 1)
         if self.n_components is not None and self.n_components > largest:
             raise ValueError(
-                f"n_components={self.n_components} is too many: there are at most "
-                f"{counted(largest, 'discriminant')} of {n_classes} classes and {counted(n_features, 'feature')}."
+                f"n_components={self.n_components} is too large: {n_classes} classes and "
+                f"{counted(n_features, 'feature')} have at most {counted(largest, 'discriminant')}."
             )
         if self.priors is not None:
             require_priors(self.priors, n_classes)
@@ -379,7 +379,7 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
             return WithinScatter.of(n_classes, n_features)
         if self.shrinkage is not None:
             raise ValueError(
-                f"shrinkage needs the scatter of all {n_features} features: pass solver='scatter', or no shrinkage."
+                f"shrinkage requires the scatter of all {n_features} features: pass solver='scatter', or no shrinkage."
             )
         return OnlineState.of(IndicatorRegression.of(n_columns, n_features, float(self.eta)), n_features, n_columns)
 

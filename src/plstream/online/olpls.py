@@ -221,7 +221,7 @@ def olpls_released(
 def _begin_released(
     u: Float64Array, y: float, S: Float64Array, W: Float64Array, P: Float64Array, C: Float64Array, T: Float64Array
 ) -> int:
-    """Start all components from one row if neither it nor its y is zero, each with half of the previous one."""
+    """Start all components from one row, each from half of the previous one, unless the row or its y is zero."""
     square, _ = square_and_product(u, u)
     for i in range(len(W)):
         # The weights are s/|s|, and the score is the length of u.
@@ -360,7 +360,7 @@ class OLPLS(PredictingMethod):
         1 - eta_loading, which no row can make unstable.
     variant : {"corrected", "released"}, default="corrected"
         Whether the weights follow the correct gradient, or that of the code released with the CIPLS paper, to reproduce
-        its results: see the notes. That code has ``forgetting=0.2``, ``eta=0.01`` and ``eta_loading=0.01``.
+        its results. See Notes. That code has ``forgetting=0.2``, ``eta=0.01`` and ``eta_loading=0.01``.
     target : {"auto", "labels", "values"}, default="auto"
         Whether y holds labels or values. "auto": floats are values unless ``classes`` are given; everything else is
         labels. Two classes are one column of -1 and +1; more are one column per class. Every column, and every

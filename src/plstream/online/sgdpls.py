@@ -87,7 +87,7 @@ class CrossCovarianceSVD:
         "components are in proportion to its arrays": lambda its: is_in_proportion(
             its._begun_with["n_components"] * (its.sizes["m"] + its.sizes["q"]), its
         ),
-        "there are as many steps as it began with": lambda its: (
+        "the number of steps is that of the start": lambda its: (
             getattr(its._state.recursion, "n_steps", its._begun_with["n_steps"]) == its._begun_with["n_steps"]
         ),
     },
@@ -124,7 +124,7 @@ class SGDPLS(OnlineMethod):
         scikit-learn's stochastic gradient methods. Default: 1, or 100 for "released".
     variant : {"corrected", "released"}, default="corrected"
         Whether gradients are those of centred rows, with orthonormal bases, or as in the code released with the CIPLS
-        paper, to reproduce its results: see the notes. Only for "sgd".
+        paper, to reproduce its results. Only for "sgd". See Notes.
     random_state : int, RandomState instance or None, default=None
         Seed of the initial directions in y for "sgd". The other algorithms are deterministic.
     target : {"auto", "labels", "values"}, default="auto"
@@ -219,14 +219,14 @@ class SGDPLS(OnlineMethod):
         "random_state": ["random_state"],
     }
 
-    # One is used only for the first row, the other only by fit.
+    # random_state is used only for the first row, n_epochs only by fit.
     _free_parameters = frozenset({"random_state", "n_epochs"})
 
     x_weights_ = Solved("Directions in X.")
     y_weights_ = Solved("Directions in y.")
     singular_values_ = Solved("Covariances of the scores of X with those of y.")
     x_mean_ = Solved("Means of the features.")
-    y_mean_ = Solved("Means of the columns that stand for y.")
+    y_mean_ = Solved("Means of the columns of the encoded y.")
     n_components_ = Solved("Number of components found so far.")
 
     def __init__(
@@ -256,8 +256,8 @@ class SGDPLS(OnlineMethod):
         n_epochs = self.n_epochs or (_RELEASED_EPOCHS if self.variant == "released" else 1)
         if n_epochs > 1 and isinstance(X, Source) and not X.rereadable:
             raise ValueError(
-                f"{X.name} can be read only once, but fit is to read it {n_epochs} times: set n_epochs=1, or copy the "
-                "data to a file."
+                f"{X.name} can be read only once, but fit reads it {n_epochs} times: set n_epochs=1, or copy the data "
+                "to a file."
             )
         return n_epochs
 

@@ -66,7 +66,7 @@ class Display:
 
 
 def ink(ax: Axes) -> str:
-    """Return the colour of text around axes, which may be in a dark figure."""
+    """Return the text colour for axes, light if their figure is dark."""
     from matplotlib.colors import rgb_to_hsv, to_rgba
 
     red, green, blue, alpha = to_rgba(ax.figure.get_facecolor())

@@ -68,9 +68,7 @@ def component_columns(components: Sequence[int], n_components: int) -> list[int]
     """Return the column indices of components counted from one; raise ValueError if there are fewer."""
     for number in components:
         if number not in range(1, n_components + 1):
-            raise ValueError(
-                f"components are counted from 1 to the model's {n_components}, and {number} is none of them."
-            )
+            raise ValueError(f"components must be from 1 to {n_components}, the number of the model, not {number}.")
     return [int(number) - 1 for number in components]
 
 

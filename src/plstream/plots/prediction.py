@@ -58,7 +58,8 @@ class PredictionDisplay(Display):
         self.y_pred: Float64Array = np.asarray(y_pred, dtype=np.float64).ravel()
         if len(self.y_true) != len(self.y_pred) or not len(self.y_true):
             raise ValueError(
-                f"There are {len(self.y_true)} measured and {len(self.y_pred)} predicted values: pass as many of both."
+                f"There are {len(self.y_true)} measured but {len(self.y_pred)} predicted values: pass the same number "
+                "of both."
             )
         self.name = name
         self.rows: Array = np.arange(len(self.y_true)) if rows is None else np.asarray(rows)

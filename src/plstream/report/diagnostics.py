@@ -51,7 +51,7 @@ def diagnose(summary: ModelSummary, result: EvaluationResult | None, responses: 
 def _rows(summary: ModelSummary) -> Iterator[Diagnostic]:
     n, c = summary.n_rows, summary.n_components
     if n is not None and c is not None and n < max(_FEW_ROWS, _FEW_ROWS_PER_COMPONENT * c):
-        text = f"The model was fitted to {counted(n, 'row')}: with others, weights and limits may look different."
+        text = f"The model was fitted to only {counted(n, 'row')}: other rows may give different weights and limits."
         yield "partly", "Few rows.", text
 
 
@@ -63,7 +63,7 @@ def _rank(summary: ModelSummary) -> Iterator[Diagnostic]:
         text = f"{asked} components were requested, but the rows have only {n}: the others are zero."
         yield "partly", "Fewer components.", text
     elif not summary.is_selector:
-        yield "yes", "Components.", f"The rows have all that were requested, {n}."
+        yield "yes", "Components.", f"All {n} requested components were found."
 
 
 def _validation(summary: ModelSummary) -> Iterator[Diagnostic]:
@@ -180,10 +180,13 @@ def _errors_beyond(result: EvaluationResult, responses: list[str]) -> tuple[bool
         ratios = beyond.rmse / np.maximum(within.rmse, np.finfo(float).tiny)
         worst = int(np.argmax(ratios))
         name = f" of {responses[worst]}" if worst < len(responses) else ""
-        errors = f"the RMSE{name} is {beyond.rmse[worst]:.3g}, and that of the others {within.rmse[worst]:.3g}"
+        errors = f"the RMSE{name} is {beyond.rmse[worst]:.3g}, compared with {within.rmse[worst]:.3g} for the others"
         return bool(ratios[worst] > _MUCH_LARGER), errors
     larger = beyond.error() > _MUCH_LARGER * max(within.error(), 1 / within.n_rows)
-    return larger, f"{1 - beyond.error():.1%} of their labels are right, and {1 - within.error():.1%} of the others"
+    return (
+        larger,
+        f"{1 - beyond.error():.1%} of their labels are correct, compared with {1 - within.error():.1%} of the others",
+    )
 
 
 def _drift(summary: ModelSummary, result: EvaluationResult) -> Iterator[Diagnostic]:
@@ -209,7 +212,7 @@ def _drift(summary: ModelSummary, result: EvaluationResult) -> Iterator[Diagnost
     is_unseen = result.metrics is None and len(moved) > 0.1 * len(mean)
     text = (
         f"{len(moved):,} of {len(mean):,} features have a mean that is more than {limit:.2g} standard deviations from "
-        f"that in the training rows; most of all {names}."
+        f"that in the training rows, most of all {names}."
     )
     yield "no" if is_unseen else "partly", "Drift.", text
 

@@ -45,7 +45,7 @@ class EvaluationResult:
     monitor : Monitor or None
         Source of T2, Q and their limits.
     no_monitor : str
-        The reason if there is none.
+        Why there is no monitor, if so.
     has_labels : bool
         Whether y holds labels.
     n_rows : int
@@ -91,7 +91,7 @@ class EvaluationResult:
     def sampled_note(self) -> str:
         """A sentence about the rows drawn, if not all are."""
         n = len(self.sample["row"])
-        return f" Drawn are {n:,} rows, a random sample of {self.n_rows:,}." if n < self.n_rows else ""
+        return f" The plot shows a random sample of {n:,} of {self.n_rows:,} rows." if n < self.n_rows else ""
 
 
 def evaluate(model: Any, X: Any, y: Any = None) -> EvaluationResult:
@@ -159,12 +159,15 @@ def _monitor(model: Any, rows: Any) -> tuple[Monitor | None, str]:
     try:
         monitor = Monitor(model)
     except TypeError:
-        return None, f"T2 and Q are not known for {type(model).__name__}."
+        return None, f"T2 and Q are not available for {type(model).__name__}."
     try:
         _ = monitor.t2_limit_
     except ValueError:
         if isinstance(rows, Source) and not rows.rereadable:
-            return None, "The model has kept no state that tells what is normal, and the data can be read only once."
+            return (
+                None,
+                "The model has kept no state from which limits could be computed, and the data can be read only once.",
+            )
         try:
             _ = monitor.partial_fit(rows).t2_limit_, monitor.q_limit_
         except ValueError as error:

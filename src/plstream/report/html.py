@@ -154,10 +154,10 @@ class Section:
         self._plotted = True
         words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         return self._add(
-            f"<figure>{_choice(figures, name)}"
-            f"<div class='drawing' id='{name}' role='img' aria-label='{escape(description)}' data-views='{data}'></div>"
-            f"<noscript><p class='note'>This figure is drawn by a script of this page: allow it to run.</p></noscript>"
-            f"<script type='application/json' id='{data}'>{_as_json(figures)}</script>{words}</figure>"
+            f"<figure>{_choice(figures, name)}<div class='drawing' id='{name}' role='img' "
+            f"aria-label='{escape(description)}' data-views='{data}'></div><noscript><p class='note'>This figure is "
+            "drawn by a script of this page: allow scripts to run.</p></noscript><script type='application/json' "
+            f"id='{data}'>{_as_json(figures)}</script>{words}</figure>"
         )
 
     @property
@@ -343,12 +343,12 @@ def _clean(element: ET.Element, name: str) -> None:
     """Drop elements that are useless in a page, and raise ValueError for those not allowed in a figure."""
     element.tag = _local(element.tag)
     if element.tag not in _ELEMENTS:
-        raise ValueError(f"A figure has shapes and text, and nothing like {element.tag}.")
+        raise ValueError(f"A figure must consist of shapes and text, without {element.tag}.")
     attributes = {_local(key): value for key, value in element.attrib.items()}
     element.attrib.clear()
     for key, value in attributes.items():
         if key.startswith("on"):
-            raise ValueError(f"A figure has shapes and text, and nothing like {key}.")
+            raise ValueError(f"A figure must consist of shapes and text, without {key}.")
         if key not in {"version", "space"}:
             element.attrib[key] = f"{name}-{value}" if key == "id" else _value(key, value, name)
     for child in [*element]:
@@ -363,7 +363,7 @@ def _value(key: str, value: str, name: str) -> str:
     if key == "href":
         value = f"url({value})"
     if re.search(r"url\((?!#)", value):
-        raise ValueError(f"A figure refers to {value}, which is not part of it.")
+        raise ValueError(f"A figure must not refer to {value}, which is outside of it.")
     value = value.replace("url(#", f"url(#{name}-")
     for colour, variable in _FOLLOWING.items():
         value = value.replace(colour, variable)

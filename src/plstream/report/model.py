@@ -39,7 +39,7 @@ def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None 
     X : array-like or sparse matrix of shape (n_samples, n_features), or source, default=None
         Rows to evaluate the model on, preferably not training rows.
     y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-        The true target, if known. None if X is a source, which has it.
+        The true target, if known. None if X is a source, which provides it.
     title : str, default=None
         Title of the report.
 
@@ -68,7 +68,7 @@ def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None 
     """
     summary = ModelSummary(model)
     if summary.is_selector and X is not None:
-        raise ValueError(f"{summary.kind} keeps features, and has neither scores nor predictions: leave out the data.")
+        raise ValueError(f"{summary.kind} selects features and has neither scores nor predictions: leave out the data.")
     result = None if X is None else evaluate(*last_step(model, X), y)
     responses = summary.responses(None if result is None else result.target_names)
     diagnostics = diagnose(summary, result, responses)
@@ -76,7 +76,7 @@ def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None 
     page = Page(
         title or f"{summary.kind}: a report",
         [*filter(None, [_what(summary), _how_good(summary, result, responses), _how_many(diagnostics, problems)])],
-        f"Made by plstream {plstream.__version__}. This page is one file: it loads nothing, and sends nothing.",
+        f"Made by plstream {plstream.__version__}. This page is a single file that loads and sends nothing.",
     )
     page.verdicts(problems)
     _facts(page, summary, result)
@@ -135,11 +135,11 @@ def _metrics_sentence(metrics: Metrics, responses: list[str]) -> str:
     if isinstance(metrics, ClassificationMetrics):
         most = max(metrics.totals.values())
         return (
-            f"{metrics.n_right / metrics.n_rows:.1%} of its labels are right, where the most common label would be "
-            f"right for {most / metrics.n_rows:.1%}."
+            f"{metrics.n_right / metrics.n_rows:.1%} of its labels are correct, compared with "
+            f"{most / metrics.n_rows:.1%} for always predicting the most common label."
         )
     parts = [
-        f"{name} with an RMSE of {rmse:.4g}, where the mean would have {other:.4g}"
+        f"{name} with an RMSE of {rmse:.4g}, compared with {other:.4g} for the mean"
         + (f" (R2 {r2:.4f})" if metrics.n_rows > 1 else "")
         for name, rmse, other, r2 in zip(responses, metrics.rmse, metrics.rmse_of_mean, metrics.r2, strict=False)
     ]
@@ -150,8 +150,8 @@ def _metrics_sentence(metrics: Metrics, responses: list[str]) -> str:
 def _how_many(diagnostics: list[Diagnostic], problems: list[Diagnostic]) -> str:
     n = len(problems)
     if not n:
-        return "The checks below found nothing to be careful about." if diagnostics else ""
-    return f"There {'is one thing' if n == 1 else f'are {n} things'} to be careful about:"
+        return "The checks below found no problems." if diagnostics else ""
+    return f"There {'is one point' if n == 1 else f'are {n} points'} to check:"
 
 
 def _facts(page: Page, summary: ModelSummary, result: EvaluationResult | None) -> None:
@@ -180,7 +180,7 @@ def _validation(section: Section, summary: ModelSummary) -> None:
     display = CrossValidationDisplay.from_estimator(summary.model, metric="score", draw=False)
     section.plot(
         {"Cross-validation": display.plotly()},
-        f"Cross-validated score by the number of components, of which {display.chosen} were chosen.",
+        f"Cross-validated score against the number of components; {display.chosen} were chosen.",
         "Cross-validation: the score of held-out rows, with standard errors. Take the smallest number after which it "
         "hardly improves; where it falls, further components describe noise.",
     )

@@ -85,7 +85,7 @@ class ModelSummary:
 
     @property
     def importance_name(self) -> str:
-        """Name of the importance."""
+        """Name of the scores in ``importance``: VIP, or those of the selector."""
         return "VIP" if hasattr(self.model, "vip_") or self.kind == "VIPSelector" else "Score"
 
     def responses(self, target_names: list[str] | None = None) -> list[str]:
@@ -99,7 +99,7 @@ class ModelSummary:
 
     @property
     def strength(self) -> Float64Array:
-        """Values to rank features by: importance, or else the largest scaled coefficient, or weight."""
+        """Values by which features are ranked: importance or, without it, the largest scaled coefficient or weight."""
         if self.importance is not None:
             return np.asarray(self.importance, dtype=np.float64)
         if self.coefficients is not None:
@@ -111,4 +111,4 @@ class ModelSummary:
 
 def note_of_first(n: int, responses: list[str]) -> str:
     """Return a sentence about the responses drawn, if not all are."""
-    return f" Drawn are the first {n} of {len(responses)} responses." if len(responses) > n else ""
+    return f" The plot shows the first {n} of {len(responses)} responses." if len(responses) > n else ""

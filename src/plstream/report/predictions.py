@@ -95,7 +95,8 @@ def _label_predictions(section: Section, summary: ModelSummary, metrics: Classif
         counts = np.array([[metrics.confusions[true, guess] for guess in labels] for true in labels])
         section.plot(
             {"Confusions": _confusion_figure(names, counts)},
-            f"How many rows of each of {len(labels)} labels were given which label; right ones are on the diagonal.",
+            f"Confusion matrix of {len(labels)} labels: number of rows by true and predicted label; correct ones are "
+            "on the diagonal.",
             "Confusions: rows are the true labels, columns the predicted ones, and colours are shares of a true label. "
             "Entries off the diagonal are mistakes; pairs with mistakes in both directions are hard to distinguish.",
         )

@@ -41,7 +41,7 @@ class ArrayRows(TrainingRows):
     feature_names : sequence of str, optional
         Names of the columns, for messages.
     batch_size : int, optional
-        Number of rows per block. By default 1/32 of all, but at least 4 and at most 32 MiB; 4 MiB if rows are
+        Number of rows per block. By default 1/32 of the rows, but at least 4 MiB and at most 32 MiB; 4 MiB if rows are
         skipped; all rows for small dense arrays.
     numbers : callable, optional
         Converts some rows of Y to float64. By default Y holds numbers.
@@ -89,7 +89,7 @@ class ArrayRows(TrainingRows):
             # Too small to divide among threads.
             self.batch_size = int(X.shape[0])
         elif weight is not None and self.n_rows < X.shape[0]:
-            # Skipping rows copies blocks, several of which are processed at a time.
+            # Skipping rows requires copies of blocks, several of which are processed at a time.
             self.batch_size = max(1, SMALLEST_BLOCK_BYTES // row_bytes(self.X))
         else:
             self.batch_size = default_block_rows(self.X)

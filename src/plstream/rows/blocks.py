@@ -15,7 +15,7 @@ from .._core.types import Float64Array, Rows
 
 
 class Block(NamedTuple):
-    """Some rows: X unchanged, Y in float64 with one column per response, and weights or None.
+    """A block of rows: X unchanged, Y in float64 with one column per response, and the weights, or None.
 
     For labels, Y is one column of class indices. It represents one indicator response per class, which is never
     formed.
@@ -125,7 +125,7 @@ class TrainingRows(ABC):
     ) -> Iterator[tuple[Part, int]]:
         """Read the rows once, and yield the results of ``work``, in order, with the number of rows done.
 
-        Weights are those after the very last row. Remote rows yield a single part for all of them.
+        With forgetting, weights are those after the last of all rows. Remote rows yield a single part.
         """
         assert self.n_rows is not None
         blocks = self.aged_blocks(forgetting, start)
@@ -133,10 +133,10 @@ class TrainingRows(ABC):
         return track(results, label, self.n_rows - start, lambda part: part[1])
 
     def require_finite(self) -> None:  # noqa: B027
-        """Raise ValueError for the first number that is not finite, if blocks do not know its position."""
+        """Raise ValueError for the first number that is not finite, if the blocks cannot tell its position."""
 
     def as_one_block(self, forgetting: float = 1.0, label: str | None = None) -> Block:
-        """Read all rows once as one block, and report progress under a label, if given; weights as in :meth:`parts`."""
+        """Read all rows as one block, and report progress under the label, if any; for weights see :meth:`parts`."""
         blocks = self.blocks()
         first, *others = blocks if label is None else track(blocks, label, self.n_rows, lambda block: block.n_rows)
         if others:
@@ -146,7 +146,7 @@ class TrainingRows(ABC):
         return first if forgetting >= 1.0 else first.aged(forgetting)
 
     def aged_blocks(self, forgetting: float, start: int = 0) -> Iterator[tuple[Block, int]]:
-        """Yield the nonempty blocks, and the number of rows read for each; weights as in :meth:`parts`."""
+        """Yield the nonempty blocks, with the number of rows read for each. For the weights, see :meth:`parts`."""
         assert self.n_rows is not None
         n_later, n_read = self.n_rows - start, 0
         for block in self.blocks(start):

@@ -28,7 +28,7 @@ from .blocks import Block, Part, TrainingRows
 
 __all__ = ["CollectionRows", "apply_lazily", "is_collection"]
 
-_NO_ROWS = "X has no rows, or none with a positive weight: pass at least one."
+_NO_ROWS = "X has no row with a positive weight: pass at least one."
 _SMALLER = "use smaller chunks or fewer threads per worker"
 
 Total = TypeVar("Total")
@@ -55,7 +55,10 @@ class CollectionRows(TrainingRows):
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Raise TypeError: the rows stay on the workers."""
-        raise TypeError("The rows of a Dask collection are read by its workers: pass the blocks one after another.")
+        raise TypeError(
+            "The rows of a Dask collection stay on its workers: to read them here, pass one computed block after "
+            "another."
+        )
 
     def parts(
         self, work: Callable[[Block], Part], forgetting: float, label: str, start: int = 0
@@ -63,7 +66,7 @@ class CollectionRows(TrainingRows):
         """Yield the merged parts of all blocks, from one read."""
         blocks = self.collection.blocks
         vector = 8 * self.n_columns
-        # Small blocks are centred in a copy, and large ones in parts of the same size.
+        # Small blocks are copied and centred as a whole, large ones in parts of that size.
         blocks.require_room(2 * SMALL_BYTES + 8 * vector, vector * (self.n_targets + 6), _SMALLER)
         blocks.hold_if_few(self.n_rows if blocks.n_rows is None else sum(blocks.n_rows))
         self.features.missing = "model" if self.allow_missing else "error"
@@ -135,7 +138,7 @@ class CollectionRows(TrainingRows):
         return self
 
     def __exit__(self, *error: object) -> None:
-        # Now, not when an error that refers to the blocks is garbage collected.
+        # Close it now rather than when an error that refers to the blocks is garbage collected.
         self.collection.blocks.let_go()
 
 
@@ -185,7 +188,7 @@ class _Features(BaseEstimator):
 
 
 def _apply(features: _Features, function: Callable[[Rows], Array], nothing: Array, X: Any) -> Array:
-    """Apply a function to checked rows; handle empty blocks."""
+    """Check the columns of a block and apply a function to it; for an empty block, return ``nothing``."""
     return function(validate_rows(features, X, reset=False)) if _num_samples(X) else nothing
 
 
@@ -216,7 +219,9 @@ def _n_present(X: Any, y: Any, columns: dict[str, Any]) -> int:
     n = X.count() if isinstance(X, Source) else _num_samples(X)
     for name, column in (("y", y), *columns.items()):
         if np.ndim(column) and _num_samples(column) != n:
-            raise ValueError(f"X has {n} rows and {name} has {_num_samples(column)}: cut both at the same rows.")
+            raise ValueError(
+                f"X has {n} rows, but {name} has {_num_samples(column)}: divide both into blocks at the same rows."
+            )
     weight = columns.get("sample_weight")
     return n if weight is None else int(np.count_nonzero(np.broadcast_to(np.asarray(weight), n)))
 
@@ -232,7 +237,7 @@ def _add_part(
     y: Any,
     columns: dict[str, Any],
 ) -> Any:
-    """Add the results of ``work``, and count rows; weights are those after the last row."""
+    """Add the results of ``work`` for a block, and count its rows; weights are those after its last row."""
     with open_block(features, X, y, columns.get("sample_weight")) as (rows, _), located_errors(rows, features):
         for block in rows.blocks():
             # Loading the compiler takes 80 MB on each worker, which does not pay off for small blocks.

@@ -92,7 +92,7 @@ class SourceRows(TrainingRows):
         return self
 
     def __exit__(self, *error: object) -> None:
-        # Now, not when an error that refers to blocks read ahead is garbage collected.
+        # Close it now rather than when an error that refers to blocks read ahead is garbage collected.
         if isinstance(self._blocks, Generator):
             self._blocks.close()
 
@@ -187,8 +187,8 @@ def require_rereadable(source: Source) -> None:
     """Raise DataError for a source that cannot be read several times."""
     if not source.rereadable:
         raise DataError(
-            f"{source.name} can be read only once, and solver='multipass' reads it several times: use solver='gram' or "
-            "'sketch', or partial_fit."
+            f"{source.name} can be read only once, but solver='multipass' reads it several times: use solver='gram' "
+            "or 'sketch', or partial_fit."
         )
 
 
@@ -209,7 +209,7 @@ def opened_data(X: Any, y: Any) -> tuple[Any, Any]:
         return X, y
     if isinstance(X, str | os.PathLike):
         raise TypeError(
-            f"X is a path, {shown(X)}: open it first, as by plstream.open_source({shown(X)!r}, target=...)."
+            f"X is a path, {shown(X)}: open it first, for example with plstream.open_source({shown(X)!r}, target=...)."
         )
     if isinstance(X, Iterator) or (is_table(X) and not is_frame(X)):
         return open_source(X, target=y), None
@@ -226,7 +226,7 @@ def require_target(source: Source, name: str, y: Any, sample_weight: Any = None)
 def require_alone(y: Any, sample_weight: Any = None) -> None:
     """Raise ValueError if y or weights are given in addition to a source."""
     if y is not None:
-        raise ValueError("y is part of a source: pass target= to open_source, and no y.")
+        raise ValueError("y cannot be passed with a source: pass target= to open_source.")
     if sample_weight is not None:
         raise ValueError("sample_weight cannot be passed with a source: pass weight= to open_source.")
 
@@ -256,12 +256,16 @@ def validate_source(estimator: BaseEstimator, columns: Source | CollectionRows, 
     known = getattr(model, "feature_names_in_", None)
     if known is None or names is None:
         if known is not names:
-            which = "The source has no names of features, and the model has some."
-            warn_user(which if names is None else "The source has names of features, and the model was fitted without.")
+            which = "The source has no feature names, but the model was fitted with feature names."
+            warn_user(
+                which
+                if names is None
+                else "The source has feature names, but the model was fitted without feature names."
+            )
     elif not np.array_equal(names, known):
         at = int(np.argmax(names != known))
         raise ValueError(
-            f"The feature names should match those that were passed during fit: feature {at} is {names[at]!r}, and "
+            f"The feature names should match those that were passed during fit: feature {at} is {names[at]!r}, but "
             f"was {known[at]!r}."
         )
 
@@ -281,6 +285,7 @@ def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array
         raise error.of_model(estimator) from None
     for column, n_rows in X.unseen_levels.items():
         warn_user(
-            f"{n_rows} rows have a level of {column!r} that the model does not know: its features are zero there."
+            f"{n_rows} rows have a level of {column!r} that the model does not know: all features of {column!r} are "
+            "zero in these rows."
         )
     return np.concatenate(found)

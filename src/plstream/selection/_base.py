@@ -146,19 +146,21 @@ class FeatureRanking(NumpySelector, BaseEstimator):
             raise ValueError(f"{name} requires y to be passed, but the target y is None: pass the labels as y.")
         labels = column_or_1d(as_numpy(y, "y"), warn=True)
         if len(labels) != n_rows:
-            raise ValueError(f"X has {n_rows} rows but y has {len(labels)} labels: there must be one per row.")
+            raise ValueError(f"X has {n_rows} rows, but y has {len(labels)} labels: pass one label per row.")
         try:
             check_classification_targets(labels)
             self.classes_, classes = np.unique(labels, return_inverse=True)
         except TypeError:
-            raise ValueError("y has labels that cannot be sorted, such as None among strings: use one kind.") from None
+            raise ValueError(
+                "y has labels that cannot be sorted, such as None among strings: use labels of one type."
+            ) from None
         if len(self.classes_) < 2:
             label = self.classes_.tolist()[0]
-            raise ValueError(f"{name} needs rows of at least two classes, and all have the label {label!r}.")
+            raise ValueError(f"{name} requires rows of at least two classes, but all rows have the label {label!r}.")
         tags = self.__sklearn_tags__().classifier_tags
         if len(self.classes_) > 2 and tags is not None and not tags.multi_class:
             own = " ".join(str(self).split())
-            raise ValueError(f"{own} is for two classes, and y has {len(self.classes_)}.")
+            raise ValueError(f"{own} requires two classes, but y has {len(self.classes_)}.")
         return classes
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
@@ -185,7 +187,7 @@ def number_to_keep(n_features_to_select: Any, n_features: int) -> int:
 
 
 def number_by_bins(scores: Float64Array) -> int:
-    """Return the number of histogram bins with more scores than average, with half as many bins as scores."""
+    """Return the number of histogram bins that hold more scores than average, for half as many bins as scores."""
     if np.ptp(scores) <= TIE * scores.max():
         # All scores are in one bin.
         return 1
@@ -197,8 +199,8 @@ def ranking_of(scores: Float64Array) -> NDArray[np.intp]:
     """Return the rank of every feature, 1 for the largest score.
 
     Scores that are equal up to rounding errors are ties, for example those of copies of a feature. Ties are ranked in
-    column order, so that a ranking does not depend on rounding. Ties are transitive: a score tied with the next one is
-    tied with all its ties.
+    column order, so that a ranking does not depend on rounding. Ties are transitive: a score that is tied with the next
+    one is tied with all scores that this one is tied with.
     """
     order = np.argsort(-scores, kind="stable")
     sizes = np.abs(np.where(np.isfinite(scores), scores, 0.0))

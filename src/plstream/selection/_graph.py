@@ -1,4 +1,4 @@
-"""Graphs of features, and the energy of each feature: the weight of all walks that begin with it.
+"""Graphs of features, and the energy of each feature: the total weight of all walks that begin with it.
 
 With edges A and a rate r, walks of length l have weights ``r^l A^l 1``. Their sum ``e = (I - rA)^-1 1 - 1`` converges
 if r times the spectral radius of A is less than one.
@@ -275,7 +275,7 @@ def energies(
 
 def _no_bound() -> ValueError:
     return ValueError(
-        "The sum of all walks has no bound, as edges are light and the rate is high: use double_scaling=False."
+        "The sum over all walks diverges, because edges are light and the rate is high: use double_scaling=False."
     )
 
 

@@ -134,7 +134,7 @@ class SelectorComparison:
     def stability(self) -> Float64Array:
         """Return the stability over folds of the kept features, of shape (n_selectors, n_keep)."""
         if self.rankings.shape[1] < 2:
-            raise ValueError("Stability requires at least two folds, and there is only one.")
+            raise ValueError("Stability requires at least two folds, but there is only one.")
         return np.array([[stability(ranks <= k) for k in self.n_kept] for ranks in self.rankings])
 
     def overlap(self) -> Float64Array:
@@ -235,7 +235,7 @@ def compare_selectors(
     _require_arguments(selectors, X, scoring)
     keep = tuple(keep) if isinstance(keep, Iterable) and not isinstance(keep, str) else (keep,)
     if not keep:
-        raise ValueError("keep is empty: say how many features to keep, as numbers or as fractions.")
+        raise ValueError("keep is empty: pass the numbers or fractions of features to keep.")
     n_kept = [_n_kept(share, X.shape[1]) for share in keep]
     # Floats are values, unless the estimator is a classifier.
     labels = y is not None and np.asarray(y).dtype.kind != "f" if estimator is None else not is_regressor(estimator)
@@ -302,8 +302,8 @@ def _ranking_by(name: str, selector: Any) -> Ranking:
         ranking = np.asarray(found)
         if not np.array_equal(np.sort(ranking), np.arange(1, len(ranking) + 1)):
             raise ValueError(
-                f"The ranking of {name!r} does not order all features, as several share a rank: let it keep one "
-                "feature, if it orders only those that it leaves out."
+                f"The ranking of {name!r} does not order all features, because several share a rank: if it ranks only "
+                "the features that it leaves out, let it keep one feature."
             )
         return ranking
     if not hasattr(selector, "scores_"):
@@ -316,7 +316,7 @@ def _n_kept(keep: Any, n_features: int) -> int:
     whole = isinstance(keep, (int, np.integer))
     number = keep if isinstance(keep, (int, float, np.integer, np.floating)) else 0
     if not (1 <= number <= n_features if whole else 0 < number <= 1):
-        raise ValueError(f"keep must be fractions or numbers of at most {n_features} features, and one is {keep!r}.")
+        raise ValueError(f"keep must hold fractions, or numbers of at most {n_features} features, not {keep!r}.")
     return number_to_keep(keep, n_features)
 
 

@@ -201,8 +201,8 @@ class ILFS(FeatureRanking):
         n_tokens = variant.n_tokens if self.n_tokens is None else self.n_tokens
         if n_tokens < variant.least_tokens:
             raise ValueError(
-                f"variant={self.variant!r} needs at least {variant.least_tokens} tokens, and n_tokens is {n_tokens}: "
-                "its prior would be 1 for all features."
+                f"variant={self.variant!r} requires at least {variant.least_tokens} tokens, but n_tokens is "
+                f"{n_tokens}: with fewer, the prior is 1 for all features."
             )
         n_iter = variant.n_iter if self.n_iter is None else self.n_iter
         chance = 1 / len(self.classes_)
@@ -219,8 +219,7 @@ class ILFS(FeatureRanking):
         self.log_odds_, self.token_probabilities_ = fit_factors(counts, prior, n_iter, update_tokens=self.update_tokens)
         if self.token_probabilities_[0, 0] < self.token_probabilities_[1, 0]:
             warn_user(
-                "The factors have swapped their meaning, as near rows now count for irrelevant features: do not trust "
-                "the ranking, use update_tokens=False."
+                "The two factors have swapped their meaning, so the ranking is not reliable: use update_tokens=False."
             )
         self.probabilities_: Float64Array = expit(self.log_odds_)
         return rank_one_energies(self.probabilities_, variant.factor(self.probabilities_))

@@ -337,7 +337,7 @@ class InfFSS(FeatureRanking):
         except (TypeError, ValueError):
             weights = np.empty(0)
         if weights.shape != (3,) or not (weights >= 0).all() or not np.isclose(weights.sum(), 1):
-            raise ValueError(f"alpha must be three numbers, none negative, with a sum of one, not {self.alpha!r}.")
+            raise ValueError(f"alpha must be three non-negative numbers with a sum of one, not {self.alpha!r}.")
         return weights
 
     def __sklearn_tags__(self) -> Tags:

@@ -114,8 +114,8 @@ def _pls_in(estimator: Any) -> Any:
         return model
     name = model.__name__ + ", a class" if isinstance(model, type) else type(model).__name__
     raise TypeError(
-        "VIP is that of IncrementalPLS, CIPLS and OLPLS, and of PLSRegression, PLSCanonical and CCA of scikit-learn, "
-        f"which hold weights, loadings of y and sums of squares of scores: {name} does not provide them."
+        "VIP is defined for IncrementalPLS, CIPLS and OLPLS, and for PLSRegression, PLSCanonical and CCA of "
+        f"scikit-learn, not for {name}."
     )
 
 
@@ -126,9 +126,11 @@ def _is_ours(model: Any) -> bool:
 def _learns_in_parts(selector: VIPSelector) -> bool:
     model = selector._model_to_fit()
     if selector.prefit or isinstance(model, FrozenEstimator):
-        raise AttributeError("A model that is fitted or frozen is used as it is: call its own partial_fit.")
+        raise AttributeError(
+            "A fitted or frozen model is not trained by the selector: call partial_fit of the model itself."
+        )
     if not hasattr(model, "partial_fit"):
-        raise AttributeError(f"{type(model).__name__} has no partial_fit: use fit, or a model that learns in parts.")
+        raise AttributeError(f"{type(model).__name__} has no partial_fit: use fit, or another model.")
     return True
 
 
@@ -376,7 +378,7 @@ class VIPSelector(MetaEstimatorMixin, NumpySelector, BaseEstimator):
         try:
             check_is_fitted(_pls_in(self._model_to_fit()))
         except NotFittedError:
-            raise NotFittedError("With prefit=True the estimator must be fitted: pass one that is.") from None
+            raise NotFittedError("With prefit=True, the estimator must already be fitted: fit it first.") from None
         return self.estimator
 
     def _get_support_mask(self) -> NDArray[np.bool_]:

@@ -86,7 +86,7 @@ class SolvedModel(Protocol):
 )
 @dataclass
 class Gaps:
-    """Missing cells of training rows: their number in each column of X, and their share of the weight of X, then y.
+    """Missing cells of training rows, counted for each column of X, and weighted for each column of X and y.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class Gaps:
         self.missing_weight = factor * self.missing_weight
 
     def with_targets(self, n_targets: int) -> Self:
-        """Return the same for another number of classes."""
+        """Return the gaps with another number of classes."""
         m = len(self.n_missing)
         weight = np.full(n_targets, (self.weight + self.missing_weight).max(initial=0.0))
         return type(self)(

@@ -7,8 +7,8 @@ a block of vectors V gives :math:`A = S V`. With V transformed so that :math:`V^
     S_1 v = A a + (I - A V^T) S_0 (v - V a), \quad a = A^T v ,
 
 is exact on V, and positive semidefinite. The data is read for the rotations of the solution with :math:`S_1`, which is
-then solved again, and so on; convergence is superlinear. The first weights need no Gram action, and every read makes
-at least one more component exact, so all are exact after c + 1 reads.
+then solved again, and so on; convergence is superlinear. The weights of the first component need no Gram action, and
+every read makes at least one more component exact, so all c components are exact after c + 1 reads.
 
 The error of a solution is estimated from its distance to the next one. These distances decrease ever faster, so the
 error of the last solution is at most about :math:`d^2 / d'`, with the distance d of the last two solutions and d' of
@@ -182,7 +182,7 @@ def _error_of_state(state: Gram | Sketch, factors: Factors, x_squares: float) ->
     """Return the estimated error of the solution of a state, for each number of components."""
     c, found = len(factors.score_squares), factors.n_components
     error = np.zeros(c)
-    # Without an estimate, nothing is known about the discarded part.
+    # Without an estimate, the error due to the discarded part is unknown.
     error[:found] = float(np.any(state.lost))
     known = state.subspace_error[:found]
     if len(known) > 1:

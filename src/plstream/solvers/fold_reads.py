@@ -61,7 +61,7 @@ class FoldReads:
     folds_of : callable
         Returns the folds of rows, given the index of the first row and the number of rows.
     n_folds : int
-        Number of folds, none of them empty.
+        Number of folds, all of which have rows.
     planned_reads : int
         Total number of reads, for progress.
     folds : sequence of Moments, optional
@@ -129,7 +129,7 @@ class FoldReads:
 
     @classmethod
     def of_centred(cls, folds: Sequence[Moments], rows: Sequence[Float64Array]) -> Self:
-        """Return the same for rows in memory, centred by fold and multiplied by the roots of the weights."""
+        """Return an instance for rows in memory, centred by fold and multiplied by the roots of the weights."""
         reads = cls.__new__(cls)
         reads.n_folds, reads.held = len(folds), list(rows)
         reads._set_folds(folds)
@@ -171,7 +171,7 @@ class FoldReads:
         return bool((np.abs(self.means) <= _LARGEST_SPARSE_MEAN * least).all())
 
     def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
-        """Return Sv and v'Sv of each set, for the row of V that belongs to it, from one read of the data."""
+        """Return Sv and v'Sv for each set of rows, with v the corresponding row of V, from one read of the data."""
         if self.held:
             total = self._held_actions(V, sets)
         else:
@@ -342,7 +342,7 @@ class FoldGrams:
         self.training = [*all_but_one(folds), merged(folds)]
 
     def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
-        """Return Sv and v'Sv of each set, for the row of V that belongs to it."""
+        """Return Sv and v'Sv for each set of rows, with v the corresponding row of V."""
         actions, squares = zip(*(self.training[k].apply(v) for k, v in zip(sets, V, strict=True)), strict=True)
         return np.array(actions), np.array(squares)
 

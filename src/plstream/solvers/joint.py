@@ -29,7 +29,7 @@ class JointGramAction(Protocol):
         """Relative variance below which a direction cannot be distinguished from rounding errors."""
 
     def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
-        """Return Sv and v'Sv of each set, for the row of V that belongs to it."""
+        """Return Sv and v'Sv for each set of rows, with v the corresponding row of V."""
 
 
 def solve_jointly(

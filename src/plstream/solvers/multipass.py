@@ -123,10 +123,10 @@ class Journal:
         return _n_first(self)
 
     def continued_stream(self, stream: Buffered[Any]) -> Buffered[Any]:
-        """Return the stream to add the first read to: that of the journal, or the given empty one, which it stores."""
+        """Return the stream of the journal, or start the journal with the given one; the first read is added to it."""
         self.stream = self.stream or stream
         if (type(self.stream.state), self.stream.state.shape) != (type(stream.state), stream.state.shape):
-            raise JournalError("The journal belongs to other data.")
+            raise JournalError("The journal of an interrupted fit belongs to other data.")
         return self.stream
 
     def add_to_stream(self, stream: Buffered[Any], n_rows: int) -> None:
@@ -137,20 +137,21 @@ class Journal:
             self.tell(n_rows)
 
     def continued_moments(self, moments: Moments) -> Moments:
-        """Return the moments to add the first read to: those of the journal, or empty ones, which it stores."""
+        """Return the moments of the journal, or start the journal with those given; the first read is added to them."""
         self.moments = self.moments or moments
         if self.moments.shape != moments.shape:
-            raise JournalError("The journal belongs to other data.")
+            raise JournalError("The journal of an interrupted fit belongs to other data.")
         return self.moments
 
     def continued_sums(self, sums: Sums, n_reads: int) -> Sums:
-        """Return the sums to add the next read to: those of the journal, or empty ones, which it stores."""
+        """Return the sums of the journal, or continue the journal with those given; the next read is added to them."""
         if len(self.actions) < n_reads:
             self.actions.append(replace(sums, v=sums.v.copy()))
         known = self.actions[n_reads - 1]
         if type(known) is not type(sums) or not np.array_equal(known.v, sums.v):
             raise JournalError(
-                "The journal belongs to other data, or to a machine or libraries with different rounding."
+                "The journal of an interrupted fit belongs to other data, or to a machine or libraries with "
+                "different rounding."
             )
         return known
 
@@ -329,7 +330,7 @@ def _block_action(mean: Float64Array, v: Float64Array, relative_mean: float, blo
 
 
 def _block_products(mean: Float64Array, V: Float64Array, relative_mean: float, block: Block) -> BlockSums:
-    """Return the same for several vectors, the rows of V."""
+    """Return the same contribution for several vectors, the rows of V."""
     sums = BlockSums(V, np.zeros_like(V), np.zeros((len(V), len(V))))
     weight = (np.ones(block.n_rows) if block.weight is None else block.weight)[:, None]
     if sparse.issparse(block.X) and relative_mean <= _LARGEST_SPARSE_MEAN:

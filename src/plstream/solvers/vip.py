@@ -47,6 +47,6 @@ def column_lengths(columns: Float64Array) -> Float64Array:
 
 
 def _largest(numbers: Float64Array, axis: int | None = 0) -> Float64Array:
-    """Return the largest magnitudes as divisors, one instead of zero."""
+    """Return the largest magnitudes along an axis, with zeros replaced by one, to divide by."""
     largest = np.abs(numbers).max(axis=axis, keepdims=True, initial=0.0)
     return np.where(largest > 0, largest, 1.0)

@@ -1,4 +1,4 @@
-"""Buffering of rows into blocks of a fixed size before a state absorbs them.
+"""Buffered: rows are collected into blocks of a fixed size before a state absorbs them.
 
 A stream arrives in chunks of any size, often one row at a time. Blocks are cut by the row count since the start, so
 results are bit-identical for any chunk size, and matrix products are large.
@@ -45,7 +45,7 @@ def _is_y(Y: Float64Array, n_targets: int) -> bool:
     {
         "fewer rows wait than make a block": lambda its: its.n_waiting < its.block_rows,
         "blocks have 1024 rows, or those of the sketch": lambda its: its.block_rows == getattr(its.state, "size", 1024),
-        "y has all responses, or classes by number": lambda its: _is_y(its._Y, len(its.state.y_squares)),
+        "y has all responses, or class indices": lambda its: _is_y(its._Y, len(its.state.y_squares)),
     },
 )
 class Buffered(Generic[State]):
@@ -97,7 +97,7 @@ class Buffered(Generic[State]):
         return self.state.nbytes + self._buffer.X.nbytes + self._buffer.Y.nbytes + self._buffer.weight.nbytes
 
     def __sizeof__(self) -> int:
-        # For Dask's accounting: of the buffer, only the rows in use are sent.
+        # Dask uses it to track memory. Only the rows in use are sent, not the whole buffer.
         buffer = self._buffer
         waiting = sum(rows[: self.n_waiting].nbytes for rows in (buffer.X, buffer.Y, buffer.weight))
         return object.__sizeof__(self) + self.state.nbytes + waiting
@@ -127,11 +127,11 @@ class Buffered(Generic[State]):
         return twin
 
     def with_one(self, X: FloatArray, Y: Float64Array) -> Self | None:
-        """Return the stream with one row added, or None if buffering is not enough: then use ``with_rows``."""
+        """Return the stream with one row buffered, or None if that is not enough: then use ``with_rows``."""
         if not self.n_waiting or self.n_waiting + 1 >= self.block_rows:
             return None
         largest = max(-X.min(), X.max()), max(-Y.min(), Y.max())
-        # Larger rows were buffered without overflow. Comparisons with NaN are false.
+        # Larger rows have been buffered without overflow. A comparison with NaN is false.
         if not all(new <= old <= _FAR_FROM_OVERFLOW for new, old in zip(largest, self._peaks, strict=True)):
             return None
         twin = self._twin()
@@ -199,7 +199,7 @@ class Buffered(Generic[State]):
         rows = slice(self.n_waiting, self.n_waiting + block.n_rows)
         is_full = rows.stop > self._buffer.n_places
         if self._buffer.n_taken != self.n_waiting or is_full or dtype != self._buffer.X.dtype:
-            # The free rows belong to another stream with the same history, or are too few.
+            # Another stream with the same history has taken the free rows, or there are too few.
             n_places = min(self.block_rows, 2 * rows.stop) if is_full else self._buffer.n_places
             self._buffer = self._buffer.copy(self.n_waiting, n_places, dtype)
         # Reserve them first, so that they are not free even after a failure.
@@ -242,7 +242,7 @@ class Buffered(Generic[State]):
 class _Buffer:
     """Storage of buffered rows, shared by successive streams until one of them branches off.
 
-    Its capacity grows as needed. It is not a whole block from the start, whose size may come from a file.
+    Its capacity grows as needed. It does not start with a whole block, whose size may come from an untrusted file.
     """
 
     def __init__(self, X: FloatArray, Y: Float64Array, weight: Float64Array, n_taken: int) -> None:

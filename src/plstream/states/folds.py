@@ -17,7 +17,7 @@ from .buffer import Buffered, State
 
 @stored(
     {"streams": Each(Object(Buffered, m="m", q="q"))},
-    {"there are two folds or more": lambda its: len(its.streams) > 1},
+    {"there are at least two folds": lambda its: len(its.streams) > 1},
 )
 class Folds(Generic[State]):
     """Rows assigned to several streams.
@@ -76,7 +76,7 @@ class Folds(Generic[State]):
         return type(self)(mine.merged(theirs, later=later) for mine, theirs in pairs)
 
     def with_classes(self, positions: Sequence[int]) -> Self:
-        """Return the streams with new classes without rows, at the given positions in the result."""
+        """Return the streams with new, empty classes at the given positions of the result."""
         return type(self)(stream.with_classes(positions) for stream in self.streams)
 
     def without_waiting(self) -> Self:
@@ -100,8 +100,9 @@ def merged(states: Sequence[State]) -> State:
 def all_but_one(states: Sequence[State], others: Sequence[State] = ()) -> Iterator[State]:
     """Yield, for each state, the merged state of all the other states and of ``others``.
 
-    Sums are recomputed, never subtracted, which would leave rounding errors. Each half of the states is merged once
-    for all of the other half, so n states take about n log(n) merges and memory for log(n) states.
+    Sums are recomputed rather than subtracted, because subtraction would leave rounding errors. By recursive halving,
+    each half of the states is merged once for the whole other half: n states take about n log(n) merges, and memory for
+    log(n) states.
     """
     if len(states) == 1:
         yield others[0]

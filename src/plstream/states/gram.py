@@ -62,7 +62,7 @@ class Gram(Moments):
 
     @classmethod
     def of(cls, moments: Moments, rows: Float64Array) -> Self:
-        """Return the state of rows with known moments, centred and multiplied by the roots of their weights."""
+        """Return the state of rows, given their moments and the centred rows times the roots of their weights."""
         state = cls(*moments.shape)
         vars(state).update(vars(moments))
         state._add_product(rows)
@@ -74,7 +74,7 @@ class Gram(Moments):
         return action, float(v @ action)
 
     def merge(self, other: Moments) -> Self:
-        """Add the rows of another state, which is unchanged."""
+        """Add the rows of another state, which is left unchanged."""
         if not isinstance(other, Gram):
             raise TypeError(f"Only another Gram can be merged, not {type(other).__name__}.")
         row = self._between_means(other)
@@ -92,7 +92,7 @@ class Gram(Moments):
         self._add_product(np.concatenate([rows, between[None]]))
 
     def _add_product(self, rows: Float64Array) -> None:
-        """Add rows'rows, in place if writable: BLAS would write even to memory that is mapped read-only."""
+        """Add rows'rows, in place if the matrix is writable: BLAS would write even to memory mapped read-only."""
         in_place = self.upper.flags.writeable
         self.upper = blas.dsyrk(1.0, rows.T, beta=1.0, c=self.upper, overwrite_c=in_place)
 

@@ -12,9 +12,10 @@ from .._core.schema import Numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Float64Array, FloatArray
 
-# As accurate as a full eigendecomposition, except for flat spectra: there, more steps improve the third digit.
+# With these steps it is as accurate as a full eigendecomposition, except for flat spectra, where more steps would
+# improve the third digit.
 _SUBSPACE_STEPS = 2
-# With fewer responses than this multiple, finding the directions costs as much as it saves.
+# With fewer responses than this multiple of the directions, finding these costs as much as it saves.
 _MANY_MORE = 3
 # Number of rows of a large array processed at a time.
 ROWS_AT_A_TIME = 32
@@ -141,7 +142,7 @@ def rows_acting_on(R: Float64Array, residual: Residual) -> Float64Array:
 def add_along(
     rows: FloatArray, squares: FloatArray, residuals: tuple[Residual, ...], brought: tuple[FloatArray, ...]
 ) -> None:
-    """Lengthen orthogonal rows by the residuals in their directions, minus those converted to rows."""
+    """Lengthen orthogonal rows by the part of the residuals in their directions that has not been converted to rows."""
     along = np.zeros(len(rows))
     for residual, brought_rows in zip(residuals, brought, strict=True):
         along += residual.squares_along(rows) - np.square(rows @ brought_rows.T).sum(axis=1)

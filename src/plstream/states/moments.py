@@ -37,7 +37,7 @@ _DENSE_ENTRIES = 1 << 20
 
 # Relative rounding error of a product with rows.
 ROUNDING = 10 * float(np.finfo(np.float64).eps)
-TOO_LARGE = "X, y or the weights are too large, weighted squares overflow float64: divide them by a constant first."
+TOO_LARGE = "X, y or the weights are too large: weighted squares overflow float64. Divide them by a constant first."
 
 
 @stored(
@@ -129,7 +129,7 @@ class Moments:
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
     def __sizeof__(self) -> int:
-        # For Dask's accounting.
+        # Dask uses it to track memory.
         return object.__sizeof__(self) + self.nbytes
 
     def copy(self) -> Self:
@@ -159,7 +159,7 @@ class Moments:
         return self
 
     def merge(self, other: Moments) -> Self:
-        """Add the rows of another state, which is unchanged."""
+        """Add the rows of another state, which is left unchanged."""
         dx, dy, f = self.differences(other)
         total = self.weight + other.weight
         if total > 0:

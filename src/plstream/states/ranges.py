@@ -13,7 +13,7 @@ from .moments import TOO_LARGE, Moments
 # Smaller squares are subnormal, with fewer digits or none.
 LEAST_SQUARE = float(np.finfo(np.float64).tiny)
 
-TOO_SMALL = "X, y or the weights are too small, weighted squares underflow float64: multiply them by a constant first."
+TOO_SMALL = "X, y or the weights are too small: weighted squares underflow float64. Multiply them by a constant first."
 
 
 def require_range(

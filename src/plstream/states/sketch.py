@@ -5,12 +5,12 @@ The sketch represents the sum of (x - mean)(x - mean)' as
 .. math::
     X_c^T X_c \approx A = S^T S + (I - H^T H) \operatorname{diag}(\rho) (I - H^T H) ,
 
-with a few hundred rows S, as many orthonormal directions H in which S is exact, and one number per column for the
-variance that S lacks elsewhere. New rows are appended to S. When there are too many, S is replaced by fewer
+with a few hundred rows S, the same number of orthonormal directions H in which S is exact, and one number per column
+for the variance that S lacks elsewhere. New rows are appended to S. When there are too many, S is replaced by fewer
 combinations of its rows, :math:`U^T S` with orthonormal U. Incremental SVD takes the leading left singular vectors, and
 discards directions of little variance, predictive or not. Here the first columns of U are the scores T of a PLS fit to
-all rows so far: because :math:`T = S R`, the product :math:`S^T S R` is unchanged, so the current PLS solution
-survives every compression. Leading singular vectors fill the other columns.
+all rows so far: because :math:`T = S R`, the product :math:`S^T S R` is unchanged, so the current PLS solution survives
+every compression. Leading singular vectors fill the other columns.
 
 The numbers :math:`\rho` follow from the column sums of squares, which are exact: they add what S lacks.
 
@@ -67,8 +67,8 @@ _FAR_OFF = 2.0**20
 _WIDEST_FOR_COMPRESSION = 1.1
 # Smaller units would soon be too small to divide by.
 _SMALLEST_UNIT = 1e-100
-# A column with less than some share of its former sum of squares counts as constant: errors of the sketch, rounding
-# errors or much larger ones, do not fade with it. The former sums are forgotten slowly.
+# A column whose sum of squares has fallen below a share of its former value counts as constant, because the errors of
+# the sketch do not fade with it. The former values are forgotten slowly.
 _LEAST_QUIET, _MOST_QUIET = 1e-2, 1e-20
 _FADING_OF_THE_LOUDEST = 0.25
 # Maximum number of rows of a sketch, which are allocated when training continues.
@@ -100,7 +100,7 @@ MOST_ROWS = 1 << 25
         "all rows have one type": lambda its: all(piece.dtype == its.dtype for piece in its.pieces),
         "a sketch of size n has at most 3n + 1 rows": lambda its: n_rows_of(its.pieces) <= 3 * its.size + 1,
         # Otherwise, a small file could take long to solve.
-        "compressed rows are as many as components": lambda its: (
+        "there is a compressed row for every component": lambda its: (
             n_rows_of(its.pieces) >= min(its.n_components, len(its.unit)) if its.compressed else not its.residuals
         ),
         "components are in proportion to its arrays": lambda its: (
@@ -365,7 +365,7 @@ class Sketch(Moments):
         return self.n_components == n_components and self.scale == scale
 
     def merge(self, other: Moments) -> Self:
-        """Add the rows of another state, which is unchanged."""
+        """Add the rows of another state, which is left unchanged."""
         if not isinstance(other, Sketch):
             raise TypeError(f"Only another Sketch can be merged, not {type(other).__name__}.")
         between = self._between_means(other)
@@ -419,7 +419,7 @@ class Sketch(Moments):
         self.known_weight *= factor
 
     def _silence(self, rows: Float64Array, between: Float64Array) -> None:
-        """Clear columns that are almost forgotten."""
+        """Set columns that are almost forgotten to zero."""
         self.loudest = np.maximum(self.loudest, self.x_squares)
         quiet = self.x_squares < np.clip(self._lost_share() ** 2, _MOST_QUIET, _LEAST_QUIET) * self.loudest
         if quiet.any():
@@ -525,7 +525,7 @@ class Sketch(Moments):
         self._estimate_error(cross, solution)
 
     def _set_residual(self, rows: FloatArray, leading: FloatArray, R: Float64Array) -> None:
-        """Set the residual to the column sums of squares that rows lack, outside of R and the leading rows."""
+        """Set the residual to what the rows lack of the column sums of squares, outside of R and the leading rows."""
         lost = np.maximum(self._in_units(self.x_squares) - column_squares(rows), 0.0)
         self.lost = lost * self.unit * self.unit
         weights = linalg.qr(R, mode="economic", check_finite=False)[0].T
@@ -579,14 +579,14 @@ class Sketch(Moments):
         return action, squares
 
     def _act_as_held(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return the same in the precision of the rows, which is enough for the preserved solution."""
+        """Return the same in the precision of the rows, which suffices for the solution to preserve."""
         lengths = np.linalg.norm(V, axis=0)
         lengths = np.where(lengths > 0, lengths, 1.0)
         action, squares = self._act_in_units((V / lengths).astype(self.dtype))
         return action.astype(np.float64) * lengths, squares.astype(np.float64) * lengths**2
 
     def _residuals_in_units(self, ratio: Float64Array) -> tuple[Residual, ...]:
-        """Return the residual for units smaller by a ratio: it vanishes on the same directions."""
+        """Return the residual in units smaller by a ratio; it vanishes in the same directions."""
         # Up to a constant factor: only the span matters.
         inverse = np.divide(ratio[ratio > 0].min(initial=np.inf), ratio, out=np.zeros_like(ratio), where=ratio > 0)
         if not np.ptp(ratio):
@@ -622,7 +622,7 @@ class Sketch(Moments):
             self.errors[:, :n_known] += factors * np.square(changes[:, :n_known]).sum(axis=0)
 
     def _expect_errors(self, variance: float) -> None:
-        r"""Estimate the errors due to an unmeasured loss, for the current solution and later ones.
+        r"""Estimate the errors due to a loss that was not measured, for the current solution and later ones.
 
         Sampling errors of the covariance with the residual y, of squares :math:`y_i^2`, have the covariance of the
         rows. Divided by :math:`q_i \tau_i^{3/2}`, they are the change of the i-th rotation, with scores of length one.

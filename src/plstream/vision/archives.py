@@ -44,7 +44,7 @@ def is_image(name: str) -> bool:
 
 
 class Archive:
-    """Images in a .tar or .zip file, in its order, including those of .tar files inside a .tar file.
+    """Images in a .tar or .zip file, in stored order, including those of .tar files inside a .tar file.
 
     An inner archive counts as a folder: an image of ``n01440764.tar`` is named ``n01440764/1.JPEG``.
     """
@@ -59,7 +59,7 @@ class Archive:
         names = [name for name, _ in found]
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
-            raise DataError(f"{self.path} has more than one image of the name {listed(twice)}: pack it again.")
+            raise DataError(f"{self.path} has several images named {listed(twice)}: pack it again with unique names.")
         return names
 
     def contents(self, start: int) -> Iterator[tuple[str, Content]]:
@@ -94,7 +94,7 @@ def _members(path: Path) -> Iterator[_Member]:
             with tarfile.open(path, tarinfo=_TarHeader) as tar:
                 yield from _tar_images(tar)
     except _ERRORS as error:
-        raise DataError(f"{path} is not an archive, damaged or cut off: {error}.") from None
+        raise DataError(f"{path} is not an archive, or is damaged or truncated: {error}.") from None
 
 
 class _TarHeader(tarfile.TarInfo):

@@ -69,7 +69,7 @@ def read_batch(path: Path) -> tuple[Array, Array]:
     if not isinstance(data, np.ndarray) or data.ndim != 2 or not isinstance(labels, np.ndarray) or labels.ndim != 1:
         raise DataError(f"{path} is not a batch of images: it must have data, rows of pixels, and labels, one per row.")
     if len(labels) != len(data):
-        raise DataError(f"{path} has {len(data):,} images and {len(labels):,} labels.")
+        raise DataError(f"{path} has {len(data):,} images but {len(labels):,} labels.")
     return data, labels
 
 

@@ -60,9 +60,9 @@ class Preprocessing:
                 raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}.")
         for name, values in (("mean", self.mean), ("std", self.std)):
             if len(values) != 3 or not np.isfinite(values).all():
-                raise ValueError(f"{name}= takes three numbers, of red, green and blue, not {values}.")
+                raise ValueError(f"{name}= must be three numbers, for red, green and blue, not {values}.")
         if min(self.std) <= 0:
-            raise ValueError(f"std= takes three numbers above 0, not {self.std}.")
+            raise ValueError(f"std= must be three positive numbers, not {self.std}.")
         if not 0 < self.crop <= 1:
             raise ValueError(f"crop={self.crop!r} must be above 0, and at most 1.")
 
@@ -107,9 +107,9 @@ def _opened(content: Content, where: str) -> Iterator[Any]:
     except (DataError, MemoryError):
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise DataError(f"{where} has more pixels than an image should: make it smaller.") from None
+        raise DataError(f"{where} has too many pixels: make it smaller.") from None
     except Image.UnidentifiedImageError:
-        raise DataError(f"{where} is not an image in a format that is read here: {', '.join(_FORMATS)}.") from None
+        raise DataError(f"{where} is not an image in a supported format: {', '.join(_FORMATS)}.") from None
     except Exception as error:  # noqa: BLE001
         # Decoders raise arbitrary exceptions.
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -130,8 +130,8 @@ def _require_room(image: Any, where: str) -> None:
     available = available_bytes() if needed > _LARGE_BYTES else None
     if available is not None and needed > available:
         raise DataError(
-            f"{where} has {size}, which need {format_bytes(needed)} of memory, and there are "
-            f"{format_bytes(available)}: make it smaller."
+            f"{where} has {size}, which require {format_bytes(needed)} of memory, but only {format_bytes(available)} "
+            "is available: make it smaller."
         )
 
 

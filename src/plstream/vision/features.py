@@ -127,7 +127,10 @@ def extract_features(
     _check(path, dtype, batch_size=batch_size, threads=threads, size=size)
     beside = path.with_suffix(".txt")
     if isinstance(images, str | os.PathLike) and beside.exists() and Path(images).exists() and beside.samefile(images):
-        raise ValueError(f"{beside} is the list of images, and would be replaced by that of rows: rename one of them.")
+        raise ValueError(
+            f"{beside} is the list of images, but the names of the rows would be written there: rename the list or "
+            "the output."
+        )
     # Check weights and options before searching for images, of which there may be a million.
     chosen = _chosen(model, weights, layer)
     pixels = (tuple(mean or chosen.mean), tuple(std or chosen.std), crop, channels or chosen.channels)
@@ -264,7 +267,7 @@ class _Model(NamedTuple):
         # The runtime would pool empty maps.
         if size is not None and size < self.smallest_size:
             raise ValueError(
-                f"{self.layer} of {self.name} needs images of {self.smallest_size} pixels or more: see size=."
+                f"{self.layer} of {self.name} requires images of at least {self.smallest_size} pixels: pass size=."
             )
         return Network(self.graph, self.name, layer=self.layer, size=size, **options)
 
@@ -272,14 +275,14 @@ class _Model(NamedTuple):
 def _chosen(model: Any, weights: Any, layer: str | None) -> _Model:
     if model in PRESETS:
         if weights is None:
-            raise ValueError("VGG16 needs its weights: name a .safetensors or .pth file with weights=.")
+            raise ValueError("VGG16 requires weights: pass a .safetensors or .pth file as weights=.")
         layer, preset = layer or _VGG_LAYER, PRESETS[model]
         graph, pixels = vgg16(weights, layer, preset=model), (preset.mean, preset.std, preset.channels)
         return _Model(graph, "VGG16", layer, *pixels, _VGG_SIZE, smallest_size(layer))
     if not str(model).endswith(".onnx"):
         raise ValueError(f"model={shown(str(model))!r} is neither {' nor '.join(PRESETS)} nor an .onnx file.")
     if weights is not None:
-        raise ValueError("An ONNX model has its weights in it: leave out weights=.")
+        raise ValueError("An ONNX model contains its weights: leave out weights=.")
     graph, layer = graph_up_to(model, layer)
     return _Model(graph, shown(str(model)), layer, IMAGENET_MEAN, IMAGENET_STD, "rgb")
 
@@ -290,13 +293,13 @@ def _stored(rows: Array, dtype: str, where: str) -> Array:
         stored = rows.astype(dtype)
     if not np.isfinite(stored).all():
         advice = "pass float32 as dtype=" if np.isfinite(rows).all() else "the network or its weights are not usable"
-        raise DataError(f"Features of images in {where} are beyond {dtype}: {advice}.")
+        raise DataError(f"Features of images in {where} overflow {dtype}: {advice}.")
     return stored
 
 
 def _check(path: Path, dtype: str, **counts: int | None) -> None:
     if path.suffix != ".npy":
-        raise ValueError(f"{path} must end in .npy, because that is the format written.")
+        raise ValueError(f"{path} must end in .npy, the only format that is written.")
     if dtype not in _DTYPES:
         raise ValueError(f"dtype={dtype!r} is not one of {', '.join(_DTYPES)}.")
     for name, count in counts.items():
@@ -307,5 +310,5 @@ def _check(path: Path, dtype: str, **counts: int | None) -> None:
 def _require_room(path: Path, n_bytes: int) -> None:
     free = shutil.disk_usage(path.resolve().parent).free
     if n_bytes > free:
-        reason = f"It will have {format_bytes(n_bytes)} more, and the disk has room for {format_bytes(free)}"
+        reason = f"The file will take {format_bytes(n_bytes)} more, but the disk has only {format_bytes(free)} free"
         raise OSError(errno.ENOSPC, reason, str(path))

@@ -40,8 +40,8 @@ def with_classes(names: Sequence[str], labels: Path | None, near: Path) -> list[
     if not found:
         if labels is not None:
             raise DataError(
-                "labels= is for ImageNet's validation images, such as ILSVRC2012_val_00000001.JPEG, and there are none "
-                f"without a folder for its class in {near}."
+                f"labels= is for ImageNet's validation images, such as ILSVRC2012_val_00000001.JPEG, but in {near} "
+                "all of them are in class folders, or there are none."
             )
         return list(names)
     file = _file(labels, near, names[next(iter(found))])
@@ -49,7 +49,7 @@ def with_classes(names: Sequence[str], labels: Path | None, near: Path) -> list[
     for i, match in found.items():
         number = int(match[2])
         if number not in classes:
-            raise DataError(f"{names[i]}: {file} has no class of it, but those of {len(classes):,} other images.")
+            raise DataError(f"{file} has classes of {len(classes):,} images, but not of {names[i]}.")
         path = PurePosixPath(names[i])
         folder = path.parent if path.parent.name == "val" else path.parent / "val"
         sorted_names[i] = str(folder / classes[number] / path.name)
@@ -74,8 +74,8 @@ def _file(labels: Path | None, near: Path, image: str) -> Path:
     if labels is not None:
         raise DataError(f"There is no {TRUTH} in {labels}, nor in its folder data: name the folder of {_KIT}.")
     raise DataError(
-        f"{image} is a validation image of ImageNet in no folder of a class, as in val/n01440764: download {_KIT} from "
-        f"{_ADDRESS}, unpack it in {near}, or name its folder with labels=."
+        f"{image} is a validation image of ImageNet that is not in a class folder such as val/n01440764: download "
+        f"{_KIT} from {_ADDRESS}, unpack it in {near}, or name its folder with labels=."
     )
 
 
@@ -87,7 +87,7 @@ def _read(path: Path) -> Mapping[int, str]:
         unknown = next((k for k, line in enumerate(lines, start=1) if line not in classes), None)
         if unknown is not None:
             raise DataError(
-                f"{path}, line {unknown}: {shortened(lines[unknown - 1])} is the number of no class in {_CLASSES}."
+                f"{path}, line {unknown}: {shortened(lines[unknown - 1])} is not the number of a class in {_CLASSES}."
             )
         return {number: classes[line] for number, line in enumerate(lines, start=1)}
     matches = [_LINE.fullmatch(line) for line in lines]
@@ -113,7 +113,7 @@ def _lines(path: Path) -> Iterator[str]:
 def _read_classes(path: Path) -> dict[str, str]:
     """Return the names of classes (n01440764) by their numbers, from the list of the kit."""
     if not exists(path):
-        raise DataError(f"There is no {path}, which names the classes of the numbers: it is next to {TRUTH}.")
+        raise DataError(f"There is no {path}, which names the classes: it belongs next to {TRUTH}.")
     _require_small(path)
     from scipy.io import loadmat
 
@@ -123,7 +123,7 @@ def _read_classes(path: Path) -> dict[str, str]:
         classes = {str(int(number)): str(name) for number, name in zip(numbers, names, strict=True)}
     bad = next((name for name in classes.values() if not _CLASS.fullmatch(name)), None)
     if bad is not None:
-        raise DataError(f"{path} is not the list of ImageNet's classes: {shortened(bad)} is none.")
+        raise DataError(f"{path} is not the list of ImageNet's classes: {shortened(bad)} is not a class.")
     return classes
 
 

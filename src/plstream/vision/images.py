@@ -45,20 +45,20 @@ class Images:
     Parameters
     ----------
     where : str
-        Their location, for messages.
+        Location of the images, for messages.
     names : list of str
-        The name of each.
+        Name of each image.
     store : Files, Archive or Batches
-        Their storage.
+        Where the images are stored.
     size : int, default=None
         Height and width, if known and the same for all.
 
     Attributes
     ----------
     where : str
-        Their location, for messages.
+        Location of the images, for messages.
     names : list of str
-        The name of each.
+        Name of each image.
     size : int or None
         Height and width, if known.
     """
@@ -98,7 +98,7 @@ class Images:
             return self
         if not isinstance(self._store, Files):
             torn = next(folders[number] for i, number in enumerate(numbers) if i != number)
-            raise DataError(f"{self.where} has images of other folders between those of {torn}: unpack it first.")
+            raise DataError(f"The images of {torn} in {self.where} are not contiguous: unpack the archive first.")
         paths = self._store.paths
         return Images(self.where, [self.names[i] for i in numbers], Files([paths[i] for i in numbers]), self.size)
 
@@ -165,7 +165,7 @@ def _found(images: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
     if batches:
         parts = {batch.part for batch in batches}
         if path.is_dir() and len(parts) == 1:
-            warn_user(f"{path} has batches of one kind only, {parts.pop()}: there will be no features of others.")
+            warn_user(f"{path} has only {parts.pop()} batches, so features of other batches will be missing.")
         store = Batches(batches)
         return Images(str(path), store.names(), store, store.size), None
     if path.is_dir():
@@ -191,7 +191,8 @@ def _require_no_archives(folder: Path) -> None:
     found = [file.name for file in sorted(folder.iterdir()) if file.name.lower().endswith(ARCHIVE_ENDINGS)]
     if found:
         raise DataError(
-            f"There are no images in {folder}, but archives: {listed(found)}. Name one of them, or a .tar of all."
+            f"There are only archives in {folder}, no images: {listed(found)}. Name one of the archives, or a .tar of "
+            "all."
         )
 
 

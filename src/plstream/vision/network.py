@@ -83,13 +83,13 @@ class Network:
         except Exception as error:  # noqa: BLE001
             height, width = self.size
             raise ValueError(
-                f"{self.name} cannot take images of {height} x {width} up to {self.layer}: {_reason(error)}."
+                f"{self.name} cannot process images of {height} x {width} up to {self.layer}: {_reason(error)}."
             ) from None
         found: Array = np.asarray(result)
         if found.dtype.kind != "f" or found.ndim < 2 or len(found) != len(images) or not found.size:
             raise ValueError(
                 f"{self.layer} of {self.name} is {found.dtype} of shape {found.shape} for "
-                f"{counted(len(images), 'image')}, and must be floats, some per image: use another "
+                f"{counted(len(images), 'image')}, but must be floats, with one or more values per image: use another "
                 "layer, or larger images."
             )
         return found
@@ -120,9 +120,9 @@ class Network:
         sizes = shape[1:3] if channels_last else shape[2:4]
         height, width = (length if isinstance(length, int) and length > 0 else size for length in sizes)
         if height is None or width is None:
-            raise ValueError(f"{self.name} takes images of any size: say with size= which.")
+            raise ValueError(f"{self.name} accepts images of any size: choose one with size=.")
         if size is not None and (height, width) != (size, size):
-            raise ValueError(f"{self.name} takes images of {height} x {width}: leave out size=.")
+            raise ValueError(f"{self.name} requires images of {height} x {width}: leave out size=.")
         batch = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
         return _INPUT_TYPES[inputs[0].type], batch, channels_last, (height, width)
 
@@ -142,7 +142,7 @@ def graph_up_to(path: str | os.PathLike[str], layer: str | None) -> tuple[bytes,
         model = onnx.load(path)
     except Exception as error:  # noqa: BLE001
         # The exceptions of protobuf differ between versions.
-        raise DataError(f"{path} is not an ONNX model, or damaged: {error}.") from None
+        raise DataError(f"{path} is not an ONNX model, or is damaged: {error}.") from None
     graph = model.graph
     layer = _require_tensor(str(path), graph, layer)
     nodes = _nodes_for(graph, layer)
@@ -155,7 +155,7 @@ def graph_up_to(path: str | os.PathLike[str], layer: str | None) -> tuple[bytes,
     try:
         content: bytes = model.SerializeToString(deterministic=True)
     except ValueError:
-        raise DataError(f"{path} is too large: up to {layer} it has more than 2 GB.") from None
+        raise DataError(f"{path} is too large: the graph up to {layer} takes more than 2 GB.") from None
     return content, layer
 
 
@@ -164,7 +164,7 @@ def _require_tensor(where: str, graph: Any, layer: str | None) -> str:
     if layer is None and len(outputs) == 1:
         return str(outputs[0])
     if layer is None:
-        raise ValueError(f"Say with layer= which tensor of {where} to take: its outputs are {listed(outputs)}.")
+        raise ValueError(f"Choose a tensor of {where} with layer=: its outputs are {listed(outputs)}.")
     if layer not in {name for node in graph.node for name in node.output if name}:
         raise ValueError(f"layer={layer!r} is not a tensor of {where}: its outputs are {listed(outputs)}.")
     return layer

@@ -19,7 +19,8 @@ _BLOCK_BYTES = 4 << 20
 def pair_differences(features: Array, pairs: Any, *, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
     """Return the absolute differences of the features of pairs, ``|a - b|``, one row per pair.
 
-    This is the paper's representation of a pair: as many features as an image, small where two images agree.
+    This is the paper's representation of a pair: it has the features of an image, which are small where two images
+    agree.
 
     Parameters
     ----------

@@ -45,7 +45,9 @@ class PartialArray:
     def __enter__(self) -> Self:
         held = locked_file(self._part)
         if held is None:
-            raise DataError(f"{self.path} is being written by another process: wait, or choose another name.")
+            raise DataError(
+                f"{self.path} is being written by another process: wait until it has ended, or choose another name."
+            )
         self._held = held
         try:
             self._begin()

@@ -35,11 +35,11 @@ def read_pickle(path: Path) -> dict[str, Any]:
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     except MemoryError:
-        raise DataError(f"{path} is damaged, or asks for more memory than there is.") from None
+        raise DataError(f"{path} is damaged, or requires more memory than is available.") from None
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001  a damaged pickle raises anything
-        raise DataError(f"{path} is not a pickle of arrays, or is damaged or cut off: {error}.") from None
+        raise DataError(f"{path} is not a pickle of arrays, or is damaged or truncated: {error}.") from None
     raise DataError(f"{path} holds a {type(batch).__name__}, not a dictionary with data and labels.")
 
 
@@ -52,7 +52,7 @@ def _with_checked_keys(opcode: bytes, keys: slice) -> Callable[[Any], None]:
     def load(unpickler: Any) -> None:
         for key in unpickler.stack[keys]:
             if not isinstance(key, str | bytes | int | float):
-                raise DataError(f"it has a {type(key).__name__} as a name, and is not read.")
+                raise DataError(f"it has a key of type {type(key).__name__}, which is refused.")
         _OPERATIONS[opcode[0]](unpickler)
 
     return load
@@ -67,7 +67,7 @@ class _Unpickler(pickle._Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _STAND_INS:
-            raise DataError(f"it asks for {module}.{name}, which is no part of an array, and is not read.")
+            raise DataError(f"it requests {module}.{name}, which is not part of an array and is refused.")
         stand_in = _STAND_INS[module, name]
 
         # A new function each time: a pickle can set attributes of a function it receives.
@@ -77,10 +77,10 @@ class _Unpickler(pickle._Unpickler):
         return call
 
     def persistent_load(self, pid: Any) -> Any:
-        raise DataError("it refers to objects outside of itself, and is not read.")
+        raise DataError("it refers to objects outside of the file, which is refused.")
 
     def refuse_set(self) -> None:
-        raise DataError("it has a set, which is no part of an array, and is not read.")
+        raise DataError("it has a set, which is not part of an array and is refused.")
 
     dispatch: ClassVar[dict[int, Any]] = {
         **_OPERATIONS,
@@ -114,7 +114,7 @@ class _Array:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, kind, fortran_order, data = state
         if not isinstance(kind, _Type) or not isinstance(data, bytes | bytearray | memoryview):
-            raise DataError("it has an array of something else than numbers.")
+            raise DataError("it has an array of values other than numbers.")
         self.shape, self.dtype, self.data = shape, kind.dtype, data
         self.order: Any = "F" if fortran_order else "C"
 

@@ -205,7 +205,7 @@ def _open_safetensors(path: Path) -> _Opened:
             pass
     except SafetensorError as error:
         raise DataError(
-            f"{path} is not a safetensors file, or damaged: {error}. Weights are a .safetensors or a .pth file."
+            f"{path} is not a safetensors file, or is damaged: {error}. Weights must be a .safetensors or .pth file."
         ) from None
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -231,15 +231,15 @@ def _open_torch(path: Path) -> _Opened:
         import torch  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         raise ImportError(
-            f"Reading {path} needs the package torch: pip install torch, or save the weights with safetensors."
+            f"Reading {path} requires the package torch: pip install torch, or save the weights with safetensors."
         ) from None
     try:
         tensors: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # noqa: BLE001
         # PyTorch's own message advises executing the file.
-        raise DataError(f"{path} is damaged, or holds more than weights, which is never run.") from None
+        raise DataError(f"{path} is damaged, or holds code besides weights, which is never executed.") from None
     if not isinstance(tensors, dict):
-        raise DataError(f"{path} holds no weights by name: save a state_dict().")
+        raise DataError(f"{path} holds no named weights: save a state_dict().")
 
     def read(name: str) -> NDArray[np.float32]:
         if not hasattr(tensors[name], "detach"):

@@ -66,7 +66,7 @@ def load_tasks(data: str, *, folds: int | None = None, seed: int = 0) -> list[Ta
     digits (1797, 64) 3
     """
     if folds is not None and folds < 1:
-        raise ValueError(f"folds={folds} must be 1 or more.")
+        raise ValueError(f"folds={folds} must be at least 1.")
     tasks = _load(data, seed)
     return tasks if folds is None else [replace(task, splits=task.splits[:folds]) for task in tasks]
 

@@ -48,7 +48,7 @@ class FeatureFile:
         """Return an array by name; raise DataError unless it has one entry per row."""
         values = self[key]
         if values.shape != (n_rows,):
-            raise DataError(f"{self.path}: {key} has shape {values.shape}, and there are {n_rows:,} {of}.")
+            raise DataError(f"{self.path}: {key} has shape {values.shape}, but there are {n_rows:,} {of}.")
         return values
 
     def unnamed(self, what: str) -> DataError:
@@ -76,7 +76,7 @@ class FeatureFile:
         else:
             return None
         if len(files) != len(self.features):
-            raise DataError(f"{self.path} has {len(self.features):,} rows, and paths of {len(files):,} images.")
+            raise DataError(f"{self.path} has {len(self.features):,} rows, but paths of {len(files):,} images.")
         twice = [name for name, count in Counter(files).items() if count > 1]
         if twice:
             raise DataError(f"{self.path} has more than one row of {listed(twice)}.")
@@ -102,7 +102,7 @@ def feature_files(folder: Path) -> list[Path]:
     found = [path for path in found if path not in others]
     for first, second in pairwise(found):
         if first.stem == second.stem:
-            raise DataError(f"{first} and {second.name} have the same name: give one of them another.")
+            raise DataError(f"{first} and {second.name} have the same name: rename one of them.")
     return found
 
 

@@ -58,7 +58,9 @@ def _of_files(paths: Sequence[Path], name: str, title: str, seed: int) -> Task:
     X = as_rows([file.features for file in files], where)
     labels = [_labels(file) for file in files]
     if len({values.dtype.kind in "biuf" for values in labels}) > 1:
-        raise DataError(f"{where}: the classes of one have numbers, those of the other names: give both the same.")
+        raise DataError(
+            f"{where}: the classes of one file are numbers, those of the other names: use the same in both."
+        )
     labels_of_all = np.concatenate(labels)
     y = as_labels(labels_of_all, where)
     if len(files) == 2:
@@ -126,7 +128,7 @@ def _labels(file: FeatureFile) -> Array:
         if folder in {"", _TRAIN, *_TEST}:
             labels = f"y in {file.path.name}" if file.path.suffix == ".npz" else f"{file.name}.y.npy"
             raise DataError(
-                f"{file.path}: {image} is in no folder of a class, as in train/n01440764/{PurePosixPath(image).name}: "
+                f"{file.path}: {image} is not in a class folder, such as train/n01440764/{PurePosixPath(image).name}: "
                 f"extract features of images in such folders, or write the labels of all rows as {labels}."
             )
     return np.array(folders)
