@@ -209,7 +209,7 @@ def test_a_column_that_begins_without_values_has_numbers(tmp_path, word):
 def test_sorted_labels_may_begin_with_a_word_for_missing_values(tmp_path, label):
     (tmp_path / "d.csv").write_text("x,y\n" + f"1,{label}\n" * 200 + "2,some\n")
     assert labels_of(tmp_path / "d.csv") == [label] * 200 + ["some"]
-    with pytest.raises(ValueError, match=f"row 0, column 'y', there is '{re.escape(label)}', not a number"):
+    with pytest.raises(ValueError, match=f"row 0, column 'y', there is '{re.escape(label)}', which is not a number"):
         open_source(tmp_path / "d.csv")
 
 
@@ -224,7 +224,7 @@ def test_text_is_found_behind_missing_values_that_are_allowed(tmp_path, quoted):
     (tmp_path / "d.csv").write_text(f"{name},b\n,2\n" + "1,2\n" * 200 + "x,3\n")
     source = open_source(tmp_path / "d.csv")
     source.allow_missing = True
-    with pytest.raises(ValueError, match="row 201, column 'a', there is 'x', not a number"):
+    with pytest.raises(ValueError, match="row 201, column 'a', there is 'x', which is not a number"):
         read(source)
 
 

@@ -327,7 +327,7 @@ def test_predictions_of_rows_held_out(scale, q):
     if q == 1:
         theirs = cross_val_predict(PLSRegression(3, scale=scale), X, y, cv=PredefinedSplit(folds))
         assert relative_error(given.predict_held_out(X[::-1], 3, folds=folds[::-1]), theirs[::-1]) < 1e-9
-    with pytest.raises(ValueError, match="by folds before, and cannot be by rows now: pass folds, the number"):
+    with pytest.raises(ValueError, match="by folds, so later rows cannot be assigned by rows: pass folds, the number"):
         given.predict_held_out(X)
     split = IncrementalPLSCV(5, cv=PredefinedSplit(folds), scale=scale).fit(X, y)
     np.testing.assert_array_equal(split.predict_held_out(X, folds=folds), given.predict_held_out(X, folds=folds))
@@ -589,7 +589,7 @@ def test_bad_calls():
     with pytest.raises(ValueError, match="set it back to 5"):
         good.set_params(cv=4).partial_fit(X, y)
     with pytest.raises(
-        ValueError, match="by rows before, and cannot be by blocks of 2 rows now: set block_length back"
+        ValueError, match="by rows, so later rows cannot be assigned by blocks of 2 rows: set block_length"
     ):
         good.set_params(cv=5, block_length=2).partial_fit(X, y)
     good.set_params(block_length=1)
