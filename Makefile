@@ -1,33 +1,33 @@
-# Needs nothing but Python >= 3.11 and make; everything else goes into .venv.
+# Requires only Python 3.11 or later and make; everything else is installed into .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
-# The order is random, and pytest prints its seed; -rs says why tests are skipped.
+# Tests run in random order, whose seed pytest prints; -rs shows why tests are skipped.
 PYTEST := --numprocesses=2 -rs $(if $(SEED),--randomly-seed=$(SEED))
 
-# What `make coverage` runs, and measures: the mathematics, whose tests are fast and run in one process. To measure all tests would take a tenth to a third of their time more.
+# Tests that `make coverage` runs, and packages it measures: the mathematics, whose tests are fast. Measuring all tests would slow them down by a tenth to a third.
 COVERED := tests/core tests/solvers tests/states tests/selection
 MEASURED := --cov=plstream.pls --cov=plstream.solvers --cov=plstream.states --cov=plstream.selection
 
 .PHONY: help run example test test-slow test-lowest coverage lint audit package fuzz kill bench docs clean
 help:
-	@echo "make run          run the experiments of the CIPLS paper again: tables, figures and a page in reproduced/"
-	@echo "make example      fit a file larger than the memory allowed, and see that the result is exact"
-	@echo "make test         run all tests but the slow ones, in random order (SEED=N repeats an order)"
-	@echo "make test-slow    run the slow ones"
+	@echo "make run          reproduce the experiments of the CIPLS paper; writes tables, figures and a report to reproduced/"
+	@echo "make example      fit a file larger than the memory limit, and compare the result with an exact one"
+	@echo "make test         run all tests except slow ones, in random order (SEED=N repeats an order)"
+	@echo "make test-slow    run the slow tests"
 	@echo "make test-lowest  run the tests with the lowest supported releases (Python 3.11 or 3.12)"
-	@echo "make coverage     run the tests of the mathematics, and list the lines that none of them ran"
+	@echo "make coverage     run the tests of the mathematics, and list the lines they do not cover"
 	@echo "make lint         check style and types"
-	@echo "make audit        look up the installed packages in the database of known vulnerabilities"
-	@echo "make package      build the wheel and the source distribution in dist/, and try the wheel without extras"
-	@echo "make fuzz         read 20,000 model files, 20,000 data files and 3,000 checkpoints with random changes, some of counts and sizes that still agree, and try new random examples"
-	@echo "make kill         kill 400 fits at random moments, and see that they end with the same model"
-	@echo "make bench        time, memory and accuracy beside scikit-learn, ikpls and NumPy"
+	@echo "make audit        check the installed packages for known vulnerabilities"
+	@echo "make package      build the wheel and the source distribution in dist/, and test the wheel without extras"
+	@echo "make fuzz         read model files, data files and checkpoints with random damage, and test new random examples"
+	@echo "make kill         kill 400 fits at random moments, and check that they resume to the same model"
+	@echo "make bench        measure time, memory and accuracy, compared with scikit-learn, ikpls and NumPy"
 	@echo "make docs         build the documentation"
 
 %/pip:
-	$(PYTHON) -c 'import sys; sys.exit("plstream needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -c 'import sys; sys.exit("plstream requires Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $*
 	$*/bin/python -m pip install --quiet --upgrade pip
 	@touch $@
@@ -105,7 +105,7 @@ bench: $(VENV)/dev
 docs: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --group docs
 	$(BIN)/sphinx-build -W -q docs build/docs
-	@echo "The pages are in build/docs/index.html"
+	@echo "Open build/docs/index.html in a browser."
 
 clean:
 	rm -rf $(VENV) $(LOWEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
-"""Look up the installed packages in the database of known vulnerabilities that PyPI has, where it can be reached.
+"""Check the installed packages against PyPI's database of known vulnerabilities.
 
-``python .ci/audit.py`` ends with an error if an installed release has a known vulnerability, and says which release has
-not. Without the database it says so, and that is all: a change is not to blame for a network.
+``python .ci/audit.py`` ends with an error if an installed release has a known vulnerability, and names the release that
+fixes it. If the database cannot be reached, it says so and succeeds.
 """
 
 import json
@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 ADDRESS = "https://pypi.org/pypi/{}/{}/json"
 SECONDS = 5
-# A release that is known to have vulnerabilities: a mirror may answer, and know of none.
+# A release with known vulnerabilities, to detect mirrors that answer without knowing any.
 KNOWN = "pillow", "9.0.0"
 OWN = {"plstream"}
 

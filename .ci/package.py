@@ -1,7 +1,7 @@
-"""Build the wheel and the source distribution, and try the wheel without extras on every supported Python found here.
+"""Build the wheel and the source distribution, and test the wheel without extras on every supported Python found here.
 
-``python .ci/package.py`` leaves both in ``dist/`` and ends with an error if the source distribution has other files
-than it should, or if the installed wheel does not work.
+``python .ci/package.py`` writes both to ``dist/``. It ends with an error if the source distribution has unexpected
+files, or if the installed wheel does not work.
 """
 
 import shutil
@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
-# What a user of the source distribution needs to build, test and read the project.
+# Files needed to build, test and read the project from the source distribution.
 WANTED = {
     "CHANGELOG.md",
     "CITATION.cff",

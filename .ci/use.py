@@ -1,4 +1,4 @@
-"""Use an installed plstream without extras: fit, stream, merge, save, load, select, and refuse politely."""
+"""Use an installed plstream without extras: fit, stream, merge, save, load, select, and name missing extras."""
 
 import shutil
 import subprocess
@@ -27,7 +27,7 @@ assert VIPSelector(model, n_features_to_select=3).fit(X, y).transform(X).shape =
 for name in plstream.__all__:
     getattr(plstream, name)
 
-# Whatever needs an extra says which.
+# Functions that need an extra name it.
 command = shutil.which("plstream", path=str(Path(sys.executable).parent))
 answer = subprocess.run([command, "info", "model.plstream"], capture_output=True, text=True, check=False)
 assert answer.returncode == 2, answer
