@@ -97,7 +97,10 @@ def tables(found: TaskResults) -> list[Table]:
         return [*entries, *like_pls[method], *like_cipls[method]]
 
     n_splits = len({cell["split"] for cell in found.cells})
-    notes = [f"Means of {counted(n_splits, 'split')} with 95 % confidence intervals. {TESTS}"]
+    notes = [
+        "c: the number of components, chosen on validation rows.",
+        f"Means of {counted(n_splits, 'split')} with 95 % confidence intervals. {TESTS}",
+    ]
     if in_paper:
         notes.append(
             "The paper has one CIPLS, and does not say whether by Algorithm 1 or by the released code. The normalized "
@@ -111,8 +114,8 @@ def tables(found: TaskResults) -> list[Table]:
 
 
 TESTS = (
-    "p by paired t-tests over splits; corrected: by Nadeau and Bengio for training rows that splits share, and by Holm "
-    "for as many tests as a column has."
+    "p (= PLS): of equality with PLS, by paired t-tests over splits; corrected: by Nadeau and Bengio for training rows "
+    "that splits share, and by Holm for as many tests as a column has."
 )
 
 
@@ -180,7 +183,7 @@ def figures(found: TaskResults) -> list[CaptionedFigure]:
     )
     reading += " Methods in bold are of this package; CIPLS by Algorithm 1 and as released are the paper's."
     if found.task["n_classes"] > 2:
-        reading += f" They do not have equally many scores: {_scores_by_number(found)}."
+        reading += f" Methods have different numbers of scores: {_scores_by_number(found)}."
     if theirs:
         reading += " The grey mark below it is what the paper reports, with its interval where there is one."
     return [CaptionedFigure(plot.figure, description, reading)]
