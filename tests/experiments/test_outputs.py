@@ -86,6 +86,19 @@ def test_the_first_words_are_those_of_the_results(results):
     assert "2 classes (120 rows, 6 features, 2 classes; the paper's LFW)" in text
 
 
+def test_the_first_words_compare_equal_numbers_of_scores(results):
+    told = copy.deepcopy(results)
+    cell = {"split": 0, "n_components": 2, "n_scores": 4}
+    told["tasks"]["small4"]["experiments"]["accuracy"]["cells"] = [
+        cell | {"method": "cipls", "accuracy": 0.9, "accuracy_equal": 0.6},
+        cell | {"method": "pls", "accuracy": 0.7, "accuracy_equal": 0.65},
+    ]
+    text = read(told)
+    assert "CIPLS has 8 scores there, and PLS 2; with 4 scores each, CIPLS has 60.00 %, and PLS 65.00 %." in text
+    # With two classes a component is a score.
+    assert text.count("scores each") == 1
+
+
 @pytest.mark.parametrize("name", ["accuracy", "time", "projection"])
 def test_experiments_that_are_missing(results, name):
     few = copy.deepcopy(results)

@@ -301,3 +301,9 @@ def test_the_graph_of_25088_features_needs_no_square_of_them():
     costs = SimpleNamespace(task=task, n=rows, bytes_of_rows=4 * rows * features, settings=Settings())
     needed = experiments()["selection"].memory(costs, "inffs")
     assert needed < 8 * features**2 < 8e9
+
+
+def test_overflow_is_told_in_a_few_words():
+    task = make_task(2)
+    outcome = runner.compute("accuracy", Trial(replace(task, X=1e30 * task.X), "olpls-released", 0, SMALL, 0))
+    assert (outcome.cells, outcome.why) == ([], "split 0: component 1 is no longer finite")

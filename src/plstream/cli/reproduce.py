@@ -92,8 +92,8 @@ def reproduce(
 ) -> None:
     """Reproduce the experiments of the CIPLS paper: tables, figures, and an HTML report, DIR/report.html.
 
-    By default, all experiments on the digits of scikit-learn, which takes about five minutes. Other data is expected in
-    the folder PLSTREAM_DATA, or in ~/plstream_data. An interrupted run resumes with the same command.
+    By default, all experiments on the digits of scikit-learn, which takes about three minutes. Other data is expected
+    in the folder PLSTREAM_DATA, or in ~/plstream_data. An interrupted run resumes with the same command.
 
     \b
     plstream reproduce -o digits

@@ -235,11 +235,13 @@ def _lead(results: Result, findings: Sequence[Finding]) -> list[str]:
         "Partial least squares (PLS) turns rows of many numbers into a few scores that separate classes; CIPLS, "
         "proposed in a paper of 2021, learns such scores from one row at a time."
     )
-    again = f"Here the experiments of that paper are reproduced on {' and '.join(titles) or 'no data'}"
+    again = f"Here the experiments of that paper are repeated. Data: {'; '.join(titles) or 'none'}."
     accuracy = next((found for found in results_of(results, _chosen("accuracy")[0]) if found.cells), None)
     if accuracy is not None:
-        again += f"; the figure shows how many test rows of {accuracy.task['title']} each method gets right"
-    sentences = [about, f"{again}."]
+        share = "The figure shows the share of test rows that each method classifies correctly"
+        where = f" ({accuracy.task['title']})" if len(titles) > 1 else ""
+        again += f" {share}{where}."
+    sentences = [about, again]
     count = Counter(finding.verdict for finding in findings)
     if findings:
         parts = [f"{count[verdict]} {words[2]}" for verdict, words in _VERDICTS.items() if count[verdict]]
@@ -276,7 +278,7 @@ def _add_overview(page: Page, results: Result, findings: Sequence[Finding]) -> N
     page.table(
         ["Claim of the paper", *(tasks if len(tasks) > 1 else ["Here"])],
         rows,
-        "Which claims of the paper hold here; the numbers are below",
+        "Which claims of the paper hold here; the numbers are below. Undecided: the differences may be due to chance",
     )
 
 

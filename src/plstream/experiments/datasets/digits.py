@@ -25,7 +25,7 @@ def load(seed: int) -> list[Task]:
             X,
             *_make_pairs(y, fold, seed),
             name="digits-pairs",
-            title="Handwritten digits, the same or not",
+            title="Pairs of handwritten digits, the same digit or not",
             seed=seed,
             note=(
                 f"|a - b| of the 8 x 8 pixels of pairs of scikit-learn's 1,797 digits, made by seed {seed} like LFW's "

@@ -12,7 +12,7 @@ from .. import claims
 from ..classifiers import final_classifier
 from ..drawing import CaptionedFigure, DotPlot, drawn_cells, short_title
 from ..experiment import ALL_REDUCERS, Experiment
-from ..inference import interval, paired_difference
+from ..inference import interval
 from ..methods import METHODS, PAPER_VARIANTS, TITLES, paper_name
 from ..plan import CostModel
 from ..protocol import Trial, choose, is_large, limit
@@ -97,7 +97,10 @@ def tables(found: TaskResults) -> list[Table]:
         return [*entries, *like_pls[method], *like_cipls[method]]
 
     n_splits = len({cell["split"] for cell in found.cells})
-    notes = [f"Means of {counted(n_splits, 'split')} with 95 % confidence intervals. {TESTS}"]
+    notes = [
+        "c: the number of components, chosen on validation rows.",
+        f"Means of {counted(n_splits, 'split')} with 95 % confidence intervals. {TESTS}",
+    ]
     if in_paper:
         notes.append(
             "The paper has one CIPLS, and does not say whether by Algorithm 1 or by the released code. The normalized "
@@ -111,8 +114,8 @@ def tables(found: TaskResults) -> list[Table]:
 
 
 TESTS = (
-    "p by paired t-tests over splits; corrected: by Nadeau and Bengio for training rows that splits share, and by Holm "
-    "for as many tests as a column has."
+    "p (= PLS): of equality with PLS, by paired t-tests over splits; corrected: by Nadeau and Bengio for training rows "
+    "that splits share, and by Holm for as many tests as a column has."
 )
 
 
@@ -178,8 +181,9 @@ def figures(found: TaskResults) -> list[CaptionedFigure]:
         if all(np.isnan(half_width) for _, half_width in means.values())
         else "Each mark is a mean over splits, and the line through it its 95 % confidence interval."
     )
+    reading += " Methods in bold are of this package; CIPLS by Algorithm 1 and as released are the paper's."
     if found.task["n_classes"] > 2:
-        reading += f" They do not have equally many scores: {_scores_by_number(found)}."
+        reading += f" Methods have different numbers of scores: {_scores_by_number(found)}."
     if theirs:
         reading += " The grey mark below it is what the paper reports, with its interval where there is one."
     return [CaptionedFigure(plot.figure, description, reading)]
@@ -216,14 +220,27 @@ def headline(found: TaskResults) -> str:
     for method in sorted(("cipls", "incremental-pls"), key=lambda method: method != best):
         if method in values and "pls" in values:
             who = "That is" if method == best else f"{TITLES[method]} has {means[method].mean:.2f} %,"
-            text += f" {who} {_compared_with_pls(values[method], values['pls'])}."
-    return text
+            text += f" {who} {_compared_with_pls(found, values[method], values['pls'])}."
+    return text + _at_equal_scores(found)
 
 
-def _compared_with_pls(mine: dict[int, float], pls: dict[int, float]) -> str:
+def _at_equal_scores(found: TaskResults) -> str:
+    """Compare CIPLS with PLS at an equal number of scores, if they had different numbers before."""
+    cells = {method: found.by_method().get(method, []) for method in ("cipls", "pls")}
+    if not all(cells.values()) or "accuracy_equal" not in found.cells[0]:
+        return ""
+    scores = {method: components_and_scores(found, method, mine)[-1] for method, mine in cells.items()}
+    equal = {method: 100 * float(np.mean([cell["accuracy_equal"] for cell in mine])) for method, mine in cells.items()}
+    return (
+        f" CIPLS has {scores['cipls']} scores there, and PLS {scores['pls']}; with {cells['cipls'][0]['n_scores']} "
+        f"scores each, CIPLS has {equal['cipls']:.2f} %, and PLS {equal['pls']:.2f} %."
+    )
+
+
+def _compared_with_pls(found: TaskResults, mine: dict[int, float], pls: dict[int, float]) -> str:
     if mine == pls:
         return "in all splits the same as PLS"
-    difference, *_, p = paired_difference(mine, pls)
+    difference, *_, p = found.difference(mine, pls)
     if np.isnan(difference):
         return "without a split in common with PLS"
     side = "above" if difference > 0 else "below"
@@ -261,8 +278,8 @@ def _is_like_pls(found: TaskResults) -> claims.Assessment | None:
 EXPERIMENT = Experiment(
     name="accuracy",
     title="Accuracy",
-    about="Each method projects rows to at most ten scores, on which a classifier is trained. The number of scores is "
-    "chosen on a part of the training rows; test rows are used once.",
+    about="Each method projects rows to the scores of at most ten components, on which a classifier is trained. The "
+    "number of components is chosen on a part of the training rows; test rows are used once.",
     methods=ALL_REDUCERS,
     cells=cells,
     seconds=seconds,
