@@ -267,7 +267,7 @@ def test_conditions_that_do_not_go(tmp_path):
             open_source(data, columns="s_1", where=no_condition)
     with pytest.raises(DataError, match="the target is a column of the same table"):
         open_source(data, target=y, columns="s_1", where="year > 3")
-    with pytest.raises(DataError, match="has no rows"):
+    with pytest.raises(DataError, match="has no rows with where='year > 3000': change the condition"):
         IncrementalPLS(1).fit(open_source(data, target="y", columns="s_1", where="year > 3000"))
 
 

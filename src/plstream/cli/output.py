@@ -21,7 +21,7 @@ from .._core.errors import printable
 from .._core.progress import track
 from .._core.remote import RemotePath, path_of
 from .._core.types import Array
-from ..data import DataError, Source
+from ..data import Source
 from ..data.files import require_readable
 from ..data.formats import split_key
 from ..data.sql import is_database
@@ -89,7 +89,7 @@ def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tu
             yield function(X), y, *others
             n_rows += len(X)
     if not n_rows:
-        raise DataError(f"{source.name} has no rows.")
+        raise source.no_rows()
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:

@@ -119,7 +119,7 @@ def _ranked(source: Source, method: Ranking, keep: float | None) -> Any:
         require_memory(needed, f"--method {method}, which requires all rows in memory,")
         blocks = list(source.blocks())
         if not blocks:
-            raise ValueError(f"{source.name} has no rows.")
+            raise source.no_rows()
         X = np.concatenate([X for X, _ in blocks])
         y = None if blocks[0][1] is None else np.concatenate([y for _, y in blocks if y is not None])
     else:

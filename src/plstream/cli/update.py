@@ -77,7 +77,6 @@ def update(
 def _learn(model: Any, source: Source, stop: Any) -> bool:
     """Learn from one block after another, and return whether training was stopped."""
     from .._core.progress import listening, track
-    from ..data import DataError
 
     row = 0
     records = track(source.records(), "one read", source.n_rows, lambda record: len(record[0]))
@@ -91,5 +90,5 @@ def _learn(model: Any, source: Source, stop: Any) -> bool:
             if stop():
                 return True
     if not row:
-        raise DataError(f"{source.name} has no rows.")
+        raise source.no_rows()
     return False

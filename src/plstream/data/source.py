@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.errors import DataError, counted
+from .._core.errors import DataError, beginning, counted
 from .._core.tiles import default_rows
 from .._core.types import Array
 from .._core.urls import redacted
@@ -179,6 +179,13 @@ class Source:
         """Its name in messages."""
         return redacted(self._reader.where)
 
+    def no_rows(self) -> DataError:
+        """Return the error for a source without rows."""
+        where = self._preparation.where
+        if where is None:
+            return DataError(f"{self.name} has no rows.")
+        return DataError(f"{self.name} has no rows with where={beginning(where.text)!r}: change the condition.")
+
     def blocks(self, start: int = 0) -> Iterator[XY]:
         """Yield the rows in blocks, from any row on.
 
@@ -272,7 +279,7 @@ class Source:
             found, where = np.unique(both, return_inverse=True)
             counts = np.bincount(where, np.concatenate([counts, n])).astype(np.int64)
         if found is None:
-            raise DataError(f"{self.name} has no rows.")
+            raise self.no_rows()
         return found, counts
 
     def mapped(self) -> tuple[Array, Array | None] | None:

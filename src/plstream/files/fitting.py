@@ -18,7 +18,7 @@ import plstream
 from .._core.progress import Step, also_listening, listening, track
 from .._core.types import Array
 from .._core.validation import changed_at_once
-from ..data import DataError, Source
+from ..data import Source
 from ..estimators.settings import Settings
 from ..selection import VIPSelector
 from ..solvers import Journal, JournalError
@@ -268,7 +268,7 @@ class _Fit:
                 reached.n_rows += len(X)
                 self._write_if_due(len(X))
         if not reached.n_rows:
-            raise DataError(f"{source.name} has no rows.")
+            raise source.no_rows()
         if _is_pls(model):
             Settings.of(model).require_rows(reached.n_rows, source.n_columns)
         model._solution()

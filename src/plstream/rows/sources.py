@@ -115,7 +115,7 @@ class SourceRows(TrainingRows):
 
     def _require_block(self, block: Parts | None) -> Parts:
         if block is None or block[0] is None or not len(block[0]):
-            raise DataError(f"{self.source.name} has no rows.")
+            raise self.source.no_rows()
         return block
 
 
