@@ -89,8 +89,8 @@ class IncrementalPLSCV(RegressionMethods, CrossValidated):
 
         - ``n_components``: 1, 2, ..., ``max_components``.
         - ``mean_test_score``: :math:`1 - PRESS / SS`, where PRESS is the sum of the squared errors over all rows, and
-        SS that of the squared deviations of y from its mean. Several responses are summed, each divided by its variance
-        if ``scale``.
+          SS that of the squared deviations of y from its mean. Several responses are summed, each divided by its
+          variance if ``scale``.
         - ``split0_test_score``, ...: the same for one fold, relative to the variance of all rows; NaN for folds
           without rows.
         - ``se_test_score``: standard error of the mean, from the weighted differences between folds.

@@ -36,7 +36,7 @@ class PredictionInterval:
     - a model chosen by cross-validation has the errors of held-out rows: s is their root mean square,
       :math:`\bar h = (c + 1)/n` is the average leverage of such rows, and :math:`\nu = n - c - 1`;
     - any other model has only the errors of its training rows, which are too small because of the degrees of freedom of
-    the fit. Those of PLS are not known exactly, but are at most those of least squares, m for m features. So
+      the fit. Those of PLS are not known exactly, but are at most those of least squares, m for m features. So
       :math:`s^2 = \mathrm{RSS} / (n - m - 1)`, :math:`\bar h = 0` and :math:`\nu = n - m - 1`, which is conservative.
       With no more rows than features, no such bound exists, and the model is refused.
 

@@ -335,7 +335,7 @@ class CIPLS(PredictingMethod):
     below has three variants:
 
     - "normalized" is the recommended variant of this library. Scores are divided by their sums of squares as in PLS,
-    X'y is exact, and loadings are rotated with their directions. It converges to batch PLS.
+      X'y is exact, and loadings are rotated with their directions. It converges to batch PLS.
     - "paper" is Algorithm 1 to the letter, and "released" is the authors' code. Both serve to reproduce results. Their
       first component is that of PLS (nearly so for "paper"). Further ones are not, for any number of rows: loadings are
       never normalized, so deflation adds a growing multiple of a loading instead of removing it. They become near
