@@ -1,4 +1,4 @@
-"""plstream fit --cluster: the models of one process, from workers that open the files for themselves."""
+"""plstream fit --cluster: the same models as in one process, from workers that open the files themselves."""
 
 import ipaddress
 import os

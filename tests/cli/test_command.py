@@ -221,7 +221,7 @@ def test_termination_of_compiled_code(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
-def test_a_question_is_no_termination(monkeypatch):
+def test_a_request_is_not_a_termination(monkeypatch):
     """The first signal to a fit with checkpoints may wait for the end of its block, whatever that takes."""
     ended = []
     monkeypatch.setattr(errors, "GRACE", 0.01)

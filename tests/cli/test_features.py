@@ -67,7 +67,7 @@ def test_errors_are_in_terms_of_options(photos, refused):
     assert "2.png is not an image" in refused(*COMMAND)
 
 
-def test_bad_images_are_left_out_if_asked(photos, run):
+def test_bad_images_are_left_out_if_requested(photos, run):
     (photos / "2.png").write_bytes(b"")
     result = run(*COMMAND, "--skip-bad")
     assert (result.code, result.err) == (

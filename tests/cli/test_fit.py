@@ -225,7 +225,7 @@ def test_existing_output_is_kept(folder, done, refused):
 
 
 @pytest.mark.usefixtures("folder")
-def test_memory_is_told_and_bounded(run, refused):
+def test_memory_is_printed_and_bounded(run, refused):
     result = run("fit", "X.npy", "-t", "y.npy", "--one-pass", "--memory", "2MB")
     assert result.code == 0
     assert result.err.startswith("memory: 0.3 MB for the model and ")
@@ -319,7 +319,7 @@ def test_running_error_is_that_before_learning(arrays):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_fit_that_is_interrupted_goes_on_from_its_checkpoint(folder, run, monkeypatch, number):
+def test_a_fit_that_is_interrupted_resumes_from_its_checkpoint(folder, run, monkeypatch, number):
     X = np.random.default_rng(0).normal(size=(500, 64))
     np.save("wide.npy", X)
     np.save("wide_y.npy", X[:, 0] - X[:, 1])

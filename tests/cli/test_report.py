@@ -1,4 +1,4 @@
-"""plstream report: a page in a file, whole or not at all."""
+"""plstream report: an HTML report in a file, complete or not written at all."""
 
 import sys
 
@@ -87,7 +87,7 @@ def test_a_page_is_replaced_only_by_force(folder, done, refused):
     ],
 )
 @pytest.mark.usefixtures("model")
-def test_what_is_refused(folder, refused, arguments, message):
+def test_invalid_calls_are_refused(folder, refused, arguments, message):
     assert message in refused("report", "model.plstream", *arguments)
     assert not [path.name for path in folder.iterdir() if path.suffix in {".html", ".tmp"}]
 

@@ -76,7 +76,7 @@ def test_budget(done):
     assert "pls: not run, because it would take about" in text
 
 
-def test_an_interrupt_says_how_to_go_on(run, monkeypatch):
+def test_an_interrupt_says_how_to_continue(run, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 

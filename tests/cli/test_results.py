@@ -1,4 +1,4 @@
-"""All commands but fit: the results of the library, in files and on standard output."""
+"""All commands except fit: the results of the library, in files and on standard output."""
 
 import csv
 import io

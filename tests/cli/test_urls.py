@@ -1,4 +1,4 @@
-"""Passwords in arguments that are URLs: neither what the command writes nor ``--debug`` shows them."""
+"""Passwords in URLs given as arguments appear neither in outputs nor with ``--debug``."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_causes_that_quote_a_part(run, monkeypatch):
     assert SECRET not in result.err
 
 
-def test_what_a_scheduler_is(refused):
+def test_scheduler_addresses(refused):
     for address in (f"tcp://user:{SECRET}@host:8786", f"user:{SECRET}@host:8786", f"tls://host?token={SECRET}", "host"):
         message = refused("fit", "data.csv", "--target", "y", "--exclude", "kind", "--cluster", address)
         assert "--cluster is local, local:N for N processes, or the address of a scheduler such as tcp://" in message

@@ -63,7 +63,7 @@ def test_components_by_cross_validation(done, refused):
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_most_components_tried_are_told(done):
+def test_choosing_the_largest_number_tried_is_reported(done):
     out = done("fit", "X.npy", "-t", "y.npy", "-c", "auto", "--max-components", 1)
     assert "this is the largest number tried: try more with --max-components 2" in out
     assert "--max-components" not in done("fit", "X.npy", "-t", "y.npy", "-c", "auto", "--force")
@@ -92,7 +92,7 @@ def test_a_dry_run_writes_nothing(folder, done, refused):
     assert "There is no column 'z'" in refused("fit", "data.csv", "-t", "z", "--dry-run")
 
 
-def test_a_missing_input_is_told_before_an_output_that_exists(folder, model, refused):
+def test_a_missing_input_is_reported_before_an_output_that_exists(folder, model, refused):
     (folder / "out.csv").write_text("mine")
     assert "There is no file none.csv" in refused("predict", "model.plstream", "none.csv", "-o", "out.csv")
     assert "There is no file none.csv" in refused("fit", "none.csv", "-t", "y")

@@ -27,7 +27,7 @@ def write_group(folder, limit, used, names=("memory.max", "memory.current")):
 
 
 @pytest.mark.usefixtures("system")
-def test_nothing_is_known():
+def test_unknown_memory_allows_everything():
     assert memory.available_bytes() is None
     memory.require_memory(10**15, "A galaxy")
 

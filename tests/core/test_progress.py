@@ -21,7 +21,7 @@ def all_data_is_large(monkeypatch):
     monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
 
 
-def test_every_read_is_told():
+def test_every_read_is_reported():
     steps = []
     X = np.random.default_rng(0).normal(size=(100, 4))
     with listening(steps.append):

@@ -17,7 +17,7 @@ def test_largest_entries_become_positive(dtype):
     assert [peak_sign(vector) for vector in vectors.T] == list(signs)
 
 
-def test_nothing_is_not_turned():
+def test_signs_of_zeros_are_positive():
     np.testing.assert_array_equal(peak_signs(np.zeros((3, 2))), [1, 1])
     assert peak_signs(np.zeros((0, 2))).tolist() == [1, 1]
     assert peak_signs(np.zeros((3, 0))).shape == (0,)

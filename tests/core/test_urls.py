@@ -91,11 +91,11 @@ def test_redaction(url):
         "",
     ],
 )
-def test_what_is_no_secret_stays(text):
+def test_text_without_secrets_is_unchanged(text):
     assert redacted(text) == text
 
 
-def test_what_is_left():
+def test_text_after_redaction():
     assert redacted("In https://me:pw@h:80/x.csv, row 3.") == "In https://***@h:80/x.csv, row 3."
     assert redacted("'https://h/x.csv?a=b' is 'c'") == "'https://h/x.csv?***' is 'c'"
     assert shown(Path("s3://k:s@b/x")) == "s3://***@b/x"

@@ -116,7 +116,7 @@ def test_fit_and_predict_take_tables(model, table):
     np.testing.assert_allclose(fitted.transform(features.to_reader()), expected.transform(X), rtol=1e-8, atol=1e-12)
 
 
-def test_what_can_be_read_once_is_read_once():
+def test_streams_are_read_once():
     blocks = ((X[i : i + 20], y[i : i + 20]) for i in (0, 20, 40))
     model = IncrementalPLS(2).fit(blocks)
     assert model.solver_ == "gram"
@@ -229,7 +229,7 @@ def test_errors_of_fit_name_columns_and_what_to_do(tmp_path):
 
 
 @pytest.mark.usefixtures("pa")
-def test_columns_of_frames_that_do_not_go():
+def test_unsupported_columns_of_frames():
     pd = pytest.importorskip("pandas", reason="needs pandas")
     with pytest.raises(DataError, match="holds strings"):
         open_source(pd.DataFrame({"a": [1.0, 2], "b": [1, "x"]}))

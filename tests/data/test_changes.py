@@ -145,7 +145,7 @@ def test_a_temporary_copy_does_not_change(name, written, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [*MAPPED, "hdf5 compressed"])
-def test_cut_off_between_blocks(name, written):
+def test_truncation_between_blocks(name, written):
     source, folder, _ = written(name)
     # Without the thread that would read the next block meanwhile: to be cut off in its middle ends the process.
     blocks = source._read(0)
@@ -155,7 +155,7 @@ def test_cut_off_between_blocks(name, written):
         list(blocks)
 
 
-def test_cut_off_between_blocks_of_a_fit(written):
+def test_truncation_between_blocks_of_a_fit(written):
     source, folder, _ = written("npy")
     # With one thread no block is under way while another one is used.
     with threadpool_limits(1), contextlib.ExitStack() as stack:
@@ -168,7 +168,7 @@ def test_cut_off_between_blocks_of_a_fit(written):
         stack.pop_all()
 
 
-def test_what_is_beside_the_array_may_change(tmp_path):
+def test_files_next_to_the_array_may_change(tmp_path):
     zarr = pytest.importorskip("zarr", reason="needs zarr")
     group = zarr.open_group(str(tmp_path / "d.zarr"), mode="w")
     group.create_array("X", shape=X.shape, dtype=X.dtype, chunks=(100, 4))[:] = X

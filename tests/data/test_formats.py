@@ -178,7 +178,7 @@ def test_dtypes(dtype, tmp_path):
     )
 
 
-def test_calls_that_make_no_sense(tmp_path):
+def test_inconsistent_calls(tmp_path):
     source = opened("csv", tmp_path, X, VALUES)
     with pytest.raises(ValueError, match="y cannot be passed with a source"):
         IncrementalPLS().fit(source, VALUES)

@@ -69,7 +69,7 @@ def test_time_is_that_of_the_processor(monkeypatch):
         ),
     ],
 )
-def test_what_goes_wrong_is_told_with_its_round(wrong, limits, noticed, tmp_path, monkeypatch, capsys):
+def test_errors_name_their_round(wrong, limits, noticed, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(fuzz, "read", wrong)
     for name, limit in limits.items():
         monkeypatch.setattr(fuzz, name, limit)

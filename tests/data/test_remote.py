@@ -194,7 +194,7 @@ def test_an_object_that_changes_in_the_middle_of_a_read(bucket, tmp_path):
         list(blocks)
 
 
-def test_a_bucket_or_an_object_that_is_not_there(bucket):
+def test_missing_buckets_and_objects(bucket):
     with pytest.raises(FileNotFoundError, match=r"^There is no file s3://none/x\.csv, and no such bucket\.$"):
         open_source("s3://none/x.csv")
     with pytest.raises(FileNotFoundError, match=r"^There is no file s3://bucket/none\.csv\.$"):

@@ -97,7 +97,7 @@ def test_without_room_they_are_read_as_others(tmp_path, rows, turns, monkeypatch
     assert turns == [0, 1, 2]
 
 
-def test_what_is_not_compressed_is_used_in_place(tmp_path, rows, turns):
+def test_uncompressed_arrays_are_mapped(tmp_path, rows, turns):
     X, y = rows
     table = table_of(X, y)
     with pa.ipc.new_file(tmp_path / "data.arrow", table.schema) as writer:

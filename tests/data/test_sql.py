@@ -130,7 +130,7 @@ def test_exact_numbers_of_postgresql(postgres):
     np.testing.assert_allclose(rows, np.column_stack([X[:, 0], np.ones(300)]), atol=1e-9)
 
 
-def test_files_that_are_not_there(tmp_path):
+def test_missing_files(tmp_path):
     pytest.importorskip("duckdb", reason="needs the extra sql")
     pytest.importorskip("adbc_driver_sqlite", reason="needs the extra sql")
     for kind in ("sqlite", "duckdb"):

@@ -254,7 +254,7 @@ def test_conditions_are_never_run(text, tmp_path):
         open_source(write_csv(tmp_path), columns="s_1", where=text)
 
 
-def test_conditions_that_do_not_go(tmp_path):
+def test_invalid_conditions(tmp_path):
     data = write_csv(tmp_path)
     with pytest.raises(DataError, match="holds text, with numbers"):
         rows_and_labels(open_source(data, columns="s_1", where="kind > 3"))

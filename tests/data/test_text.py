@@ -146,7 +146,7 @@ def test_records_are_the_same_however_little_room_there_is(lines, room):
     assert found == [row for row in csv.reader(io.StringIO(content)) if "".join(row).strip()]
 
 
-def test_whole_numbers_that_turn_out_not_to_be(tmp_path):
+def test_integers_followed_by_other_numbers(tmp_path):
     (tmp_path / "d.csv").write_text("x,y\n" + "1,1\n" * 200 + "1,2.5\n")
     kinds = [y.dtype.kind for _, y in open_source(tmp_path / "d.csv", target="y", batch_size=100).blocks()]
     assert kinds == ["i", "i", "f"]
@@ -250,7 +250,7 @@ def test_quotation_marks_within_fields_have_no_meaning(tmp_path):
     assert labels_of(tmp_path / "d.csv") == expected
 
 
-def test_wide_records_are_parsed_as_they_come(tmp_path, monkeypatch):
+def test_wide_records_are_parsed_as_they_arrive(tmp_path, monkeypatch):
     monkeypatch.setattr(plstream.data.text, "_READ_BYTES", 1 << 16)
     rows = np.arange(400 * 500).reshape(400, 500)
     np.savetxt(tmp_path / "d.csv", rows, fmt="%d", delimiter=",")
@@ -268,12 +268,12 @@ def test_compressed_whatever_the_name(tmp_path, name):
     np.testing.assert_array_equal(read(source), [[1, 2], [3, 4]])
 
 
-def test_a_compressed_stream_says_so():
+def test_a_compressed_stream_is_refused():
     with pytest.raises(ValueError, match="gunzip"):
         open_source(io.BytesIO(gzip.compress(b"a,b\n1,2\n")), format="csv")
 
 
-def test_a_pipe_that_begins_anew_is_known_however_it_is_cut():
+def test_a_pipe_that_starts_again_is_known_however_it_is_cut():
     content = b"x,y\n" + b"1,2\n" * 10 + b'3,"4"\n'
 
     class Slow(io.BytesIO):

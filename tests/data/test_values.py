@@ -14,7 +14,7 @@ def rows_and_labels(source):
 
 
 @pytest.mark.parametrize("kind", ["Int64", "category"])
-def test_gaps_in_columns_of_whole_numbers(kind):
+def test_gaps_in_columns_of_integers(kind):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": pd.array([1, 2, None, 4], dtype="Int64").astype(kind), "y": [1.0, 2, 3, 4]})
     with pytest.raises(DataError, match="missing value"):
@@ -119,7 +119,7 @@ def test_targets_count_in_the_size_of_blocks():
 
 
 @pytest.mark.parametrize("chunks", [(1000, 2), (1000, 40), (16, 40)])
-def test_what_is_read_as_a_whole_counts_in_the_size_of_blocks(tmp_path, chunks):
+def test_indivisible_reads_count_in_the_size_of_blocks(tmp_path, chunks):
     h5py = pytest.importorskip("h5py")
     rows = np.random.default_rng(0).normal(size=(4000, 40))
     with h5py.File(tmp_path / "d.h5", "w") as file:
@@ -132,7 +132,7 @@ def test_what_is_read_as_a_whole_counts_in_the_size_of_blocks(tmp_path, chunks):
     np.testing.assert_array_equal(rows_and_labels(source)[0], rows)
 
 
-def test_chunks_that_there_is_no_room_for_are_read_in_parts(tmp_path):
+def test_chunks_larger_than_memory_are_read_in_parts(tmp_path):
     h5py = pytest.importorskip("h5py")
     rows = np.random.default_rng(0).normal(size=(3000, 40))
     with h5py.File(tmp_path / "d.h5", "w") as file:
@@ -172,7 +172,7 @@ def test_links_lead_to_no_file_twice(tmp_path):
     assert open_source(str(folder / "*" / "d.npy")).n_rows == 9
 
 
-def test_names_that_can_only_be_targets_may_be_excluded(tmp_path):
+def test_target_only_columns_may_be_excluded(tmp_path):
     (tmp_path / "d.ndjson").write_text('{"x": [1, 2], "id": 7, "y": 0.5}\n{"x": [3, 4], "id": 8, "y": 1.5}\n')
     X, y = rows_and_labels(open_source(tmp_path / "d.ndjson", "y", exclude=["id"]))
     assert X.tolist() == [[1, 2], [3, 4]]

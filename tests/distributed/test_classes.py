@@ -293,7 +293,7 @@ def test_groups_that_are_missing():
 
 
 @pytest.mark.parametrize("y", [VALUES, Y], ids=["values", "labels"])
-def test_cross_validation_goes_on(y):
+def test_cross_validation_continues(y):
     method = IncrementalPLSClassifierCV if y is Y else IncrementalPLSCV
     expected = method(4).partial_fit(X, y)
     cuts = [(0, 70), (70, 150), (150, N)]
@@ -310,7 +310,7 @@ def test_cross_validation_goes_on(y):
     assert model.n_components_ == once.n_components_
 
 
-def test_what_does_not_fit():
+def test_mismatched_inputs_are_refused():
     folds = np.arange(N) % 5
     model = IncrementalPLSCV(3).fit(X, VALUES)
     before = vars(model).copy()

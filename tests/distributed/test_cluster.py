@@ -119,7 +119,7 @@ def test_blocks_do_not_stay_on_the_workers(client, bad):
         time.sleep(0.05)
 
 
-def test_memory_is_asked_for_first():
+def test_memory_is_checked_first():
     wide = da.zeros((100_000, 1000), chunks=(20_000, 1000))
     with pytest.raises(MemoryError, match=r"may take 280.0 MB: use smaller chunks or fewer threads per worker"):
         IncrementalPLS(2).fit(wide, wide[:, 0])

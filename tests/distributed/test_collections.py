@@ -116,7 +116,7 @@ def test_schedulers(scheduler, solver):
 
 
 @pytest.mark.parametrize("solver", ["auto", "gram"])
-def test_partial_fit_goes_on(solver):
+def test_partial_fit_continues(solver):
     model = IncrementalPLS(3, solver=solver, forgetting=0.99).partial_fit(X[:90], y[:90])
     model.partial_fit(array(X[90:200]), array(y[90:200])).partial_fit(X[200:], y[200:])
     expected = IncrementalPLS(3, solver="gram", forgetting=0.99).fit(X, y)
@@ -125,7 +125,7 @@ def test_partial_fit_goes_on(solver):
     assert_same(first, IncrementalPLS(3, solver=solver).partial_fit(X, y, WEIGHT))
 
 
-def test_parameters_set_anew_in_mid_stream():
+def test_parameters_changed_during_a_stream():
     model = IncrementalPLS(2, solver="gram").partial_fit(X[:90], y[:90]).set_params(n_components=3)
     assert_same(model.partial_fit(array(X[90:]), array(y[90:])), IncrementalPLS(3, solver="gram").fit(X, y))
     before = vars(model.set_params(forgetting=0.9)).copy()
@@ -163,7 +163,7 @@ def test_shared_work():
 
 
 @pytest.mark.parametrize("solver", ["auto", "gram"])
-def test_what_rows_and_responses_are_made_from_is_made_once(solver):
+def test_shared_inputs_of_rows_and_responses_are_computed_once(solver):
     calls = []
 
     def load(i):
@@ -258,7 +258,7 @@ def test_chunks_along_columns_are_put_together():
         assert model.transform(cut).chunks[0] == cut.chunks[0]
 
 
-def test_weights_beside():
+def test_kinds_of_weights():
     expected = IncrementalPLS(3, solver="gram").fit(X, y, WEIGHT)
     for weight in (WEIGHT, WEIGHT.tolist(), array(WEIGHT)):
         assert_same(IncrementalPLS(3, solver="gram").fit(array(X), y.tolist(), weight), expected)
@@ -290,7 +290,7 @@ UNKNOWN = array(X)[array(X)[:, 0] > -np.inf]
         (array(X[:, :1]), array(y), None, "n_features=1"),
     ],
 )
-def test_what_does_not_fit(solver, rows, target, weight, message):
+def test_mismatched_inputs_are_refused(solver, rows, target, weight, message):
     model = IncrementalPLS(2, solver=solver)
     with pytest.raises(ValueError, match=message):
         model.fit(rows, target, weight)
@@ -324,7 +324,7 @@ def test_columns_are_checked():
 
 
 @pytest.mark.parametrize("solver", ["auto", "gram", "sketch"])
-def test_memory_is_asked_for_first(solver, monkeypatch):
+def test_memory_is_checked_first(solver, monkeypatch):
     monkeypatch.setattr(workers, "available_bytes", lambda: 10_000_000)
     wide = da.zeros((10**6, 2000), chunks=(10**5, 2000))
     with pytest.raises(
@@ -382,7 +382,7 @@ def test_dataframes_of_many_files(folder_of_parquet, solver):
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
-def test_scores_are_made_where_the_rows_are(folder_of_parquet, weight, monkeypatch):
+def test_scores_are_computed_where_the_rows_are(folder_of_parquet, weight, monkeypatch):
     labels = np.where(y > 0, "high", "low")
     regression, classifier = IncrementalPLS(2).fit(X, Y), IncrementalPLSClassifier(2).fit(X, labels)
     expected = regression.score(X, Y, weight), classifier.score(X, labels, weight)

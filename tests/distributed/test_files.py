@@ -91,7 +91,7 @@ def test_selection(tmp_path):
     np.testing.assert_allclose(selector.scores_, expected.scores_)
 
 
-def test_bad_rows_are_told_as_of_the_file(tmp_path):
+def test_bad_rows_are_reported_as_of_the_file(tmp_path):
     bad = X.copy()
     bad[211, 2] = np.nan
     source = opened("npy", tmp_path, bad, Y, batch_size=10)

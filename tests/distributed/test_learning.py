@@ -80,7 +80,7 @@ def test_rows_are_numbered(unknown, weighted):
     assert stream.values == present[:, 0].tolist()
 
 
-def test_columns_beside():
+def test_additional_columns():
     groups = np.arange(len(X)) // 4
     assert absorbed(cut(X), cut(X[:, 0]), groups=groups).groups == Counter(groups.tolist())
     with pytest.raises(ValueError, match="X has 13 rows, but groups has 12"):
@@ -110,7 +110,7 @@ def test_classes_given_again_are_those_of_the_model(make):
 
 
 @pytest.mark.parametrize("solver", ["auto", "gram"])
-def test_what_labels_can_be_is_the_same_as_of_arrays(solver):
+def test_labels_are_accepted_as_for_arrays(solver):
     model = IncrementalPLSClassifier(2, solver=solver)
     with pytest.raises(ValueError, match="Unknown label type"):
         model.fit(cut(ROWS), cut(ROWS[:, 0]))
@@ -156,7 +156,7 @@ def test_the_first_block_may_be_empty(method):
     np.testing.assert_allclose(model.predict_proba(ROWS), expected.predict_proba(ROWS), rtol=1e-9)
 
 
-def test_a_solver_set_anew_in_mid_stream_does_not_matter():
+def test_a_solver_changed_during_a_stream_does_not_matter():
     whole = IncrementalPLS(2, solver="gram").partial_fit(ROWS, ROWS[:, 0])
     model = IncrementalPLS(2, solver="gram").partial_fit(ROWS[:60], ROWS[:60, 0]).set_params(solver="sketch")
     model.partial_fit(cut(ROWS[60:]), cut(ROWS[60:, 0]))

@@ -152,7 +152,7 @@ def test_shared_work_is_done_once(dask):
     assert len(calls) == 1
 
 
-def test_what_neighbours_share_is_not_gathered(dask):
+def test_inputs_shared_by_neighbours_are_not_gathered(dask):
     """Where every block has inputs of its own, those of many would have to be in one place."""
     pieces = [dask.delayed(int)(i) for i in range(101)]
     blocks = [dask.delayed(operator.add)(pieces[i], pieces[i + 1]) for i in range(100)]

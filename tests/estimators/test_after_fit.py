@@ -80,7 +80,7 @@ def test_a_seed_has_the_solution_in_any_units(size):
     assert np.isfinite(state.errors).all()
 
 
-def test_the_solution_stays_to_the_last_bit():
+def test_the_solution_stays_bit_identical():
     X, y = regression_data(600, 40)
     model = IncrementalPLS(3).fit(X, y)
     expected = {name: getattr(model, name).copy() for name in ("coef_", "x_rotations_", "vip_", "subspace_error_")}
@@ -135,7 +135,7 @@ def test_the_stated_error_holds_where_the_residual_has_few_directions(scale, n_c
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.98])
 @pytest.mark.parametrize("scale", [True, False])
-def test_little_data_goes_on_exactly(forgetting, scale):
+def test_little_data_continues_exactly(forgetting, scale):
     X, Y = regression_data(200, 12, 2)
     model = IncrementalPLS(4, scale=scale, forgetting=forgetting).fit(X[:120], Y[:120])
     for start in range(120, 200, 13):
@@ -186,7 +186,7 @@ def test_chunks_do_not_matter_after_a_fit():
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
 
 
-def test_a_solution_of_all_variance_goes_on_exactly():
+def test_a_solution_of_all_variance_continues_exactly():
     """Rank three: three components hold all there is of X."""
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(900, 3)) * [3, 2, 1]
@@ -267,7 +267,7 @@ def test_parameters_may_change_after_a_fit():
         IncrementalPLS(3, sketch_size=3).fit(X, y).partial_fit(X, y)
 
 
-def test_a_class_more_after_a_fit():
+def test_adding_a_class_after_a_fit():
     X, y = regression_data(600, 30)
     labels = np.digitize(y, [-1, 1])
     model = IncrementalPLSClassifier(3).fit(X, labels)
@@ -339,7 +339,7 @@ def test_rows_on_dask_after_a_fit():
 
 
 @pytest.mark.parametrize("rows", [slice(0, 1), slice(0, 3)])
-def test_a_fit_without_components_goes_on(rows):
+def test_a_fit_without_components_continues(rows):
     X, y = regression_data(700, 30)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -119,7 +119,7 @@ def test_streams(case, library, dispatch):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_all_else_that_takes_arrays(library, dispatch):
+def test_other_methods_that_take_arrays(library, dispatch):
     X, y = data("values")
     convert = LIBRARIES[library]
     weight = np.linspace(1, 2, len(X))
@@ -174,11 +174,11 @@ def test_arrays_of_objects():
 
 
 @pytest.mark.skipif("SCIPY_ARRAY_API" in os.environ, reason="this is how SciPy is now")
-def test_with_scipy_told_beforehand():
+def test_with_the_array_api_of_scipy_enabled():
     """SciPy looks at the variable only once, when it is imported."""
     names = [*sys.path, ""]
     environment = {**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": os.pathsep.join(names)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "IncrementalPLS or all_else"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "IncrementalPLS or other_methods"]
     ended = subprocess.run(  # noqa: S603
         [*command, str(Path(__file__))],
         cwd=Path(__file__).parents[2],

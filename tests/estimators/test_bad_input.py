@@ -352,7 +352,7 @@ def test_too_small_numbers(model, method):
 
 @pytest.mark.parametrize("solver", ["multipass", "gram", "sketch"])
 @pytest.mark.parametrize("scale", [True, False])
-def test_what_is_too_small_is_refused_and_not_rounded(solver, scale):
+def test_values_that_underflow_are_refused(solver, scale):
     """Between the units of which all digits are there and those that are refused, there are none."""
     reference = IncrementalPLS(2, scale=scale, solver=solver).fit(X, Y).predict(X)
     refused = []
@@ -377,7 +377,7 @@ def test_large_data_that_is_too_small(scale):
 
 
 @pytest.mark.filterwarnings("ignore:X and y have only")
-def test_what_is_zero_or_forgotten_is_not_too_small():
+def test_zeros_and_forgotten_rows_are_allowed():
     model = IncrementalPLS(2, forgetting=0.5).partial_fit(np.zeros((3, 5)), np.zeros(3)).partial_fit(X, Y)
     for _ in range(100):
         # A row of zeros halves what is left: on the way to zero it is as small as any number can be.

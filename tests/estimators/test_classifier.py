@@ -341,7 +341,7 @@ def test_labels(kind):
     assert list(stream.predict(X)) == list(model.predict(X))
 
 
-def test_truth_values():
+def test_labels_may_be_booleans():
     X, y = spectra(n_classes=2)
     model = IncrementalPLSClassifier(2).fit(X, y == 1)
     assert model.predict(X).dtype == bool
@@ -470,7 +470,7 @@ def test_one_class_so_far():
         IncrementalPLSClassifier().partial_fit(X[y == 0], y[y == 0])
 
 
-def test_pickle_in_mid_stream():
+def test_pickle_during_a_stream():
     X, y = spectra()
     model = IncrementalPLSClassifier().partial_fit(X[:50], y[:50])
     twin = pickle.loads(pickle.dumps(model))  # noqa: S301
@@ -517,7 +517,7 @@ def test_sources_with_text(tmp_path):
                 np.testing.assert_allclose(model.predict_proba(source()), expected.predict_proba(X), atol=1e-8)
 
 
-def test_classes_that_a_source_has_not():
+def test_classes_missing_from_a_source():
     X, y = spectra(n_classes=3)
     source = open_source(X, target=y, batch_size=50)
     for one_pass in (False, True):

@@ -203,7 +203,7 @@ def test_chunks_and_merges_do_not_matter(n, m, q, cv, block_length, scale, sizes
 
 
 @pytest.mark.parametrize(("n_folds", "block_length"), [(2, 1), (5, 1), (3, 4), (7, 13)])
-def test_rows_are_dealt_evenly_and_by_number_alone(n_folds, block_length):
+def test_rows_are_assigned_evenly_and_by_number_alone(n_folds, block_length):
     folds = folds_of_rows(0, 5000, n_folds, block_length)
     pieces = np.concatenate([folds_of_rows(i, 77, n_folds, block_length) for i in range(0, 4928, 77)])
     np.testing.assert_array_equal(folds[: len(pieces)], pieces)
@@ -311,7 +311,7 @@ def test_one_standard_error():
 
 @scales
 @pytest.mark.parametrize("q", [1, 3])
-def test_predictions_of_rows_held_out(scale, q):
+def test_predictions_of_held_out_rows(scale, q):
     X, y = regression_data(67, 9, q)
     model = model_of(X, y, [20], max_components=5, cv=4, scale=scale, block_length=3)
     for c in range(1, 6):
@@ -358,7 +358,7 @@ def test_is_the_chosen_model_of_all_rows():
     np.testing.assert_allclose(VIPSelector(clone(model)).fit(X, y).scores_, chosen.vip_, rtol=1e-9)
 
 
-def test_nothing_is_solved_before_it_is_asked_for(monkeypatch):
+def test_nothing_is_solved_before_it_is_needed(monkeypatch):
     X, y = regression_data(90, 12)
     model = IncrementalPLSCV(4)
     monkeypatch.setattr("plstream.estimators._cv_fitted.validate_states", None)

@@ -194,7 +194,7 @@ def test_labels(way, monkeypatch):
 
 @ways
 @pytest.mark.filterwarnings("ignore:fit has left no more:UserWarning")
-def test_rows_held_out_and_rows_to_come(way, monkeypatch, tmp_path):
+def test_held_out_rows_and_later_rows(way, monkeypatch, tmp_path):
     X, y = regression_data(60, 8, noise=1.0)
     take(way, monkeypatch)
     model = IncrementalPLSCV(5).fit(X[:40], y[:40])

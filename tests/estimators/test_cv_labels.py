@@ -85,7 +85,7 @@ def test_expected_accuracies_are_those_from_the_rows(scale, n_classes):
 
 
 @pytest.mark.parametrize("solver", ["gram", "sketch"])
-def test_predictions_of_rows_held_out(solver):
+def test_predictions_of_held_out_rows(solver):
     folds = folds_of_rows(0, 200, 4)
     # A sketch of all directions is exact.
     model = IncrementalPLSClassifierCV(6, cv=4, solver=solver, sketch_size=40).fit(X, Y)
@@ -131,7 +131,7 @@ def test_is_the_classifier_of_all_rows():
     np.testing.assert_allclose(selector.scores_, chosen.vip_, rtol=1e-9)
 
 
-def test_what_y_holds():
+def test_kinds_of_y():
     by_name = IncrementalPLSClassifierCV(5).fit(X, Y)
     for y in (Y.astype(object), Y.tolist(), Y.astype("S")):
         assert_same_table(IncrementalPLSClassifierCV(5).fit(X, y).cv_results_, by_name.cv_results_)
@@ -197,7 +197,7 @@ def test_chunks_and_merges_do_not_matter(sizes, cv, scale, seed):
     assert_same_table(merged.cv_results_, expected.cv_results_)
 
 
-def test_a_class_more():
+def test_adding_a_class():
     few = NUMBERS < 3
     model = IncrementalPLSClassifierCV(4).partial_fit(X[few], Y[few])
     assert len(model.cv_results_) > 3
@@ -286,7 +286,7 @@ def test_memory_is_as_stated(solver, m):
     assert stated / 6 < peak <= stated
 
 
-def test_pictures():
+def test_cross_validation_display():
     pytest.importorskip("matplotlib").use("Agg")
     from plstream.plots import CrossValidationDisplay
 

@@ -116,7 +116,7 @@ def test_complete_data_is_learnt_as_ever(solver, cls):
     np.testing.assert_array_equal(found.coef_, known.coef_)
 
 
-def test_no_row_changes_the_errors_of_models_that_it_trains_not():
+def test_rows_change_only_the_errors_of_models_they_train():
     """Held-out responses do not change the model that predicts them."""
     other = y.copy()
     other[FOLDS == 2] = rng.normal(size=(FOLDS == 2).sum())

@@ -58,7 +58,7 @@ def test_interrupts(make, target, method, solved, monkeypatch):
 
 
 @models
-def test_shallow_copies_go_on_apart(make, target):
+def test_shallow_copies_continue_apart(make, target):
     model = make().partial_fit(X[:100], target[:100])
     twin = copy(model)
     model.partial_fit(X[100:200], target[100:200])

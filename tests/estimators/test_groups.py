@@ -147,7 +147,7 @@ def test_integers(ids, cuts):
     ),
     cuts,
 )
-def test_texts(ids, cuts):
+def test_groups_may_be_strings(ids, cuts):
     assert_one_fold_each(ids, texts(ids), cuts)
 
 
@@ -173,7 +173,7 @@ def test_mixed(ids):
     assert folds_of_groups(objects(ids), MANY).tolist() == alone
 
 
-def test_what_is_one_group_and_what_is_not():
+def test_equality_of_groups():
     def folds(*groups):
         return folds_of_groups(list(groups), MANY).tolist()
 
@@ -262,7 +262,7 @@ def test_missing_ids_are_refused(kind):
         folds_of_groups(MISSING[kind], 5)
 
 
-def test_missing_ids_leave_the_model_as_it_was():
+def test_missing_ids_leave_the_model_unchanged():
     X, y = regression_data(40, 5)
     groups = np.arange(40) % 10
     model = IncrementalPLSCV(2).partial_fit(X, y, groups=groups)

@@ -110,7 +110,7 @@ def test_equals_r_on_gasoline(solver, key, n_components, scale):
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="needs extended precision")
 @pytest.mark.parametrize(("trend", "cost"), [(1e3, 2e-9), (1e4, 2e-7), (1e5, 2e-5), (1e6, 2e-3)])
-def test_what_the_documentation_says_of_a_common_trend(trend, cost):
+def test_documented_errors_with_a_common_trend(trend, cost):
     """The Gram matrix has the square of the condition number, and the rows have the number itself."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 50))

@@ -172,7 +172,7 @@ def test_a_treated_source_can_be_sent(tmp_path):
             assert_array_equal(mine, theirs)
 
 
-def test_a_pipe_is_learnt_from_as_it_comes():
+def test_a_pipe_is_learnt_from_as_it_arrives():
     blocks = [(X[start : start + 50], Y[start : start + 50]) for start in range(0, 150, 50)]
     model = StreamingPipeline(learning()).partial_fit(open_source(iter(blocks), batch_size=50))
     same = StreamingPipeline(learning())

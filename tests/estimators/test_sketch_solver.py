@@ -51,7 +51,7 @@ def test_exact_solvers_lose_nothing(solver):
 
 @pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")
 @pytest.mark.parametrize("scale", [True, False])
-def test_it_says_what_it_lost(scale):
+def test_discarded_variance_is_reported(scale):
     X, Y = spectrum_data(2000, 200, 0.25)
     exact = IncrementalPLS(4, scale=scale).fit(X, Y)
     retained, errors = [], []
@@ -190,7 +190,7 @@ def test_memory_is_as_stated(solver, shape, q, scale):
     assert model._fitted.stream.nbytes < stated / 2
 
 
-def test_what_follows_exact_reads_takes_the_memory_of_a_sketch():
+def test_training_after_exact_reads_takes_the_memory_of_a_sketch():
     assert IncrementalPLS(solver="multipass").memory_usage(800) == IncrementalPLS(solver="sketch").memory_usage(800)
 
 
@@ -203,7 +203,7 @@ def test_merge_needs_the_same_sketch():
         one.merge(IncrementalPLS(2, solver="gram").partial_fit(X, y))
 
 
-def test_parameters_may_change_on_the_way():
+def test_parameters_may_change_during_training():
     """Compressions preserve what was asked for last, from the next row on."""
     X, Y = spectrum_data(3000, 200, 0.5)
     model = IncrementalPLS(1, scale=False, solver="sketch", sketch_size=60).partial_fit(X[:10], Y[:10])

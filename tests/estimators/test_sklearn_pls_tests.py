@@ -128,7 +128,7 @@ for _name, _test in TESTS.items():
             globals()[_name] = pytest.mark.xfail(reason=_reason, raises=_error, strict=True)(_function)
 
 
-def test_tests_are_taken():
+def test_tests_of_scikit_learn_are_found():
     """Of functions that look PLSRegression up and of those that have it as a parameter, and no others."""
     assert {"test_pls_constant_y", "test_pls_coef_shape", "test_pls_set_output"} <= globals().keys()
     assert not {"test_svd_flip_1d", "test_pls_canonical_basics", "test_loadings_converges"} & globals().keys()

@@ -92,7 +92,7 @@ def test_accuracy_of_several_classes_by_a_plain_loop():
     assert (cell["n_components"], cell["accuracy"]) == (chosen, perceptron.score(S_test, task.y[test]))
 
 
-def test_of_equals_the_smallest_number_of_components_is_chosen(task, monkeypatch):
+def test_among_equals_the_smallest_number_of_components_is_chosen(task, monkeypatch):
     monkeypatch.setattr("plstream.experiments.protocol.accuracy", lambda *_, **__: 0.5)
     assert choose(trial_of(task, "cipls"))[1:3] == (1, [0.5, 0.5, 0.5])
     assert choose(trial_of(task, "cipls"), least=2)[1:3] == (2, [None, 0.5, 0.5])

@@ -92,7 +92,7 @@ def test_few_splits_decide_nothing():
     assert all("fewer than 5 splits" in finding.text for finding in findings_of(results_with("accuracy", cells)))
 
 
-def test_what_was_not_run_is_not_told():
+def test_claims_about_methods_not_run_are_omitted():
     assert findings_of(results_with("accuracy", accuracies({"cipls-paper": 0.9}))) == []
     assert findings_of(results_with("accuracy", accuracies(RIVALS | {"pls": 0.9}))) == []
     assert findings_of(results_with("accuracy", [])) == []
@@ -134,14 +134,14 @@ def test_copies_of_the_first_component(residual, verdict):
     assert "up to 0.988" in copies.text
 
 
-def test_what_is_by_chance_is_no_copy_and_no_original():
+def test_chance_results_are_neither_copies_nor_originals():
     cells = accuracies({"cipls-paper": 0.5, "ipls": 0.5, "ccipca": 0.5}, largest_correlation=0.1)
     for cell in cells:
         cell["accuracy_residual"] = 0.5
     assert verdicts(results_with("higher-order", cells)) == ["no", "open"]
 
 
-def test_that_no_difference_was_found_is_not_that_there_is_none():
+def test_a_nonsignificant_difference_is_not_equality():
     noise = 25 * NOISE
     cells = accuracies({"cipls-paper": 0.79, "pls": 0.8, "sgdpls": 0.5, "ipls": 0.5})
     for cell in cells:

@@ -98,7 +98,7 @@ def test_lists_of_lfw_that_are_wrong(tmp_path, lines, message):
         read_pairs(write_lines(tmp_path / "pairs.txt", *lines))
 
 
-def test_lfw_images_that_are_not_there_or_twice(home):
+def test_lfw_images_that_are_missing_or_duplicate(home):
     write_lines(home / "lfw/pairs.txt", *PAIRS)
     save_features(home / "lfw/net.npy", IMAGES[1:], features(len(IMAGES) - 1))
     with pytest.raises(DataError, match=r"net.npy has no features of 1 images that are in pairs: Ann_0001"):

@@ -75,7 +75,7 @@ def test_accuracies_and_intervals(figures, results):
         assert label == {"ccipca": "CCIPCA", "cipls": "CIPLS (normalized)", "pls": "PLS"}[method]
 
 
-def test_what_the_paper_reports_is_marked_where_it_has_the_data(figures):
+def test_reported_accuracies_are_drawn_for_data_sets_of_the_paper(figures):
     def marks(name):
         (axes,) = figures[name].figure.axes
         return sorted(
@@ -252,7 +252,7 @@ def test_labels_are_spread():
     assert spread([0.0] * 5, 0.5, 0, 1) == pytest.approx([-0.5, 0, 0.5, 1, 1.5])
 
 
-def test_every_method_has_a_look_of_its_own():
+def test_every_method_has_its_own_style():
     for experiment in experiments().values():
         looks = [(STYLES[method].colour, STYLES[method].marker) for method in experiment.methods]
         assert len(looks) == len(set(looks))
@@ -276,7 +276,7 @@ def lab(colour, eyes):
 
 
 @pytest.mark.parametrize("eyes", _EYES)
-def test_colours_are_told_apart(eyes):
+def test_colours_are_distinguishable(eyes):
     colours = {look.colour for name, look in STYLES.items() if name != "none"}
     assert len(colours) == 11
     for first, second in combinations(sorted(colours), 2):

@@ -49,7 +49,7 @@ def test_pairs(tmp_path):
 
 
 @pytest.mark.parametrize("names", [("X.npy", "y.npy"), ("net.npy", "net.y.npy")])
-def test_npy_with_labels_beside(tmp_path, names):
+def test_npy_with_labels_in_another_file(tmp_path, names):
     np.save(tmp_path / names[0], X.astype(np.float16))
     np.save(tmp_path / names[1], np.array(["no", "yes"])[Y // 7])
     task = load(tmp_path)
@@ -59,7 +59,7 @@ def test_npy_with_labels_beside(tmp_path, names):
     assert load(tmp_path / names[0]).name == names[0][:-4]
 
 
-def test_folder_of_several(tmp_path):
+def test_folder_with_several_files(tmp_path):
     np.savez(tmp_path / "b.npz", X=X, y=Y)
     np.savez(tmp_path / "a_train.npz", X=X, y=Y)
     np.savez(tmp_path / "a_test.npz", X=X, y=Y)
@@ -117,7 +117,7 @@ def test_tables_have_a_column_of_labels(tmp_path):
         ({"F": X, "pairs": [0, 1], "same": [1], "fold": [0]}, r"same and fold must have one entry"),
     ],
 )
-def test_what_does_not_fit_is_refused(tmp_path, arrays, message):
+def test_mismatched_data_is_refused(tmp_path, arrays, message):
     np.savez_compressed(tmp_path / "a.npz", **arrays)
     with pytest.raises(DataError, match=message):
         load(tmp_path / "a.npz")

@@ -150,7 +150,7 @@ def test_damaged_checkpoints_are_computed_again(tmp_path):
     assert kept.load_arrays("d") is None
 
 
-def test_a_file_of_scores_goes_on_after_its_last_whole_row(tmp_path):
+def test_a_file_of_scores_continues_after_its_last_whole_row(tmp_path):
     rows = np.arange(12, dtype=np.float32).reshape(6, 1, 2)
     asked = []
 

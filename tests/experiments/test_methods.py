@@ -45,7 +45,7 @@ def test_scores_are_products_with_directions(task, name):
 
 
 @pytest.mark.parametrize("name", SIDE_BY_SIDE)
-def test_each_class_has_a_model_of_its_own(name):
+def test_each_class_has_its_own_model(name):
     task = make_task(4)
     train = task.splits[0][0]
     found = scores(task, name, 2)
@@ -76,7 +76,7 @@ def test_released_rivals():
         np.testing.assert_array_equal(scores(task, name, 2)[:, 0], model.fit(X, y).transform(X))
 
 
-def test_what_overflows_has_fewer_components():
+def test_methods_that_overflow_have_fewer_components():
     task = make_task(2, n_rows=600)
     trial = trial_of(task, "cipls-released")
     projection = trial.fit(10)

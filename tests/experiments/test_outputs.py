@@ -100,7 +100,7 @@ def test_the_first_words_compare_equal_numbers_of_scores(results):
 
 
 @pytest.mark.parametrize("name", ["accuracy", "time", "projection"])
-def test_experiments_that_are_missing(results, name):
+def test_experiments_without_cells(results, name):
     few = copy.deepcopy(results)
     del few["tasks"]["small4"]
     few["tasks"]["small2"]["experiments"] = {name: few["tasks"]["small2"]["experiments"][name]}
@@ -112,7 +112,7 @@ def test_experiments_that_are_missing(results, name):
     assert "Data: none." in read({**few, "tasks": {}})
 
 
-def test_commands_are_told(results):
+def test_commands_are_reported(results):
     told = results | {"commands": ["plstream reproduce all --output 'a b'"]}
     assert "plstream reproduce all --output 'a b'" in read(told)
     assert read({key: value for key, value in told.items() if key != "commands"})

@@ -98,7 +98,7 @@ def test_another_seed_gives_other_numbers(tmp_path):
     assert without_times(first["tasks"]) != without_times(second["tasks"])
 
 
-def test_what_is_there_is_not_run_again(tmp_path, computed):
+def test_finished_cells_are_not_run_again(tmp_path, computed):
     task = make_task(2)
     run_in(tmp_path, [task], plan_of([task], folds=1))
     assert len(computed) == 5
@@ -110,7 +110,7 @@ def test_what_is_there_is_not_run_again(tmp_path, computed):
     assert {*results.data["tasks"]} == {"small2", "small4"}
 
 
-def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
+def test_an_interrupted_run_continues(tmp_path, monkeypatch):
     task = make_task(2)
     whole = run_in(tmp_path, [task]).data
     (tmp_path / "results.json").unlink()
@@ -158,7 +158,7 @@ def test_results_of_a_later_version_are_refused(tmp_path, force):
     assert json.loads((tmp_path / "results.json").read_text()) == later
 
 
-def test_a_failure_is_told_and_the_rest_goes_on(tmp_path, monkeypatch):
+def test_a_failure_is_reported_and_the_rest_continues(tmp_path, monkeypatch):
     def fails(*_):
         raise np.linalg.LinAlgError("Singular matrix")
 
@@ -198,7 +198,7 @@ def test_a_budget_leaves_splits_out_first():
     assert all("it would take about 1 s, and there are" in why for why in gone)
 
 
-def test_when_the_budget_is_used_up_the_rest_is_told(tmp_path, computed):
+def test_when_the_budget_is_used_up_the_rest_is_reported(tmp_path, computed):
     results = run_in(tmp_path, [make_task(2)], budget=0)
     assert computed == []
     skipped = results.data["tasks"]["small2"]["experiments"]["accuracy"]["skipped"]
@@ -228,7 +228,7 @@ def test_no_times_are_taken_when_the_budget_is_used_up(tmp_path):
     assert place["skipped"]["pls"] == "it learns all rows at once"
 
 
-def test_what_does_not_fit_into_memory_is_left_out(monkeypatch):
+def test_methods_that_need_too_much_memory_are_left_out(monkeypatch):
     monkeypatch.setattr("plstream.experiments.plan.available_bytes", lambda: 1000)
     part = plan_of([make_task(2)])[0]
     assert part.methods == ()

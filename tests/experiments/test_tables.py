@@ -68,7 +68,7 @@ def test_equal_numbers_of_scores(results):
     assert not any("n_scores" in cell for cell in results["tasks"]["small2"]["experiments"]["accuracy"]["cells"])
 
 
-def test_what_was_not_run_keeps_the_figure_of_the_paper(results):
+def test_methods_not_run_keep_the_figure_of_the_paper(results):
     left_out = json.loads(json.dumps(results))
     found = left_out["tasks"]["small2"]["experiments"]["accuracy"]
     found["cells"] = [cell for cell in found["cells"] if cell["method"] != "pls"]
@@ -132,7 +132,7 @@ def test_differences_that_the_text_of_the_paper_states():
         assert (lfw[method] - lfw["cipls-vip"]).mean() == pytest.approx(difference, abs=0.011)
 
 
-def test_components_that_there_are_not(results):
+def test_components_outside_the_range_are_refused(results):
     row = row_of(table_of(results, "components"), "sgdpls")
     assert row[1] != "-"
     assert row[2:] == ["-", "-"]

@@ -41,7 +41,7 @@ def make(**changes):
         ({"splits": ((rows(0, 2, 4), rows(1)),)}, "single class"),
     ],
 )
-def test_what_does_not_fit_is_refused(changes, message):
+def test_mismatched_data_is_refused(changes, message):
     with pytest.raises(DataError, match=message):
         make(**changes)
 
@@ -51,7 +51,7 @@ def test_any_labels_are_classes():
     assert (task.n_classes, task.n_features) == (5, 2)
 
 
-def test_fingerprint_tells_data_labels_and_splits_apart():
+def test_fingerprint_depends_on_data_labels_and_splits():
     task = make()
     other = task.X.copy()
     other[3, 1] += 1

@@ -216,7 +216,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(name, damage, tmp_pat
         run(name, opened(name), checkpoint=tmp_path)
 
 
-def test_what_has_changed_is_named(tmp_path):
+def test_changes_are_named(tmp_path):
     source = opened("gram")
     with pytest.raises(Stopped):
         run("gram", source, checkpoint=tmp_path, stop=stopping_after(2))
@@ -395,7 +395,7 @@ def test_the_lock_and_the_unfinished_file_of_a_dead_process_do_not_matter(tmp_pa
 
 
 @some_models
-def test_a_fit_that_fails_or_is_stopped_leaves_the_model_as_it_was(name, tmp_path):
+def test_a_fit_that_fails_or_is_stopped_leaves_the_model_unchanged(name, tmp_path):
     model = plain(name, opened(name, batch_size=30))
     before = dict(vars(model))
     for options in ({}, {"checkpoint": tmp_path}):
@@ -471,7 +471,7 @@ def test_checkpoints_are_written_in_time(tmp_path, monkeypatch):
     assert not CheckpointFolder(tmp_path, None, None).is_due(10**9)
 
 
-def test_what_cannot_be_fitted_to_a_source():
+def test_models_that_cannot_be_fitted_to_a_source():
     X, y = data(n=N)
     source = open_source(X, target=y)
     with pytest.raises(TypeError, match="InfFS requires all rows in memory"):
@@ -587,7 +587,7 @@ def test_a_stopped_fit_leaves_generators_output_and_notes_alone(tmp_path):
     assert isinstance(fit_source(CIPLS(), source, checkpoint=tmp_path).transform(X), np.ndarray)
 
 
-def test_what_cannot_be_written_is_known_at_once(tmp_path):
+def test_values_that_cannot_be_written_are_refused_at_once(tmp_path):
     X = np.random.default_rng(0).normal(size=(300, 8))
     rows = []
     with pytest.raises(ValueError, match="cannot be saved"):
@@ -620,7 +620,7 @@ def test_folders_without_locks(tmp_path, monkeypatch):
         fit_source(CIPLS(), open_source(X, X[:, 0].copy()), checkpoint=tmp_path)
 
 
-def test_without_memory_for_a_checkpoint_the_fit_goes_on(tmp_path, monkeypatch):
+def test_without_memory_for_a_checkpoint_the_fit_continues(tmp_path, monkeypatch):
     def full(*_, **__):
         raise MemoryError
 

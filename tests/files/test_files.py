@@ -31,7 +31,7 @@ def test_new_and_replaced(path):
     assert only_file_in(path.parent) == path
 
 
-def test_whoever_writes_to_its_path(path):
+def test_writes_to_the_path_of_a_file(path):
     with replacing(path) as file:
         Path(file.name).unlink()
         Path(file.name).write_bytes(b"written by another library")
@@ -125,7 +125,7 @@ def test_kept_if_not_to_be_overwritten(path):
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_came_to_be_there_in_the_meantime(path, links, monkeypatch):
+def test_file_created_in_the_meantime(path, links, monkeypatch):
     if not links:
         monkeypatch.setattr(os, "link", no_links)
 
@@ -202,7 +202,7 @@ def test_never_more_readable_than_what_it_replaces(path, mode):
     assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
-def test_what_is_left_when_a_process_must_end(path):
+def test_temporary_files_are_removed_when_a_process_ends(path):
     path.write_bytes(b"old")
 
     def write():

@@ -141,7 +141,7 @@ def test_method_and_metadata(run):
         run(VIPSelector().fit(X, y), X, method="predict")
 
 
-def test_units_that_float32_has_not(run):
+def test_units_out_of_range_of_float32(run):
     X, y = data(m=7)
     model = IncrementalPLS().fit(X * 1e100, y)
     with pytest.raises(ValueError, match=r"numbers that float32 cannot hold .*: export it with dtype=float64"):
@@ -150,7 +150,7 @@ def test_units_that_float32_has_not(run):
     assert relative_error(outputs["scores"], model.transform(X * 1e100)) < 1e-12
 
 
-def test_what_cannot_be_exported(tmp_path):
+def test_unsupported_exports_are_refused(tmp_path):
     pytest.importorskip("onnx", reason="needs onnx, to export")
     path = tmp_path / "model.onnx"
     X, y = data(m=7)

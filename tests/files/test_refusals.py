@@ -79,7 +79,7 @@ LATER = (
 )
 
 
-def test_a_later_version_says_so(path, parts):
+def test_errors_name_a_later_version(path, parts):
     document, tensors = parts(CIPLS())
     refused(path, put_together({**document, "format": FORMAT + 1, "plstream": "9.8.7"}, tensors), LATER)
     refused(path, of_a_later_version(document, tensors), LATER)
@@ -105,7 +105,7 @@ def test_damage_comes_before_versions(path, parts):
     refused(path, content.replace(b"QuantumPLS", b"QuantumPLZ"), "does not match its hash")
 
 
-def test_a_checkpoint_of_a_later_version_says_so(tmp_path):
+def test_errors_name_a_later_version_of_a_checkpoint(tmp_path):
     X, y = data()
     source, answers = open_source(X, target=y, batch_size=20), iter([False, True])
     with pytest.raises(Stopped):
@@ -119,7 +119,7 @@ def test_a_checkpoint_of_a_later_version_says_so(tmp_path):
     assert newest.exists()
 
 
-def test_what_the_sentences_are(path, parts):
+def test_error_messages(path, parts):
     document, tensors = parts(CIPLS())
     refused(path, b"", "is not a model file: pass a file written by plstream.save")
     refused(path, b"\x00" * 100, "is not a model file")
@@ -265,7 +265,7 @@ def test_edited_classifier(place, value, match, path, parts):
 
 
 @pytest.mark.parametrize("number", [-1.0, 0.5, 2.0, np.nan])
-def test_numbers_that_are_no_classes(number, path, parts):
+def test_class_indices_out_of_range(number, path, parts):
     document, tensors = parts(IncrementalPLSClassifier(solver="gram"), "two")
     name = "model._fitted.stream._Y"
     tensors[name][2] = struct.pack("<d", number) + tensors[name][2][8:]
@@ -393,7 +393,7 @@ def test_numbers_that_cannot_be(path, parts):
     refused(path, put_together(document, tensors), "breaks a rule: buffered rows are of known classes")
 
 
-def test_truth_values_are_zero_or_one(path):
+def test_booleans_are_zero_or_one(path):
     X, y = data("many", m=7)
     save(ILFS().fit(X, y), path)
     document, tensors = take_apart(path.read_bytes())
@@ -586,7 +586,7 @@ def too_large(_stream, _state):
     raise MemoryError
 
 
-def test_what_cannot_be_saved(path):
+def test_objects_that_cannot_be_saved(path):
     X, y = data()
     for model in (PLSRegression(), PCA().fit(X), {}, None, CIPLS, 3):
         with pytest.raises(TypeError, match=r"Only estimators of plstream can be saved, not "):

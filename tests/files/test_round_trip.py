@@ -133,7 +133,7 @@ def test_a_tracker_that_is_saved_after_every_batch_finds_the_same(through_file):
 
 
 @pytest.mark.parametrize("solver", ["gram", "sketch"])
-def test_merge_goes_on(solver, through_file):
+def test_merge_continues(solver, through_file):
     X, y = data()
     model = IncrementalPLS(solver=solver, sketch_size=6 if solver == "sketch" else None)
     one, other = clone(model).partial_fit(X[:40], y[:40]), clone(model).partial_fit(X[40:], y[40:])
@@ -192,7 +192,7 @@ def test_frozen_model(through_file):
     assert_identical(through_file(selector), selector)
 
 
-def test_parameters_set_in_mid_stream(through_file):
+def test_parameters_set_during_a_stream(through_file):
     X, y = data()
     model = IncrementalPLS(solver="gram").partial_fit(X[:50], y[:50]).set_params(n_components=3)
     twin = through_file(model)

@@ -153,7 +153,7 @@ def test_a_model_that_has_learnt_before_is_the_reference():
         assert track(stream[10:], few).history_[0].reference is None
 
 
-def test_a_change_is_told_once_until_it_is_over_or_acknowledged():
+def test_a_change_is_reported_once_until_it_is_over_or_acknowledged():
     def stream(seed, n, *, changed):
         return batches(n, seed, relation if changed else lambda X, y: (X, y))
 
@@ -178,7 +178,7 @@ def test_a_change_is_told_once_until_it_is_over_or_acknowledged():
     assert follow(0, 5, changed=False)[len(once) + 1 :] == [230]
 
 
-def test_what_follows_a_change_is_no_reference():
+def test_batches_after_a_change_are_not_the_reference():
     """A change as early as that leaves nothing to compare with but the batches since."""
     tracker = track(batches(70, 0, relation, at=32), IncrementalPLS(3, forgetting=0.99))
     assert [i for i, _ in tracker.alarms_] == [32]
@@ -287,7 +287,7 @@ def test_faults_of_a_chemical_plant():
         assert 66 <= first <= 68
 
 
-def test_what_is_recorded():
+def test_recorded_statistics():
     stream = list(batches(15, 0))
     tracker = track(stream)
     model = IncrementalPLS(3).partial_fit(

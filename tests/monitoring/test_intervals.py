@@ -82,7 +82,7 @@ def test_a_constant_target():
     np.testing.assert_allclose([lower, upper], 1.0)
 
 
-def test_what_is_refused():
+def test_invalid_calls_are_refused():
     X, y = data(7)
     with pytest.raises(ValueError, match="errors of a model of"):
         PredictionInterval(IncrementalPLS(2).fit(X, y))

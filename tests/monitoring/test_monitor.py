@@ -383,7 +383,7 @@ def test_rows_elsewhere():
     assert monitor.n_reference_rows_ == 0
 
 
-def test_what_is_shown_of_a_check():
+def test_repr_of_a_check():
     X, y = regression_data(100, 6)
     checked = Monitor(streamed(X, y), level=0.9).check(X)
     n, t2, q = checked.alarm.sum(), checked.t2_alarm.sum(), checked.q_alarm.sum()

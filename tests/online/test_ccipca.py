@@ -216,7 +216,7 @@ def test_rows_that_are_explained_count():
     np.testing.assert_allclose(row_squares, [1, 1])
 
 
-def test_a_component_that_has_died_out_begins_anew():
+def test_a_component_that_has_died_out_starts_again():
     """Under a schedule what is old fades by a constant factor: after a long silence nothing is left of it."""
     V, squares, ages, row_squares = np.zeros((2, 2)), np.zeros(2), np.zeros(2), np.zeros(2)
     U = np.array([[1.0, 0.0], [0.0, 3.0]] + [[1.0, 0.0]] * 2000)
@@ -275,7 +275,7 @@ def test_bad_parameters(parameters):
 
 
 @pytest.mark.parametrize("parameters", [{"n_components": 3}, {"amnesic": 1.0}, {"amnesic": WENG}], ids=str)
-def test_parameters_cannot_change_in_mid_stream(parameters):
+def test_parameters_cannot_change_during_a_stream(parameters):
     X, _ = regression_data(30, 4)
     model = CCIPCA(2).partial_fit(X)
     before = model.transform(X)

@@ -346,7 +346,7 @@ def test_two_classes_are_one_response(variant):
 
 @variants
 @pytest.mark.parametrize("threads", [False, True])
-def test_several_classes_are_models_side_by_side(variant, threads, monkeypatch):
+def test_several_classes_are_concatenated_models(variant, threads, monkeypatch):
     if threads:
         monkeypatch.setattr("plstream.online._state._WORK_WORTH_THREADS", 0)
     X, y = regression_data(120, 5)
@@ -411,7 +411,7 @@ def test_amnesia_is_for_the_normalized_variant():
         CIPLS(variant="paper", amnesic=1).fit(X, y)
 
 
-def test_parameters_cannot_change_in_mid_stream():
+def test_parameters_cannot_change_during_a_stream():
     X, y = regression_data(30, 5)
     model = CIPLS(2).fit(X, y)
     with pytest.raises(ValueError, match="n_components cannot change during a stream: set it back to 2"):

@@ -45,7 +45,7 @@ def test_is_pls_if_principal_components_are_exact(n, m, n_components):
     assert relative_error(W.T @ W, np.eye(n_components)) < 1e-14
 
 
-def test_columns_that_there_are_none_of_are_zero():
+def test_columns_past_the_rank_are_zero():
     X, y = regression_data(200, 3)
     W = exact_weights(X, y, 7)
     assert relative_error(W[:, :3].T @ W[:, :3], np.eye(3)) < 1e-14
@@ -126,7 +126,7 @@ def test_two_classes_are_minus_and_plus_one():
     np.testing.assert_array_equal(model.x_weights_, IPLS(3).fit(X, signs).x_weights_)
 
 
-def test_each_column_has_components_of_its_own():
+def test_each_column_has_its_own_components():
     X, Y = regression_data(100, 6, 3)
     model = IPLS(2).fit(X, Y)
     alone = [IPLS(2).fit(X, y) for y in Y.T]
@@ -285,7 +285,7 @@ def test_bad_parameters(parameters):
     assert not hasattr(model, "n_features_in_")
 
 
-def test_parameters_cannot_change_in_mid_stream():
+def test_parameters_cannot_change_during_a_stream():
     X, y = regression_data(30, 4)
     model = IPLS().partial_fit(X, y)
     for parameters in ({"n_components": 3}, {"n_pca_components": 3}, {"amnesic": 1.0}, {"target": "labels"}):

@@ -424,7 +424,7 @@ def test_cross_validated_probabilities_equal_sklearn():
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_unseen_label_leaves_the_model_as_it_was(solver):
+def test_unseen_label_leaves_the_model_unchanged(solver):
     X, y = gaussian_classes(14, 100)
     model = IncrementalLDA(solver=solver).fit(X, y)
     before = model.transform(X)

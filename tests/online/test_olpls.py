@@ -146,7 +146,7 @@ def test_follows_a_stream_that_changes():
     assert cosines(stubborn, changed_X, changed_y).min() < 0.95
 
 
-def test_columns_have_models_of_their_own():
+def test_columns_have_separate_models():
     X, Y = regression_data(200, 6, 3)
     model = OLPLS(2).fit(X, Y)
     parts = [OLPLS(2).fit(X, Y[:, j]) for j in range(3)]
@@ -221,7 +221,7 @@ def test_outliers_do_not_destabilise_the_loadings():
     assert np.abs(model.x_loadings_).max() < 10
 
 
-def test_overflow_leaves_the_model_as_it_was():
+def test_overflow_leaves_the_model_unchanged():
     X, y = linear_data(0, 100)
     model = OLPLS(2).fit(X, y)
     before = model.x_weights_.copy()
@@ -238,7 +238,7 @@ def test_bad_parameters(settings):
         OLPLS(**settings).fit(X, y)
 
 
-def test_parameters_cannot_change_in_mid_stream():
+def test_parameters_cannot_change_during_a_stream():
     X, y = linear_data(0, 100)
     model = clone(OLPLS(2)).partial_fit(X, y)
     with pytest.raises(ValueError, match="forgetting cannot change"):

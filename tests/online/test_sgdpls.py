@@ -444,7 +444,7 @@ def test_one_class_for_a_long_time(algorithm):
 
 @pytest.mark.filterwarnings(FEW_COMPONENTS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_awkward_rows(algorithm):
+def test_degenerate_rows(algorithm):
     X, Y = latent_data(40, 6)
     X = np.column_stack([X, np.full(40, 5.0), X[:, 0]])
     X, Y = X.repeat(2, axis=0), Y.repeat(2, axis=0)
@@ -476,7 +476,7 @@ def test_wrong_parameters(options):
         SGDPLS(**options).fit(*latent_data(20))
 
 
-def test_parameters_do_not_change_in_mid_stream():
+def test_parameters_do_not_change_during_a_stream():
     X, Y = latent_data(40)
     model = SGDPLS(2, random_state=0).partial_fit(X, Y)
     with pytest.raises(ValueError, match="algorithm cannot change"):
@@ -558,7 +558,7 @@ def test_released_overflow_and_parameters():
 
 @pytest.mark.filterwarnings(FEW_COMPONENTS)
 @pytest.mark.parametrize("unit", [1.0, 1e-150])
-def test_released_with_awkward_rows(unit):
+def test_released_with_degenerate_rows(unit):
     X, y = regression_data(30, 4)
     cases = (np.zeros((30, 4)), np.full((30, 4), 0.3), X[:1], np.outer(y, np.arange(4.0)), X[:, :1])
     for rows in cases:

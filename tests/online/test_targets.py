@@ -31,14 +31,14 @@ methods = pytest.mark.parametrize("method", [CIPLS(), IPLS()], ids=repr)
         (np.array([np.bool_(label) for label in INTEGERS], dtype=object), [False, True]),
     ],
 )
-def test_what_is_labels(y, classes):
+def test_inputs_that_are_labels(y, classes):
     model = CIPLS(1).fit(X, y)
     assert list(model.classes_) == classes
     assert list(model.predict(X[:1])) in ([classes[0]], [classes[1]])
 
 
 @pytest.mark.parametrize("y", [Y, Y.astype(np.float32), Y.astype(object), Y[:, None], INTEGERS.astype(float)])
-def test_what_is_values(y):
+def test_inputs_that_are_values(y):
     model = CIPLS(1).fit(X, y)
     assert not hasattr(model, "classes_")
     assert model.predict(X).shape == np.shape(y)

@@ -251,7 +251,7 @@ def test_many_classes_share_a_colour():
     assert groups["others"].sum() == sum(range(1, 92))
 
 
-def test_what_values_are():
+def test_kinds_of_values():
     assert are_values(np.array([0.5, 1.0]))
     assert not are_values(np.array(["a"]))
     assert not are_values(np.array([None, "a"], dtype=object))
@@ -440,7 +440,7 @@ def test_axes_that_are_given_are_used_and_nothing_else_is_touched(data, model):
 
 
 @pytest.mark.parametrize(("paper", "light"), [("black", True), ("white", False), ("none", False)])
-def test_what_is_written_around_axes_can_be_read(data, model, paper, light):
+def test_text_around_axes_is_legible(data, model, paper, light):
     plt = pytest.importorskip("matplotlib.pyplot")
     colors = pytest.importorskip("matplotlib.colors")
     X, y = data

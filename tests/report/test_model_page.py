@@ -338,7 +338,7 @@ def caution(page, words):
     return found
 
 
-def test_nothing_to_be_careful_about():
+def test_no_problems_found():
     X, y = make_data(2000, seed=0)
     model = IncrementalPLS(3, solver="gram").fit(X[:1000], y[:1000])
     page = model_report(model, X[1000:], y[1000:])
@@ -529,7 +529,7 @@ def test_sparse_rows_and_single_precision():
     assert model_report(model, X.astype(np.float32), y).lead[1][:60] == expected[1][:60]
 
 
-def test_what_is_refused():
+def test_invalid_calls_are_refused():
     X, y = make_data()
     model = make_model()
     with pytest.raises(NotFittedError):
@@ -763,7 +763,7 @@ def test_lines_and_words_of_spectra_only_where_features_follow_each_other(names,
     assert ("chemistry or physics" in text) is is_spectrum
 
 
-def test_responses_that_are_not_drawn_are_told():
+def test_responses_that_are_not_drawn_are_reported():
     X = np.random.default_rng(0).normal(size=(60, 12))
     text = model_report(IncrementalPLS(2).fit(X, X), X, X).html()
     assert "The plot shows the first 10 of 12 responses." in text

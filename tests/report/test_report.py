@@ -112,7 +112,7 @@ def test_figures_become_part_of_the_page():
         ("<rect style='fill: url(https://example.org)'/>", "must not refer to fill"),
     ],
 )
-def test_what_is_not_a_figure_is_refused(more, message):
+def test_svg_other_than_shapes_and_text_is_refused(more, message):
     with pytest.raises(ValueError, match=message):
         inline_svg(svg(more=more), "one", "")
     with pytest.raises(ValueError, match="not html"):

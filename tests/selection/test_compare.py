@@ -46,7 +46,7 @@ def test_overlap_by_hand():
         (([1, 2], [2, 1], 0), "k must be from 1"),
     ],
 )
-def test_overlap_of_what_is_none(arguments, message):
+def test_overlap_of_invalid_rankings(arguments, message):
     with pytest.raises(ValueError, match=message):
         overlap(*arguments)
 
@@ -90,7 +90,7 @@ def test_stability_of_sets_of_one_size_is_kunchevas(k, n_sets, random):
     ("supports", "message"),
     [([[True, False]], "two sets or more"), ([True, False], "must have shape"), ([[1, 2], [2, 1]], "of type bool")],
 )
-def test_stability_of_what_is_none(supports, message):
+def test_stability_of_invalid_sets(supports, message):
     with pytest.raises(ValueError, match=message):
         stability(supports)
 
@@ -165,7 +165,7 @@ def test_folds():
     assert compare_selectors(best, X, y, cv=ShuffleSplit(2, random_state=0)).rankings.shape == (1, 2, 10)
 
 
-def test_scores_that_are_no_numbers():
+def test_ranks_of_scores_that_are_not_finite():
     found = compare_selectors({"x": Fixed([np.nan, 2, np.inf, -np.inf, 3])}, np.zeros((4, 5)), cv=2, keep=(2,))
     np.testing.assert_array_equal(found.rankings[0, 0], [5, 3, 1, 4, 2])
 
@@ -239,7 +239,7 @@ def test_progress():
         ({"R": RFE(GaussianNB(), importance_getter="theta_")}, {}, "several share a rank"),
     ],
 )
-def test_what_cannot_be_compared(selectors, arguments, message):
+def test_invalid_comparisons_are_refused(selectors, arguments, message):
     X, y = load_wine(return_X_y=True)
     with pytest.raises(ValueError, match=message):
         compare_selectors(selectors, X, y, **arguments)

@@ -54,7 +54,7 @@ def test_number_to_keep(wanted, n_features, number):
     assert number_to_keep(wanted, n_features) == number
 
 
-def test_more_than_there_are():
+def test_more_features_than_available():
     with pytest.warns(UserWarning, match="X has 4 features, fewer than n_features_to_select=9: all are kept"):
         assert number_to_keep(9, 4) == 4
 
@@ -90,7 +90,7 @@ def test_labels_are_checked(selector):
 
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=str)
-def test_a_call_that_fails_leaves_the_selector_as_it_was(selector):
+def test_a_call_that_fails_leaves_the_selector_unchanged(selector):
     X = np.random.default_rng(0).normal(size=(20, 4))
     y = (X[:, 0] > 0).astype(int)
     scores = selector.fit(X, y).scores_

@@ -389,7 +389,7 @@ def test_variant_a_needs_four_tokens():
         ILFS(variant="A", n_tokens=3).fit(X, y)
 
 
-def test_swapped_factors_are_told():
+def test_swapped_factors_are_reported():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, size=200)
     X = rng.normal(size=(200, 40))

@@ -287,7 +287,7 @@ def test_copies_are_ties_though_weights_are_rounded(room, monkeypatch):
     np.testing.assert_allclose(selector.scores_, exact.scores_, rtol=1e-9)
 
 
-def test_only_what_there_is_room_for_is_kept(monkeypatch):
+def test_blocks_are_kept_only_if_they_fit_in_memory(monkeypatch):
     monkeypatch.setattr(_graph, "_TILE", 10)
     X = np.random.default_rng(0).normal(size=(20, 35))
     for room, number, dtype in ((4900, 6, np.float64), (4899, 10, np.uint32), (1999, 4, np.uint32), (399, 0, None)):
@@ -308,7 +308,7 @@ def test_walks_without_bound_are_refused(solver):
 
 
 @pytest.mark.parametrize("n", range(2, 12))
-def test_what_is_perfectly_correlated_has_no_edge(n):
+def test_perfectly_correlated_features_have_no_edge(n):
     X = np.column_stack([np.arange(n), np.arange(n) ** 3, -np.arange(n)])
     for method in (InfFS(alpha=0), InfFSU(alpha=0), InfFSU(alpha=0, double_scaling=True)):
         np.testing.assert_array_equal(method.fit(X).scores_, 0)
@@ -337,7 +337,7 @@ def test_copies_are_ties_and_constants_are_last(selector):
 
 
 @pytest.mark.parametrize("selector", ALL, ids=str)
-def test_nothing_to_tell_features_apart(selector):
+def test_indistinguishable_features(selector):
     y = np.arange(6) % 2
     for X in (np.ones((6, 3)), np.zeros((6, 1)), np.arange(6.0)[:, None], np.tile(np.arange(6.0)[:, None], 4)):
         scores = selector.fit(X, y).scores_
@@ -487,7 +487,7 @@ def test_rule_of_bins():
         assert InfFSU("bins", solver=solver).fit(hadamard(64)[:, 1:]).support_.sum() == 1
 
 
-def test_what_is_refused():
+def test_invalid_calls_are_refused():
     X, y = two_class_data()
     for method in (InfFS(supervised=True), InfFSS()):
         name = type(method).__name__
@@ -518,7 +518,7 @@ def test_what_is_refused():
         InfFS().fit(np.array([[1, 2], [3, 4]], dtype=np.longdouble) * np.longdouble("1e4000"))
 
 
-def test_what_does_not_fit_is_refused_at_once(monkeypatch):
+def test_mismatched_data_is_refused_at_once(monkeypatch):
     X, _ = two_class_data()
     needed = 80 * 12 * 2 + 4 * 12**2 + 8 * 12 * (2 * 80 + 3 * 12)
     steps = []
@@ -533,7 +533,7 @@ def test_what_does_not_fit_is_refused_at_once(monkeypatch):
         InfFS(solver="krylov").fit(X)
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     X, _ = two_class_data()
     steps = []
     with listening(steps.append):

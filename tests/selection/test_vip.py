@@ -278,7 +278,7 @@ def test_equals_r_on_spectra(key, n_components, scale):
 @pytest.mark.parametrize(
     "model", [Ridge(), CCIPCA(), IPLS(), SGDPLS(), PLSSVD(), VIPSelector(), IncrementalPLS], ids=str
 )
-def test_models_without_vip(model):
+def test_models_without_vip_are_refused(model):
     with pytest.raises(TypeError, match=r"IncrementalPLS, CIPLS and OLPLS.* not for"):
         vip_scores(model)
     X, y = regression_data(20, 4)
@@ -463,13 +463,13 @@ def test_no_partial_fit():
         assert reason in str(error.value.__cause__)
 
 
-def test_a_stream_is_solved_only_when_someone_looks(monkeypatch):
+def test_a_stream_is_solved_only_when_a_result_is_needed(monkeypatch):
     X, y = informative_data()
     monkeypatch.setattr(IncrementalPLS, "_solution", None)
     VIPSelector().partial_fit(X[:100], y[:100]).partial_fit(X[100:], y[100:])
 
 
-def test_fit_begins_anew():
+def test_fit_starts_again():
     X, y = informative_data()
     selector = VIPSelector(IncrementalPLS(solver="gram")).partial_fit(X, X[:, 0])
     np.testing.assert_array_equal(selector.fit(X, y).get_support(indices=True), [2, 5])

@@ -209,7 +209,7 @@ def test_units_do_not_matter(scale, unit):
     assert state.lost.sum() / state.x_squares.sum() == pytest.approx(expected.lost.sum() / expected.x_squares.sum())
 
 
-def test_units_that_grow_on_the_way():
+def test_units_that_grow_during_training():
     X, Y = spectrum_data(2000, 100, 0.25)
     X *= np.geomspace(1e-60, 1e60, 2000)[:, None]
     state = sketched(X, Y, 20, scale=True).current()
@@ -283,7 +283,7 @@ def test_more_responses_than_features(q):
     dtype=st.sampled_from([np.float64, np.float32]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_any_chunks_give_the_same_to_the_last_bit(cuts, m, q, size, scale, forgetting, dtype, seed):
+def test_results_are_bit_identical_for_any_chunks(cuts, m, q, size, scale, forgetting, dtype, seed):
     X, Y = regression_data(300, m, q, seed)
     X, Y = X.astype(dtype), Y.reshape(300, -1)
     params = {"size": size, "n_components": 2, "scale": scale, "forgetting": forgetting}

@@ -276,7 +276,7 @@ def test_memory_is_stated():
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.99])
-def test_buffer_makes_chunks_irrelevant_to_the_last_bit(forgetting):
+def test_buffered_results_are_bit_identical_for_any_chunks(forgetting):
     X, Y = regression_data(100, 5, 2)
     weight = np.linspace(0, 2, 100)
     reference = Buffered(Gram(5, 2, forgetting=forgetting), 16).with_rows(X, Y, weight).current()
@@ -307,7 +307,7 @@ def test_read_only_state_is_copied_before_it_changes(tmp_path):
     np.testing.assert_allclose(np.triu(state.upper), np.triu(twice["upper"]).astype(np.float64), rtol=1e-10)
 
 
-def test_streams_that_go_on_from_one_another():
+def test_streams_that_continue_from_one_another():
     """They share the buffer as long as only one of them takes rows in."""
     X, Y = regression_data(30, 3, 2)
     first = Buffered(Gram(3, 2), block_rows=20).with_rows(X[:5], Y[:5])

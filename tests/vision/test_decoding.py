@@ -59,7 +59,7 @@ def test_sixteen_bits_are_scaled_not_clipped(Image, kind):
     np.testing.assert_array_equal(found[..., 1], np.arange(256).reshape(16, 16))
 
 
-def test_what_is_transparent_is_white(Image):
+def test_transparent_pixels_become_white(Image):
     rgba = np.zeros((4, 4, 4), np.uint8)
     rgba[..., 0] = 200
     rgba[:2, :, 3] = 255
@@ -240,7 +240,7 @@ def test_the_numbers_of_a_network(Image):
     assert len({array.tobytes() for array in found}) == 4
 
 
-def test_what_is_cropped(Image):
+def test_images_are_cropped(Image):
     even = Preprocessing((20, 26), "box", crop=0.5)(bytes_of(Image.fromarray(photo(5, 40, 52))), "the image")
     expected = (photo(5, 40, 52)[10:30, 13:39] / 255 - IMAGENET_MEAN) / IMAGENET_STD
     np.testing.assert_allclose(even, expected.transpose(2, 0, 1), atol=1e-5)

@@ -140,7 +140,7 @@ def test_interrupted_while_it_gets_its_name(call, tmp_path, monkeypatch, where):
     assert not leftovers(tmp_path)
 
 
-def test_what_has_changed_is_refused(call, photos, monkeypatch):
+def test_changed_inputs_are_refused(call, photos, monkeypatch):
     def fail(*_):
         raise Interrupted
 
@@ -184,7 +184,7 @@ def test_two_at_a_time(call, tmp_path, monkeypatch):
     assert not leftovers(tmp_path)
 
 
-def test_files_that_are_there_are_kept(call, tmp_path):
+def test_existing_files_are_kept(call, tmp_path):
     (tmp_path / "out.txt").write_text("mine")
     with pytest.raises(FileExistsError, match=r"out.txt exists already"):
         call()
@@ -389,7 +389,7 @@ def test_vggface(call, photos, tmp_path):
         call(weights=named_as_vggface(arrays), overwrite=True)
 
 
-def test_wrong_weights_are_told_before_images_are_looked_for(call, tmp_path):
+def test_wrong_weights_are_refused_before_images_are_searched(call, tmp_path):
     renamed = {f"module.{name}": array for name, array in weights().items()}
     with pytest.raises(DataError, match=r"has no features.0.weight, but module.features.0.weight, .*: rename"):
         call(images=tmp_path / "nothing", weights=renamed)

@@ -89,7 +89,7 @@ def test_places_without_images(name, content, words, tmp_path):
         find_images(tmp_path / name)
 
 
-def test_places_that_are_not_there(tmp_path):
+def test_missing_places(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no file"):
         find_images(tmp_path / "none")
     with pytest.raises(DataError, match=r"no images in .*: names of images end in .jpg"):
@@ -99,7 +99,7 @@ def test_places_that_are_not_there(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["tar", "zip"])
-def test_archives_that_are_cut_off(photos, tmp_path, ending):
+def test_truncated_archives(photos, tmp_path, ending):
     path = archive_of(photos, tmp_path / f"a.{ending}", NAMES)
     found = find_images(path)
     content = path.read_bytes()

@@ -93,7 +93,7 @@ def test_other_names_are_refused(tmp_path, content):
         read(tmp_path, content)
 
 
-def test_what_a_pickle_sets_is_gone_with_it(tmp_path):
+def test_attributes_set_by_a_pickle_do_not_persist(tmp_path):
     # BUILD with a pair of dictionaries sets attributes of whatever is on the stack.
     content = b"c_codecs\nencode\n(N(V__defaults__\n(Vutf8\ntdtb."
     with pytest.raises(DataError, match="holds a function"):
@@ -159,6 +159,6 @@ def test_names_are_not_hashed_before_they_are_known_to_be_short(tmp_path, operat
         read(tmp_path, start + mark + key + b"K\x01" + operation + b".")
 
 
-def test_more_bytes_than_there_is_memory(tmp_path):
+def test_more_bytes_than_memory(tmp_path):
     with pytest.raises(DataError, match="damaged"):
         read(tmp_path, b"\x80\x04\x8e" + (2**62).to_bytes(8, "little") + b"abc.")
