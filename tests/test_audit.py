@@ -1,4 +1,4 @@
-"""The audit of dependencies: what is known is an error, and a network that is not there is none."""
+"""The audit of dependencies: a known vulnerability is an error, and a missing network is not."""
 
 import runpy
 from importlib.metadata import version

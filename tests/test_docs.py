@@ -1,4 +1,4 @@
-"""Every block of Python in the guides runs, in the order of its page, in a folder with the files it speaks of.
+"""Every Python block of the documentation runs, in the order of its page, with the files it refers to.
 
 What a comment gives as the value of an expression is its value.
 """

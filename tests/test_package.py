@@ -1,4 +1,4 @@
-"""The package as a whole: its names, what importing it costs, and its dependencies' direction."""
+"""The package as a whole: public names, cost of import, and direction of dependencies."""
 
 import ast
 import inspect

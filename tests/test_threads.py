@@ -1,4 +1,4 @@
-"""A model that predicts while it learns: results are those of the rows before or after, and never stay behind."""
+"""A model that predicts while it learns: results reflect the rows before or after a call, and are never stale."""
 
 import numpy as np
 import pytest

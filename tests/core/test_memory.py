@@ -1,4 +1,4 @@
-"""Memory: what the machine, the groups of the process and its own limit leave, and a refusal in one sentence."""
+"""Available memory, given the limits of machine, control groups and process, and errors if it is insufficient."""
 
 import resource
 import time

@@ -1,4 +1,4 @@
-"""Progress: steps for whoever listens, a bar on a terminal, silence otherwise."""
+"""Progress: steps for listeners, a bar on a terminal, and nothing otherwise."""
 
 import io
 import sys

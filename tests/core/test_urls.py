@@ -1,4 +1,4 @@
-"""Passwords in names that are URLs are never shown: in no message, no chain of errors, no repr and no file."""
+"""Passwords in URLs are never shown: in messages, chained errors, reprs or files."""
 
 import socket
 import traceback

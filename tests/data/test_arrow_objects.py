@@ -1,4 +1,4 @@
-"""Whatever speaks Arrow is read like a file, once or as often as the object can be read."""
+"""Objects that support Arrow are read like files, once or repeatedly."""
 
 import io
 

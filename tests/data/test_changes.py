@@ -1,4 +1,4 @@
-"""Files that change while they are read: an error, and neither a model of two versions nor the end of the process."""
+"""Files that change while they are read raise an error, and never give a model of two versions."""
 
 import contextlib
 import os

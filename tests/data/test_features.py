@@ -1,4 +1,4 @@
-"""Features of Parquet and HDF5 that a reader may not expect: the file is read right, or refused with a sentence."""
+"""Unusual features of Parquet and HDF5: the file is read correctly, or refused with one sentence."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A few rounds of what ``make fuzz`` does at length, and that it would find what it looks for."""
+"""A few rounds of ``make fuzz``, and that it detects planted errors."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""Files that are not as they should be get one plain sentence."""
+"""Damaged and unsuitable files are refused with one plain sentence."""
 
 import os
 import sys

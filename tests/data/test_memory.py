@@ -1,4 +1,4 @@
-"""Memory of reading: it does not grow with the number of rows, and stays within what ``memory`` allows."""
+"""Memory of reading does not grow with the number of rows, and stays within ``memory``."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Some rows of a source: the same rows, blocks and models wherever the files are opened again."""
+"""Ranges of rows of a source: the same rows, blocks and models where the files are reopened."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""Objects in stores: every format gives the rows that its file gives, and what goes wrong is one sentence."""
+"""Objects in stores: every format gives the same rows as its file, and errors are one sentence."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Groups of rows that are too large to be read at once."""
+"""Row groups that are too large to be read at once."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Results of queries are read like tables, all reads of one snapshot; errors tell no secrets."""
+"""Query results are read like tables, from one snapshot; errors contain no secrets."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tables as they are: conditions on rows, categories, partitions, patterns, weights, and errors that say what to do."""
+"""Raw tables: conditions on rows, categories, partitions, patterns, weights, and errors with advice."""
 
 import json
 

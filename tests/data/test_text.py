@@ -1,4 +1,4 @@
-"""Text comes back as it was written, by whichever parser."""
+"""Text is read back as it was written, by every parser."""
 
 import csv
 import gzip

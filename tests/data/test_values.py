@@ -1,4 +1,4 @@
-"""Values of all formats come through as they are, and what is missing is noticed."""
+"""Values of all formats are preserved, and missing values are detected."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Classifiers and cross-validation on Dask: the models of one process, whatever the chunks."""
+"""Classifiers and cross-validation on Dask: the same models as in one process, for any chunks."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A cluster of processes: the same results, workers that are killed, and memory that stays where it is said to stay."""
+"""A cluster of processes: the same results, also if workers are killed, within the stated memory."""
 
 import os
 import signal

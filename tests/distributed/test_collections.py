@@ -1,4 +1,4 @@
-"""Dask arrays, dataframes and delayed blocks of any cut give the model of one machine; what does not fit is told."""
+"""Dask collections in any chunks give the model of one machine; mismatched inputs are refused."""
 
 import numpy as np
 import pytest

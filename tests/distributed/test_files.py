@@ -1,4 +1,4 @@
-"""Files that workers open for themselves: the models of the same files in one process."""
+"""Files that workers open themselves: the same models as in one process."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""States learn from Dask collections: labels, numbers of rows, columns beside X."""
+"""States learn from Dask collections: labels, row numbers and additional columns."""
 
 from collections import Counter
 

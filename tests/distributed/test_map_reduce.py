@@ -1,4 +1,4 @@
-"""map_reduce: any blocks, any states, in order, with few of them at a time; and how graphs are cut into units."""
+"""map_reduce: any blocks and states, merged in order with few states at a time; and units of graphs."""
 
 import math
 import operator

@@ -1,4 +1,4 @@
-"""What a fit leaves: exact reads, and then more rows, merges and monitors."""
+"""After an exact fit: further rows, merges and monitors."""
 
 import pickle
 import sys

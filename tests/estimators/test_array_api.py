@@ -1,4 +1,4 @@
-"""Arrays of other libraries, with scikit-learn's dispatch by the array API on or off: the results of NumPy's arrays."""
+"""Arrays of other libraries give the results of NumPy arrays, with array API dispatch on or off."""
 
 import os
 import subprocess

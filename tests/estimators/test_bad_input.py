@@ -1,4 +1,4 @@
-"""Bad input gets one plain sentence, and the model stays as it was."""
+"""Bad input is refused with one plain sentence, and leaves the model unchanged."""
 
 import numpy as np
 import pytest

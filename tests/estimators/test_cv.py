@@ -1,4 +1,4 @@
-"""IncrementalPLSCV: the errors of fitting again for every fold and number of components, from one pass."""
+"""IncrementalPLSCV: the errors of refitting for every fold and number of components, from one pass."""
 
 import re
 import tracemalloc

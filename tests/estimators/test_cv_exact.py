@@ -1,4 +1,4 @@
-"""Cross-validation of data that can be read again, against a loop of fits, in every way that there is."""
+"""Cross-validation of data that can be read again, by every method, against a loop of fits."""
 
 import pickle
 

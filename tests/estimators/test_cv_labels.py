@@ -1,4 +1,4 @@
-"""IncrementalPLSClassifierCV: expected accuracies against rows, exact ones against fitting again for every fold."""
+"""IncrementalPLSClassifierCV: expected accuracies against rows, exact ones against refitting for every fold."""
 
 import pickle
 import tracemalloc

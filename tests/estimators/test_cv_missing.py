@@ -1,4 +1,4 @@
-"""Cross-validation of rows with missing values, beside a plain loop of fits."""
+"""Cross-validation of rows with missing values, against a plain loop of fits."""
 
 import numpy as np
 import pytest

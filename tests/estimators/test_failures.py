@@ -1,4 +1,4 @@
-"""Calls that fail at the last moment, or are interrupted, leave a model as it was; so do those on copies of it."""
+"""Calls that fail at the last moment, or are interrupted, leave models and their copies unchanged."""
 
 from copy import copy
 

@@ -1,4 +1,4 @@
-"""Groups of rows: each is in one fold, in whatever calls and types its id comes."""
+"""Groups of rows: each is in one fold, whatever the calls and types of its id."""
 
 # ruff: noqa: DTZ001, DTZ901 - dates without a time zone are ids too
 

@@ -1,4 +1,4 @@
-"""IncrementalPLS is PLSRegression, from all data at once, from a stream, from parts and with weights."""
+"""IncrementalPLS equals PLSRegression: for all data at once, for streams, parts and weights."""
 
 import json
 import warnings

@@ -1,4 +1,4 @@
-"""IncrementalPLS as its users meet it: results, parameters, frames, pipelines."""
+"""The interface of IncrementalPLS: results, parameters, frames, pipelines."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Interrupts at any instruction, and again while the first is dealt with: a model is as before or as after a call."""
+"""Interrupts at any instruction, also repeated ones: a model is as before or as after a call."""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""Missing values in learning and in use."""
+"""Missing values in training and in use."""
 
 from copy import deepcopy
 

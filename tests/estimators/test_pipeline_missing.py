@@ -1,4 +1,4 @@
-"""Pipelines of rows with missing values, parameters that are routed, and names that are kept."""
+"""Pipelines with missing values, metadata routing and feature names."""
 
 import numpy as np
 import pytest

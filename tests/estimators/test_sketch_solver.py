@@ -1,4 +1,4 @@
-"""IncrementalPLS by a sketch: its parameters, what it says of itself, and real data."""
+"""IncrementalPLS with a sketch: parameters, estimated errors, and real data."""
 
 import tracemalloc
 

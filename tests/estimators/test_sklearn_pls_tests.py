@@ -1,4 +1,4 @@
-"""scikit-learn's own tests of PLSRegression, those of the installed release, run with IncrementalPLS in its place.
+"""scikit-learn's tests of PLSRegression, from the installed release, run with IncrementalPLS instead.
 
 Differences that docs/from_scikit_learn.md lists are made up for by a subclass. The tests are not copied: each one that
 speaks of PLSRegression is taken from the installed file and collected here under its own name.

@@ -1,4 +1,4 @@
-"""Cells of the experiments against plain loops, and what they may not look at."""
+"""Cells of the experiments against plain loops, and that test rows do not influence training."""
 
 import dataclasses
 import hashlib

@@ -1,4 +1,4 @@
-"""Claims of the paper: verdicts follow from the numbers, and from nothing else."""
+"""Claims of the paper: verdicts follow from the numbers alone."""
 
 import numpy as np
 import pytest

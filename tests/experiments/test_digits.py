@@ -1,4 +1,4 @@
-"""Digits: pairs after the model of LFW, and classes."""
+"""Digits: pairs as in LFW, and classes."""
 
 import numpy as np
 import pytest

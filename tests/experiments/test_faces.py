@@ -1,4 +1,4 @@
-"""LFW and YouTube Faces: lists of pairs as they are published, and features by name."""
+"""LFW and YouTube Faces: published lists of pairs, and features by name."""
 
 from types import SimpleNamespace
 

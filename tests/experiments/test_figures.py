@@ -1,4 +1,4 @@
-"""Figures: they have the numbers of results, nothing is on top of anything else, and the same bytes come out again."""
+"""Figures show the numbers of the results, without overlaps, and are reproducible byte for byte."""
 
 import copy
 import json

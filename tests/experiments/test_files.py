@@ -1,4 +1,4 @@
-"""Feature files of one's own."""
+"""Feature files of users."""
 
 import numpy as np
 import pytest

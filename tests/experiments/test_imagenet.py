@@ -1,4 +1,4 @@
-"""ImageNet, CIFAR and Tiny ImageNet: batches of pixels, and features of images in a folder for each class."""
+"""ImageNet, CIFAR and Tiny ImageNet: batches of pixels, and features of images in class folders."""
 
 import pickle
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tasks whose scores do not fit into memory: the same figures a block at a time, and cells that resume."""
+"""Tasks whose scores do not fit in memory: the same figures block by block, and cells that resume."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Methods by name: nested ones are, scores are products with directions, and what overflows has fewer components."""
+"""Methods by name: nested components, scores as products with directions, and overflow."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is written of results: tables, figures, and the page, which says what the results say."""
+"""Outputs of results: tables, figures and the report."""
 
 import copy
 import sys

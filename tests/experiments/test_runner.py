@@ -1,4 +1,4 @@
-"""The runner: each cell once, the same whatever the number of processes, and a file that is always whole."""
+"""The runner: each cell once, results independent of the number of processes, and complete files."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Tables: every row of the paper's, its figures beside ours, and three ways to write them."""
+"""Tables: all rows of the paper's tables, its figures next to ours, and three formats."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Tasks: what is refused, and what changes a fingerprint."""
+"""Tasks: invalid ones are refused, and fingerprints change with the data."""
 
 import dataclasses
 

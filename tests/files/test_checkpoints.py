@@ -1,4 +1,4 @@
-"""Fits that are interrupted at any moment end with the model of fits that are not, to the last bit."""
+"""Fits interrupted at any moment end with a bit-identical model."""
 
 import errno
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: failures at every point leave what was there."""
+"""Atomic writes: a failure at any point leaves existing files unchanged."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Format 1 as it is documented, and files of it that were written once and for all."""
+"""Format 1 as documented, and stored files in this format."""
 
 import hashlib
 import io

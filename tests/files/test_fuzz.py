@@ -1,4 +1,4 @@
-"""A few rounds of what ``make fuzz`` does at length."""
+"""A few rounds of ``make fuzz``."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Saving with hardly any memory left: the file is there or an error says so, and what was there before is as it was."""
+"""Saving with hardly any memory left: the file is complete, or an error is raised and the old file is kept."""
 
 import os
 import subprocess

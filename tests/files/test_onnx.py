@@ -1,4 +1,4 @@
-"""ONNX graphs give what the models give, by ONNX Runtime."""
+"""ONNX graphs, run by ONNX Runtime, give the results of the models."""
 
 import sys
 

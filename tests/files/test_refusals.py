@@ -1,4 +1,4 @@
-"""What is not a model is refused in one sentence, before anything is made of it."""
+"""Files that are not models are refused in one sentence, before any object is created."""
 
 import json
 import os

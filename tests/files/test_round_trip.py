@@ -1,4 +1,4 @@
-"""Every estimator through a file and back: the same to the last bit, and it goes on as if nothing had happened."""
+"""Every estimator through a file and back: bit-identical, and able to continue training."""
 
 import warnings
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""The same model makes the same file, byte for byte: in any process, from any copy, whenever it is written."""
+"""The same model gives the same file, byte for byte, in any process and from any copy."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The cumulative sum beside one that is written down from its definition, with SciPy's distributions."""
+"""The cumulative sum against one written from its definition, with SciPy's distributions."""
 
 from itertools import pairwise
 

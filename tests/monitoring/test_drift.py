@@ -1,4 +1,4 @@
-"""Drift: a change that was planted shows, in what it changes, and a stream that does not change raises no alarm."""
+"""Drift: planted changes are detected in the right statistic, and unchanged streams raise no alarm."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Prediction intervals: those of least squares where PLS is that, and the share of values they are to hold."""
+"""Prediction intervals: those of least squares where PLS is least squares, and the stated coverage."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Limits of T2 and Q beside closed forms, quantiles of simulated sums and the moments of Wishart matrices."""
+"""Limits of T2 and Q against closed forms, quantiles of simulated sums, and moments of Wishart matrices."""
 
 import numpy as np
 import pytest

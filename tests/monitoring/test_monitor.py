@@ -1,4 +1,4 @@
-"""T2, Q and their limits: beside scikit-learn's scores and loadings, dense eigenvalues, and rows that are counted."""
+"""T2, Q and their limits against scikit-learn's scores and loadings, dense eigenvalues, and counted rows."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Results do not depend, to the last bit, on where in memory arrays are.
+"""Results do not depend on the addresses of arrays, to the last bit.
 
 LLVM has a second loop, without vectors, for arrays that may overlap. It forms sums in another order.
 """

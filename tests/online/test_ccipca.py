@@ -1,4 +1,4 @@
-"""CCIPCA beside its formulas, beside PCA, and with data that is hard on it."""
+"""CCIPCA against its formulas and PCA, and on difficult data."""
 
 import numpy as np
 import pytest

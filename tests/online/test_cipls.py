@@ -1,4 +1,4 @@
-"""CIPLS beside batch PLS, beside its formulas, and with data that is hard on it."""
+"""CIPLS against batch PLS and its formulas, and on difficult data."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""IPLS beside PLS, beside its formulas, and with data that is hard on it."""
+"""IPLS against PLS and its formulas, and on difficult data."""
 
 import numpy as np
 import pytest

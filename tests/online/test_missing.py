@@ -1,4 +1,4 @@
-"""Missing values in online methods: replaced by the means of the values up to their row."""
+"""Missing values in online methods are replaced by the means of the values up to their row."""
 
 from copy import deepcopy
 

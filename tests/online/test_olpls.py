@@ -1,4 +1,4 @@
-"""OLPLS against a plain loop, its gradient against differences of what it climbs, and its weights against PLS."""
+"""OLPLS against a plain loop, its gradient against finite differences, and its weights against PLS."""
 
 import numpy as np
 import pytest

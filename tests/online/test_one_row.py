@@ -1,4 +1,4 @@
-"""One row at a time: what ``learn_one``, ``transform_one`` and ``predict_one`` take, and what they refuse."""
+"""One row at a time: inputs that ``learn_one``, ``transform_one`` and ``predict_one`` accept and refuse."""
 
 import pickle
 import warnings

@@ -1,4 +1,4 @@
-"""SGDPLS: its three algorithms against plain loops, the exact decomposition, and data that is hard on them."""
+"""SGDPLS: its three algorithms against plain loops and the exact decomposition, and on difficult data."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Labels and values mean the same in every call, and what does not is refused."""
+"""Labels and values are interpreted in the same way in every call, and anything else is refused."""
 
 import tracemalloc
 

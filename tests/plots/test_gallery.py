@@ -1,4 +1,4 @@
-"""The guides on plots and monitoring: their code runs, and every plot is there."""
+"""The guides on plots and monitoring: their code runs, and every plot exists."""
 
 import re
 import runpy

@@ -1,4 +1,4 @@
-"""Plotly's figures: the numbers of the display, plain names, and neither matplotlib nor Plotly loaded."""
+"""Plotly figures have the numbers of the display and plain names, and load neither matplotlib nor Plotly."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Plots: artists have the numbers of the model, labels are bounded, and what is thinned out keeps its extremes."""
+"""Plots: artists have the numbers of the model, labels stay inside, and thinning keeps the extremes."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Pages of models: the numbers of scikit-learn, cautions where they belong, and nothing that a name could do."""
+"""Reports of models: scikit-learn's numbers, warnings where they apply, and names that cannot become markup."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Pages: sound, complete in themselves, and deaf to what names and titles may hold."""
+"""HTML reports: valid, self-contained, and safe against any names and titles."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""A few of many: the same rows however they come, and lines that look as if all points were drawn."""
+"""Samples of rows do not depend on blocks, and thinned lines look like complete ones."""
 
 from itertools import pairwise
 

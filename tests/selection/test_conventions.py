@@ -1,4 +1,4 @@
-"""scikit-learn's own checks for every selector, and what they all have in common."""
+"""scikit-learn's checks for every selector, and their common properties."""
 
 import numpy as np
 import pytest

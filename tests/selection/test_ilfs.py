@@ -1,4 +1,4 @@
-"""ILFS against plain loops, its closed form against a dense solve, and data on which it would divide zero by zero."""
+"""ILFS against plain loops, its closed form against a dense solver, and degenerate data."""
 
 from decimal import Decimal, localcontext
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Exact PLS in a few reads: the corrected Gram action, its convergence, and the error it states."""
+"""Exact PLS in a few reads: the corrected Gram action, its convergence, and its estimated error."""
 
 from itertools import pairwise
 

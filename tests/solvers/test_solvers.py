@@ -1,4 +1,4 @@
-"""The solver on its own: invariants of PLS, and stopping at the rank."""
+"""The PLS solver: invariants of PLS, and stopping at the rank."""
 
 import numpy as np
 import pytest

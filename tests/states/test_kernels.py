@@ -1,4 +1,4 @@
-"""The compiled loops do what NumPy does."""
+"""The compiled loops equal NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The sketch: exact for data of low rank, true to the PLS solution for the rest, whatever the stream is like."""
+"""The sketch: exact for data of low rank, and close to the PLS solution otherwise, for any stream."""
 
 from itertools import chain, pairwise
 

@@ -1,4 +1,4 @@
-"""Archives: tars inside tars as folders, nothing followed or unpacked, and none that is shorter than it was."""
+"""Archives: nested archives are folders, nothing is unpacked or followed, and truncation is detected."""
 
 import io
 import tarfile

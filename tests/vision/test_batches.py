@@ -1,4 +1,4 @@
-"""Batches of small images: from pickled pixels to features, one file at a time, each image with its label."""
+"""Batches of small images: from pickled pixels to features, one file at a time, with labels."""
 
 import pickle
 

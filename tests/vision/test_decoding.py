@@ -1,4 +1,4 @@
-"""Images: converted as they should be, in bounded memory, or refused by name."""
+"""Decoding of images: correct conversion in bounded memory, and errors that name the image."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Features in files: the numbers of the network, image by image, however often the work was interrupted."""
+"""Feature files: the output of the network for every image, however often extraction was interrupted."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""ImageNet's validation images: named by their classes, or refused before anything is computed."""
+"""ImageNet's validation images get their classes, or are refused before any computation."""
 
 import tarfile
 

@@ -1,4 +1,4 @@
-"""Images: found in all kinds of places, or refused by name."""
+"""Images are found in all supported locations, or refused by name."""
 
 import tarfile
 import zipfile

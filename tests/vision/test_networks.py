@@ -1,4 +1,4 @@
-"""Networks: VGG16's graph against loops, any tensor of any ONNX graph, and what cannot be run."""
+"""Networks: VGG16's graph against loops, any tensor of any ONNX graph, and invalid networks."""
 
 import sys
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Features of pairs: absolute differences, whatever the type, in blocks."""
+"""Features of pairs: absolute differences for any type, in blocks."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pickles of arrays: those of every Python and protocol are read, and nothing else ever runs."""
+"""Pickles of arrays of every Python version and protocol are read, and no code in them is executed."""
 
 import os
 import pickle
