@@ -1,7 +1,7 @@
-"""How well the number of components for labels is chosen from states alone: IncrementalPLSCV beside exact accuracies.
+"""Choice of the number of components for labels from states alone, compared with exact accuracies.
 
 Expected accuracies, the exact ones of one more read of the rows, and what choices by these, and by the squared errors
-of ones and zeros, cost in exact accuracy. The table is printed in Markdown. Data sets that are not there are left out:
+of ones and zeros, cost in exact accuracy. The table is printed in Markdown. Missing data sets are skipped:
 
     python benchmarks/class_choice.py [FOLDER]
 

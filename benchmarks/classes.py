@@ -1,7 +1,7 @@
-"""Classes: what they cost by number beside ones and zeros, and how good two decisions are beside scikit-learn's.
+"""Classifiers: cost of class indices compared with indicator responses, and accuracy of two decision rules.
 
-Run ``python benchmarks/classes.py --data DIR``, with ``--quick`` to see whether it works, or with ``--tables 1`` for
-some tables alone. Without ``--data`` only digits are classified.
+Run ``python benchmarks/classes.py --data DIR``, with ``--quick`` for a quick check, or with ``--tables 1`` for some of
+the tables. Without ``--data`` only digits are classified.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The number of components by cross-validation: IncrementalPLSCV beside a search with many fits and ikpls.
+"""Cross-validation: IncrementalPLSCV compared with a loop of fits and with ikpls.
 
-All methods get the same folds and arrays in memory, and centre and scale by the training rows of each fold. That they
-come to the same errors is checked before they are timed.
+All methods get the same folds and arrays in memory, and centre and scale by the training rows of each fold. Their
+errors are checked to be equal before they are timed.
 
-Run ``python benchmarks/cross_validation.py``, or with ``--quick`` to see whether it works.
+Run ``python benchmarks/cross_validation.py``, or with ``--quick`` for a quick check.
 """
 
 from __future__ import annotations

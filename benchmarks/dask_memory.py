@@ -1,4 +1,4 @@
-"""Memory of a fit on a cluster: peaks of workers and client, for data that is generated and never there as a whole.
+"""Memory of a fit on a cluster: peaks of workers and client, for generated data that never exists as a whole.
 
 Run as ``python benchmarks/dask_memory.py [GIGABYTES] [WORKERS] [WORKER_MEMORY]``, by default 10 GB, two workers of one
 thread, 1 GB each.

@@ -1,11 +1,11 @@
-"""How soon changes of a stream are reported, how many are missed, and how often there is an alarm without a change.
+"""Drift: time until changes of a stream are detected, missed changes, and false alarms.
 
 Spectra of four substances with a baseline change from one batch on: a new lamp (a gain and a baseline that depend on
-the wavelength), a new ingredient that y depends on, both, another relation of y, and a lamp that ages. Streams of
-three factors and ten features do not change, or in other ways. With ``--data``, also the Tennessee Eastman process.
+the wavelength), a new ingredient that y depends on, both, another relation of y, and a lamp that ages. Streams of three
+factors and ten features do not change, or in other ways. With ``--data``, also the Tennessee Eastman process.
 
-Run ``python benchmarks/drift.py --data DIR``, with ``--quick`` to see whether it works, or with ``--tables 1,3`` for
-some tables alone.
+Run ``python benchmarks/drift.py --data DIR``, with ``--quick`` for a quick check, or with ``--tables 1,3`` for some of
+the tables.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Data of everyday size: `fit` and cross-validation beside others, alone on the machine and with every core busy.
+"""Data of everyday size: `fit` and cross-validation compared with other libraries, on an idle and on a busy machine.
 
-Every method gets the same arrays and folds, with the threads of BLAS that the machine gives by default. That all come
-to the same errors in cross-validation is checked before they are timed.
+Every method gets the same arrays and folds, with the threads of BLAS that the machine gives by default. Their
+cross-validation errors are checked to be equal before they are timed.
 
-Run ``python benchmarks/everyday.py``, or with ``--quick`` to see whether it works. ``--sizes 500x1000,2000x200`` and
+Run ``python benchmarks/everyday.py``, or with ``--quick`` for a quick check. ``--sizes 500x1000,2000x200`` and
 ``--tables 2`` choose a part. With ``--store FILE`` every cell that has been measured is kept there and not measured
 again, and with ``--seconds 200`` no further one begins after that time: so a long series can be run in pieces.
 """

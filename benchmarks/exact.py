@@ -1,9 +1,9 @@
-"""The exact fit of IncrementalPLS beside PLSRegression of scikit-learn and ikpls: time, peak memory and growth.
+"""The exact fit of IncrementalPLS compared with PLSRegression and ikpls: time, peak memory and growth.
 
-Times are compared as ratios of runs that follow each other, as no two machines, or hours, have the same seconds. All
+Times are compared as ratios of runs that follow each other, because absolute times vary between machines and hours. All
 methods get the same arrays, and centre and scale them.
 
-Run ``python benchmarks/exact.py``, or with ``--quick`` to see whether it works.
+Run ``python benchmarks/exact.py``, or with ``--quick`` for a quick check.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How close PLS is to the exact solution after each read of the data, and what that saves where reads are slow.
+"""Distance of PLS to the exact solution after each read of the data, and the time saved if reads are slow.
 
 Errors are the sine of the largest angle between the space of the weights and that of an exact fit, and the relative
 error of the coefficients. Beside them is the error that the fit states (``subspace_error_``). Columns are centred and
 not scaled; the first read makes a sketch, also where features are so few that a Gram matrix would do.
 
-Run ``python benchmarks/few_reads.py --data DIR``, with ``--quick`` to see whether it works, or with ``--tables 1`` for
-some tables alone. Without ``--data`` only the data sets that need no files are used.
+Run ``python benchmarks/few_reads.py --data DIR``, with ``--quick`` for a quick check, or with ``--tables 1`` for some
+of the tables. Without ``--data``, only data sets that need no files are used.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def spectra(folder: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def problems(folder: Path | None, *, quick: bool) -> list[Problem]:
-    """Return the data sets that there are."""
+    """Return the available data sets."""
     synthetic = [
         Problem("flat spectrum", lambda: power_law(*((600, 200) if quick else (4000, 1000)), -0.5), (4, 8, 20))
     ]

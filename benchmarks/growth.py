@@ -1,4 +1,4 @@
-"""Time and memory of a fit as the file grows, beside scikit-learn and ikpls: the figure of the README.
+"""Time and memory of a fit as the file grows, compared with scikit-learn and ikpls: the figure of the README.
 
 ``python benchmarks/growth.py --mebibytes 128 256 512`` measures these sizes and adds them to ``docs/plots/growth.csv``,
 in place of earlier figures for the same sizes; ``--draw`` draws ``docs/plots/growth.png`` from that file.

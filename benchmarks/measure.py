@@ -1,4 +1,4 @@
-"""Timing in turns, peak memory, and tables: what every benchmark needs and nothing of what is compared."""
+"""Interleaved timing, peak memory and tables, shared by all benchmarks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Errors of predictions where values are missing: IncrementalPLS(missing="model") beside imputation and NIPALS.
+"""Prediction errors with missing values: IncrementalPLS(missing="model") compared with imputation and NIPALS.
 
 Five-fold root mean squared errors, with the same gaps in training and test rows for all. The tables are printed in
-Markdown. Data sets and packages that are not there are left out (process-improve: ``pip install process-improve``):
+Markdown. Missing data sets and packages are skipped (process-improve: ``pip install process-improve``):
 
     python benchmarks/missing.py [FOLDER] [SEEDS]
 

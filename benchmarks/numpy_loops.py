@@ -1,6 +1,6 @@
-"""The recursions of the online methods as loops over rows in NumPy: what one would write without a compiler.
+"""The recursions of the online methods as loops over rows in NumPy.
 
-Each takes X, y and the number of components, and returns the directions that its estimator has, one a column. Vectors
+Each takes X, y and the number of components, and returns the directions that its estimator has, one per column. Vectors
 of the length of a row are worked on as a whole, and in place where that is natural. They are for rows in general
 position: nothing here looks after constant columns, overflow or units. The first row is its own mean, and changes
 nothing else.

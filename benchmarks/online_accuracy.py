@@ -1,11 +1,11 @@
-"""How close one pass of the online methods comes to batch PLS: directions, subspaces, importances and accuracy.
+"""Distance of one pass of the online methods to batch PLS: directions, subspaces, importances and accuracy.
 
 Closeness is the cosine of the angle between each direction and that of batch PLS for the same rows, and the smallest
 cosine between the two subspaces. Columns are centred and not scaled. The sketch of IncrementalPLS, which needs the
 memory of a few hundred rows, is what we would use instead.
 
-Run ``python benchmarks/online_accuracy.py --data DIR``, with ``--quick`` to see whether it works, or with
-``--tables 1,4`` for some tables alone. Without ``--data`` only the data sets that need no files are used.
+Run ``python benchmarks/online_accuracy.py --data DIR``, with ``--quick`` for a quick check, or with ``--tables 1,4``
+for some of the tables. Without ``--data``, only data sets that need no files are used.
 """
 
 from __future__ import annotations

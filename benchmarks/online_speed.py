@@ -1,10 +1,10 @@
-"""Time of the methods that learn one row at a time: beside loops in NumPy, the memory's speed and a validated row.
+"""Time of the online methods, compared with NumPy loops, memory bandwidth and the validation of a row.
 
-Times are compared as ratios of runs that follow each other: no two machines, or hours, have the same seconds. All is on
-one thread.
+Times are compared as ratios of runs that follow each other, because absolute times vary between machines and hours. All
+is on one thread.
 
-Run ``python benchmarks/online_speed.py``, with ``--quick`` to see whether it works, or with ``--tables 1,3`` for some
-tables alone.
+Run ``python benchmarks/online_speed.py``, with ``--quick`` for a quick check, or with ``--tables 1,3`` for some of the
+tables.
 """
 
 from __future__ import annotations

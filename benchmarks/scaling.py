@@ -1,8 +1,8 @@
-"""How fits on Dask grow with workers: one process against two, what travels, and what that makes of large clusters.
+"""Scaling of fits on Dask: one process compared with two, data transferred, and estimates for large clusters.
 
-Run ``python benchmarks/scaling.py``, or with ``--quick`` to see whether it works. Workers are processes of this machine
-with one thread each. With as many workers as cores there is no core left for the scheduler and the client, so ratios
-are less than they would be on machines of their own.
+Run ``python benchmarks/scaling.py``, or with ``--quick`` for a quick check. Workers are processes of this machine with
+one thread each. With as many workers as cores there is no core left for the scheduler and the client, so ratios are
+less than they would be on machines of their own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Feature selection: time and memory, beside a program that holds the graph, and what the kept features are worth.
+"""Feature selection: time and memory compared with a program that stores the graph, and accuracy with kept features.
 
-Run ``python benchmarks/selection.py --data DIR``, with ``--quick`` to see whether it works, or with ``--tables 1,4``
-for some tables alone. Without ``--data`` only the data sets that need no files are used.
+Run ``python benchmarks/selection.py --data DIR``, with ``--quick`` for a quick check, or with ``--tables 1,4`` for some
+of the tables. Without ``--data``, only data sets that need no files are used.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How close the sketch comes to exact PLS, and which of its choices make it so.
+"""Distance of the sketch to exact PLS, and the effect of its parameters and design.
 
 Closeness is the smallest cosine of an angle between two subspaces: that of the weights W of a sketch, and that of an
 exact fit to the same rows. It is 1 if they are the same space, and 0 if a direction of one is missing from the other.
 Every number of components is a fit of its own, as compressions depend on it. Columns are centred and not scaled.
 
-Run ``python benchmarks/sketch_accuracy.py --data DIR``, with ``--quick`` to see whether it works, or with
-``--tables 1,4`` for some tables alone. Without ``--data`` only the data sets that need no files are used.
+Run ``python benchmarks/sketch_accuracy.py --data DIR``, with ``--quick`` for a quick check, or with ``--tables 1,4``
+for some of the tables. Without ``--data``, only data sets that need no files are used.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Time and memory of the sketch beside IncrementalPCA of the same rank, the Gram matrix and a fit that reads again.
+"""Time and memory of the sketch, compared with IncrementalPCA of the same rank, the Gram matrix and an exact fit.
 
-Times are compared a row, as ratios of runs that follow each other: no two machines, or hours, have the same seconds.
+Times per row are compared as ratios of runs that follow each other, because absolute times vary between machines and
+hours.
 
-Run ``python benchmarks/sketch_speed.py``, with ``--quick`` to see whether it works, or with ``--tables 1,3`` for some
-tables alone.
-On a machine that has other work to do use ``--threads 1``: threads of BLAS wait for each other, so that what a
+Run ``python benchmarks/sketch_speed.py``, with ``--quick`` for a quick check, or with ``--tables 1,3`` for some of the
+tables. On a machine that has other work to do use ``--threads 1``: threads of BLAS wait for each other, so that what a
 busy core delays by a little may take ten times as long.
 """
 

@@ -1,7 +1,7 @@
-"""Files of every format: how fast they are read, how much of that time a fit hides, and how much memory it takes.
+"""Files of every format: reading speed, overlap of reading with fitting, and memory.
 
-Run ``python benchmarks/sources.py``, with ``--quick`` to see whether it works, with ``--gigabytes 4`` for other sizes
-of files, or with ``--tables 1`` for some tables alone. Files are written to a temporary folder (see ``TMPDIR``).
+Run ``python benchmarks/sources.py``, with ``--quick`` for a quick check, with ``--gigabytes 4`` for other sizes of
+files, or with ``--tables 1`` for some of the tables. Files are written to a temporary folder (see ``TMPDIR``).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def data_for(estimator, n, m):
 
 
 def learn(model, X, y, **fit_params):
-    """Call ``partial_fit``; classifiers are told all labels, of which the first rows may have but one."""
+    """Call ``partial_fit``; for classifiers with all labels, because the first rows may have only one."""
     if is_classifier(model):
         fit_params["classes"] = [0.0, 1.0, 2.0]
     return model.partial_fit(X, y, **fit_params)
@@ -108,7 +108,7 @@ def check_cold_start_with_one_row(estimator):
 
 @streaming_check
 def check_rows_without_weight_are_absent(estimator):
-    """In the first call as in later ones, whatever is in such rows."""
+    """In the first call and in later ones, whatever such rows contain."""
     if "sample_weight" not in signature(estimator.partial_fit).parameters:
         pytest.skip("takes no weights")
     X, y = data_for(estimator, 60, 5)

@@ -49,7 +49,7 @@ def test_help_of_all(done):
     text = done("--help")
     assert all(f"  {command} " in text for command in COMMANDS)
     assert "Exit codes" in text
-    # Of no command is the sentence cut off.
+    # No description is truncated.
     assert "..." not in text.split("Commands:")[1]
     assert done() == text
     assert done("--version") == f"plstream {plstream.__version__}\n"
@@ -287,7 +287,7 @@ def open_pipe(text):
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
 def test_a_pipe_that_never_ends(folder, run, monkeypatch):
-    """Rows are learnt as they come, an interrupt ends it with a model, and the next fit goes on."""
+    """Rows are learnt as they arrive, an interrupt ends the fit with a model, and the next fit resumes."""
     header, *rows = (folder / "data.csv").read_text().splitlines(keepends=True)
     options = "--checkpoint", "checkpoint", "--every-rows", "20"
 
@@ -315,7 +315,7 @@ def test_a_pipe_that_never_ends(folder, run, monkeypatch):
         result = run("fit", "-", "--format", "csv", "--target", "y", "--exclude", "kind", *options, "--force")
     assert result.code == 0
     assert load("model.plstream").n_samples_seen_ == 165
-    # It goes on: all rows are new.
+    # It resumes: all rows are new.
     (folder / "rest.csv").write_text(header + "".join(rows[165:]))
     line = f"cat rest.csv | plstream fit - --format csv -t y --exclude kind {' '.join(options)} --force"
     result = in_shell(line, folder)

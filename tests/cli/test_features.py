@@ -97,7 +97,7 @@ def test_interrupted(done, run, monkeypatch):
 
 
 def test_imagenet_32_from_pixels_to_a_table(photos, done, refused):
-    """Batches as they are downloaded become features, a task with their labels, and a row of the paper's table."""
+    """Downloaded batches become features, a task with labels, and a row of the paper's table."""
     folder = photos.parent / "imagenet32"
     folder.mkdir()
     random = np.random.default_rng(0)

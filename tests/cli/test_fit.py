@@ -207,7 +207,7 @@ def test_arrow_on_standard_input(done, arrays):
 def test_labels_on_standard_input(folder, run, refused):
     content = (folder / "data.csv").read_bytes()
     call = "fit", "-", "--format", "csv", "-t", "kind", "--exclude", "y", "--method", "cipls"
-    # There are no rows of one of them, of which there is a warning.
+    # One of the classes has no rows, which raises a warning.
     assert run(*call, "--classes", "high,low,other", stdin=content).code == 0
     assert list(load("model.plstream").classes_) == ["high", "low", "other"]
     message = refused(*call, "--classes", "high,other", "--force", stdin=content)

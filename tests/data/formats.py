@@ -101,7 +101,7 @@ def _parquet(folder, X, y):
 
 
 def write_encrypted(table, path, columns, *, plain_footer):
-    """Write a Parquet file some columns of which are encrypted, with keys that are not kept."""
+    """Write a Parquet file with some encrypted columns, whose keys are discarded."""
     encryption = pytest.importorskip("pyarrow.parquet.encryption", reason="needs pyarrow with encryption")
     import pyarrow.parquet as pq
 

@@ -188,7 +188,7 @@ def read(data, options, rng):
 
 
 def outcome_of(original, rng):
-    """Read what was changed; any error but the ones that users are told of is raised."""
+    """Read the changed file; raise any error other than the documented ones."""
     try:
         outcome = read(original.data, original.options, rng)
     except (DataError, OSError) as error:

@@ -147,7 +147,7 @@ def test_a_temporary_copy_does_not_change(name, written, monkeypatch):
 @pytest.mark.parametrize("name", [*MAPPED, "hdf5 compressed"])
 def test_truncation_between_blocks(name, written):
     source, folder, _ = written(name)
-    # Without the thread that would read the next block meanwhile: to be cut off in its middle ends the process.
+    # Without the thread that reads the next block, because truncation during a read would end the process.
     blocks = source._read(0)
     next(blocks)
     cut(folder, None)

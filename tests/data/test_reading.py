@@ -183,7 +183,7 @@ def test_slow_formats_are_copied_and_progress_says_so(tmp_path):
     steps = []
     with listening(steps.append):
         IncrementalPLS(2).fit(opened("csv", tmp_path, X, Y, batch_size=100))
-    # The same is told again while the next block is waited for.
+    # The same step is reported again while waiting for the next block.
     told = [*dict.fromkeys((step.label, step.done) for step in steps if step.done)]
     copied = "copied to a temporary file, as it is slow to read"
     assert told[:5] == [(copied, done) for done in (100, 200, 300, 400, 500)]

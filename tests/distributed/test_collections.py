@@ -370,7 +370,7 @@ def folder_of_parquet(tmp_path_factory):
 
 @pytest.mark.parametrize("solver", ["auto", "gram"])
 def test_dataframes_of_many_files(folder_of_parquet, solver):
-    # Optimised by itself, y would come in fewer blocks than X.
+    # Optimised separately, y would have fewer blocks than X.
     whole = dd.read_parquet(folder_of_parquet)
     features = [f"c{i}" for i in range(M)]
     assert whole["y"].optimize().npartitions < whole.npartitions == 30

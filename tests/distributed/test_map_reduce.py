@@ -85,7 +85,7 @@ def test_delayed_blocks(dask, scheduler):
 
 
 def test_merging_on_workers_leaves_states_alone(dask):
-    """A task may be done again, so what it is given must be as it was."""
+    """A task may be repeated, so it must not change its inputs."""
     made = []
 
     def make(block):
@@ -117,7 +117,7 @@ def sizes_of_units(blocks):
 
 
 def test_blocks_are_read_by_few_tasks(dask):
-    """A task reads its blocks one after the other, so there are as many as keep the threads busy."""
+    """A task reads its blocks one after the other, so only as many tasks are needed as keep the threads busy."""
     sizes, shared = sizes_of_units([dask.delayed(int)(i) for i in range(1000)])
     assert sum(sizes) == 1000
     assert len(sizes) <= 2 * 16
@@ -176,7 +176,7 @@ def test_a_thread_holds_one_block_at_a_time(dask):
 
 
 def test_blocks_without_dask(monkeypatch):
-    """Whatever else has Dask's protocol is told what to install."""
+    """Other objects with Dask's protocol raise an error that says what to install."""
 
     class Delayed:
         def __dask_graph__(self):

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:fit has left no more:UserWarning
 
 
 def seeded(model):
-    """Return the state that goes on from a fit."""
+    """Return the state from which training continues after a fit."""
     return model._fitted.streamed(Settings.of(model)).stream.current()
 
 

@@ -75,7 +75,7 @@ LIBRARIES = {"numpy": np.asarray, "foreign": Foreign, "strict": strict}
 
 @pytest.fixture(params=[False, True], ids=["off", "on"])
 def dispatch(request, monkeypatch):
-    """Switch dispatch on or off; where SciPy is told of it before it is imported, see the last test."""
+    """Switch dispatch on or off. The last test also enables it in SciPy, before SciPy is imported."""
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     try:
         with config_context(array_api_dispatch=request.param):

@@ -353,7 +353,7 @@ def test_too_small_numbers(model, method):
 @pytest.mark.parametrize("solver", ["multipass", "gram", "sketch"])
 @pytest.mark.parametrize("scale", [True, False])
 def test_values_that_underflow_are_refused(solver, scale):
-    """Between the units of which all digits are there and those that are refused, there are none."""
+    """Data either keeps all digits or is refused, whatever its unit."""
     reference = IncrementalPLS(2, scale=scale, solver=solver).fit(X, Y).predict(X)
     refused = []
     for exponent in range(-145, -180, -1):
@@ -383,7 +383,7 @@ def test_zeros_and_forgotten_rows_are_allowed():
         # A row of zeros halves what is left: on the way to zero it is as small as any number can be.
         assert np.isfinite(model.partial_fit(np.zeros((10, 5)), np.zeros(10)).coef_).all()
     assert np.abs(model.x_mean_).max() < 1e-300
-    # Beside others, small rows are what they are.
+    # Small rows among larger ones are allowed.
     mixed = IncrementalPLS(2).partial_fit(X, Y).partial_fit(X * 1e-200, Y * 1e-200)
     assert relative_error(mixed.coef_, IncrementalPLS(2).partial_fit(X, Y).partial_fit(0 * X, 0 * Y).coef_) < 1e-12
 

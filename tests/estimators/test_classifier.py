@@ -304,7 +304,7 @@ def test_chunks_order_and_merges_do_not_matter(data):
     classes = data.draw(st.sampled_from([[0, 1, 2], None]))
     models = []
     for part in parts:
-        # A part may have one class alone: it is told of another one.
+        # A part may have a single class if another one is declared.
         told = classes or sorted({*y[part].tolist(), 0, 1})
         model = IncrementalPLSClassifier(3)
         for rows in np.array_split(part, data.draw(st.integers(1, 3))):

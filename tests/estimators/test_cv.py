@@ -438,7 +438,7 @@ def test_groups_and_folds_that_are_columns_of_a_source(tmp_path, role):
     classifier = IncrementalPLSClassifierCV(3).fit(labelled)
     assert_same_table(classifier.cv_results_, IncrementalPLSClassifierCV(3).fit(X, labels, **given).cv_results_)
     with (tmp_path / "data.csv").open("rb") as file:
-        # Of what can be read only once, they come with the blocks.
+        # For data that can be read only once, they are read with the blocks.
         piped = fit_source(IncrementalPLSCV(3), opened(file, format="csv"), one_pass=True)
         assert_same_table(piped.cv_results_, expected.cv_results_)
     with (tmp_path / "data.csv").open("rb") as file, pytest.raises(ValueError, match="must be read first"):

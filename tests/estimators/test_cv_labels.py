@@ -383,7 +383,7 @@ def test_constant_columns():
     with pytest.warns(UserWarning, match="only 0 component"):
         nothing = IncrementalPLSClassifierCV(4).fit(np.ones((200, 3)), Y)
     assert nothing.n_components_ == 1
-    # The largest class is all that there is to decide for.
+    # Without further information, the largest class is predicted.
     np.testing.assert_allclose(nothing.held_out_accuracy(np.ones((200, 3)), Y), np.mean(Y == "wheat"))
     assert set(nothing.predict(np.ones((5, 3)))) == {"wheat"}
 

@@ -52,7 +52,7 @@ def test_interrupts(make, target, method, solved, monkeypatch):
             getattr(model, method)(*args)
     assert model.n_samples_seen_ == 100
     np.testing.assert_array_equal(model.coef_, before)
-    # It goes on as if nothing had been tried.
+    # Training continues as if there had been no failed call.
     expected = getattr(make().partial_fit(X[:100], target[:100]), method)(*args)
     np.testing.assert_array_equal(getattr(model, method)(*args).coef_, expected.coef_)
 

@@ -204,7 +204,7 @@ def test_merge_needs_the_same_sketch():
 
 
 def test_parameters_may_change_during_training():
-    """Compressions preserve what was asked for last, from the next row on."""
+    """Compressions preserve the solution of the current parameters, from the next row on."""
     X, Y = spectrum_data(3000, 200, 0.5)
     model = IncrementalPLS(1, scale=False, solver="sketch", sketch_size=60).partial_fit(X[:10], Y[:10])
     model.set_params(n_components=4, scale=True).partial_fit(X[10:], Y[10:])
@@ -334,7 +334,7 @@ def test_rows_that_fit_into_the_sketch_are_solved_as_by_multipass(shape, kind, s
 
 
 def test_a_compression_costs_resolution(tmp_path):
-    """Its rows come from products: what is small beside others is then known no better than from a Gram matrix."""
+    """Its rows come from products, so small directions are known no better than from a Gram matrix."""
     X, y = regression_data(200, 12)
     rows = IncrementalPLS(2, solver="sketch", sketch_size=20).partial_fit(X[:30], y[:30])
     combined = clone(rows).partial_fit(X, y)

@@ -67,7 +67,7 @@ class PLSRegression(IncrementalPLS):
 
 
 class ConvergedPLSRegression(sklearn.cross_decomposition.PLSRegression):
-    """That of scikit-learn, with an inner iteration that goes on until it has converged."""
+    """scikit-learn's PLSRegression, with an inner iteration until convergence."""
 
     def __init__(self, n_components=2):
         super().__init__(n_components, tol=1e-15, max_iter=100_000)
@@ -129,7 +129,7 @@ for _name, _test in TESTS.items():
 
 
 def test_tests_of_scikit_learn_are_found():
-    """Of functions that look PLSRegression up and of those that have it as a parameter, and no others."""
+    """Tests that use PLSRegression by name or as a parameter are collected, and no others."""
     assert {"test_pls_constant_y", "test_pls_coef_shape", "test_pls_set_output"} <= globals().keys()
     assert not {"test_svd_flip_1d", "test_pls_canonical_basics", "test_loadings_converges"} & globals().keys()
 

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def save_features(path, files, X):
-    """A feature file as plstream features makes it: rows, and the paths of images beside them."""
+    """A feature file as written by plstream features: rows, and the paths of the images."""
     np.save(path, X)
     path.with_suffix(".txt").write_text("".join(f"{file}\n" for file in files), encoding="utf-8")
 

@@ -197,7 +197,7 @@ def test_copies_of_the_first_component_are_found_out():
     (paper,), (pls,) = (cells_of("higher-order", task, method) for method in ("cipls-released", "pls"))
     assert paper["largest_correlation"] > 0.9 > pls["largest_correlation"]
     assert paper["accuracy"] > pls["accuracy"] + 0.1
-    # Whatever is orthogonal to the difference of the means has equal means: a linear classifier can do nothing.
+    # Orthogonal to the difference of the means, class means are equal, so a linear classifier is at chance.
     assert max(paper["accuracy_without_first"], pls["accuracy_without_first"]) < 0.65
 
 

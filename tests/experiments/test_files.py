@@ -154,7 +154,7 @@ def test_folders_of_tiny_imagenet(tmp_path):
     task = load(tmp_path / "net.npy")
     np.testing.assert_array_equal(task.y, Y // 7)
     np.testing.assert_array_equal(task.splits[0][1], np.arange(1, 40, 2))
-    # As they are downloaded, those for validation have no folders of classes.
+    # Validation images are downloaded without class folders.
     flat = [name if i % 2 == 0 else f"tiny-imagenet-200/val/images/{i}.JPEG" for i, name in enumerate(names)]
     save_features(tmp_path / "net.npy", flat, X)
     message = r"val/images/1.JPEG is not in a class folder, such as train/n01440764/1.JPEG: .* as net.y.npy"

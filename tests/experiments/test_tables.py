@@ -46,7 +46,7 @@ def test_accuracy_table(results):
         f"{paired_t_test(by_method['cipls'], by_method['pls']):.3f}" if len(by_method["pls"]) >= 5 else "-"
     )
     assert row[4:7] == ["-"] * 3
-    # The paper's figure is beside what it can have run, and not beside our own.
+    # The paper's figure is next to the variants that it may have run, not to our own.
     assert row[7] == "-"
     assert row_of(table, "cipls-paper")[7] == row_of(table, "cipls-released")[7] == "91.78 [91.08, 92.47]"
     assert any(note.startswith("PLS-SVD: with two classes") for note in table.notes)

@@ -208,7 +208,7 @@ def originals(folder):
 
 
 def outcome_of(path):
-    """Load a file, and use what it holds; any error but the ones that users are told of is raised."""
+    """Load a file and use its contents; raise any error other than the documented ones."""
     try:
         model = load(path)
     except ModelFileError:
@@ -230,7 +230,7 @@ def outcome_of(path):
 
 
 def outcome_of_watching(watcher):
-    """Use a monitor or a tracker; any error but the ones that users are told of is raised."""
+    """Use a monitor or a tracker; raise any error other than the documented ones."""
     X = np.random.default_rng(0).normal(size=(8, getattr(watcher.model, "n_features_in_", 7)))
     try:
         if isinstance(watcher, Monitor):

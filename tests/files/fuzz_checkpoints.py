@@ -1,4 +1,5 @@
-"""Checkpoints with random changes: a fit goes on from the one before, or says that it cannot, and is never another one.
+"""Checkpoints with random changes: a fit resumes from the previous one or raises an error, and never gives another
+model.
 
 ``python -m tests.files.fuzz_checkpoints 3000 0`` makes so many rounds from that seed. Damage, which the hashes
 tell, must end in the same model as a fit that was not stopped. What comes with the right hashes may be a checkpoint of
@@ -35,7 +36,7 @@ def originals(folder):
 
 
 def one_round(folder, original, rng):
-    """Change checkpoints, and go on with the fit."""
+    """Change checkpoints, and resume the fit."""
     name, files, expected = original
     older, newest = sorted(files)
     is_forged = rng.random() < 0.6
@@ -72,7 +73,7 @@ def is_same(model, expected):
 
 
 def fuzz(n_rounds, seed=0):
-    """Go on from so many checkpoints that have been changed; return how many fits ended how."""
+    """Resume from changed checkpoints, and count the outcomes of the fits."""
     # Small data is to be read several times, as large data is.
     arrays.SMALL_BYTES = sources.SMALL_BYTES = 1000
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():

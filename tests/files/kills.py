@@ -65,7 +65,7 @@ def fit(kind, data, folder, out):
 def start(kind, data, folder, out):
     """Return the id of a process that fits."""
     with warnings.catch_warnings():
-        # Of threads, none of which is at work when there is a fork.
+        # A warning about threads, none of which is running at the time of the fork.
         warnings.simplefilter("ignore", DeprecationWarning)
         process = os.fork()
     if process:

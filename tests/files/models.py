@@ -171,7 +171,7 @@ def asked(monitor):
 
 
 def tracked(tracker, m, n_batches, target="value", change=None):
-    """Let a tracker follow batches, of which some have another y."""
+    """Let a tracker follow batches, some with a different y."""
     X, y = data(target, n=9 * n_batches, m=m, seed=1)
     for i in range(n_batches):
         rows = slice(9 * i, 9 * i + 9)

@@ -494,7 +494,7 @@ def test_kills_at_random_moments(kinds):
     assert result.stdout.count("'kills': 3") == len(kinds)
 
 
-# What was changed, with the model that goes on from a checkpoint of the data before.
+# Changes, each with the model that resumes from a checkpoint of the earlier data.
 
 
 def stopped_after(blocks):

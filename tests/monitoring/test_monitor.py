@@ -140,7 +140,7 @@ def test_other_limits_and_levels(q_limit):
 
 
 def test_false_alarms_on_spectra():
-    """Spectra are not normal, so that there are more: T2 has 4.1 % and Q 1.6 % in these splits, at level 0.99."""
+    """Spectra are not normal, so there are more: 4.1 % for T2 and 1.6 % for Q in these splits, at level 0.99."""
     data = real_data("spectra/tecator.npz")
     X, y = data["X"], data["Y_water_fat_protein"][:, 1]
     rates = []

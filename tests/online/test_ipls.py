@@ -55,7 +55,7 @@ def test_columns_past_the_rank_are_zero():
     np.testing.assert_array_equal(pls_weights(np.array([[3.0, 4.0]]), np.eye(2), np.ones(2), 2), [[[0.6, 0.8], [0, 0]]])
     # None of the principal components has a part in X'y.
     np.testing.assert_array_equal(pls_weights(np.array([[2.0, 0.0]]), np.eye(2)[1:], np.ones(1), 2), [np.diag([1, 0])])
-    # Those that there are none of take no time, however many a model or its file asks for.
+    # Components past the rank take no time, however many a model or a file requests.
     many = pls_weights(np.array([[3.0, 4.0]]), np.eye(2), np.array([2.0, 1.0]), 1_000_000)
     np.testing.assert_allclose(many[0, :2] @ many[0, :2].T, np.eye(2), atol=1e-12)
     assert not many[0, 2:].any()

@@ -157,7 +157,7 @@ def test_probabilities_and_decision_scores_equal_sklearn(n_classes, shrinkage, s
     np.testing.assert_allclose(model.predict_log_proba(new), logarithms, rtol=1e-8, atol=1e-8)
     assert values.shape == theirs.shape
     if n_classes > 2:
-        # Scores are relative to a number for each row, as they are from one to the other of scikit-learn's solvers.
+        # Scores may differ by a constant per row, as they do between scikit-learn's solvers.
         values, theirs = (scores - scores.mean(axis=1, keepdims=True) for scores in (values, theirs))
     np.testing.assert_allclose(values, theirs, rtol=1e-8, atol=1e-8)
 
@@ -193,7 +193,7 @@ def test_priors_change_the_decision_alone(solver):
     expected = weighted / weighted.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(new), expected, rtol=1e-9)
     np.testing.assert_array_equal(model.predict(new), expected.argmax(axis=1))
-    # They can be set anew at any time, also as an array, and learning goes on.
+    # They can be changed at any time, also to an array, and training continues.
     later = plain.set_params(priors=np.array(priors)).partial_fit(new, np.zeros(200, dtype=int))
     model.partial_fit(new, np.zeros(200, dtype=int))
     np.testing.assert_array_equal(later.predict_proba(X), model.predict_proba(X))

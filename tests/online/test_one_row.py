@@ -204,7 +204,7 @@ def test_overflow_is_an_error_without_a_warning(method):
 
 
 def test_labels_leave_no_trace_in_files(tmp_path):
-    """How labels are looked up is not saved, and a model that has been loaded goes on."""
+    """The lookup table of labels is not saved, and a loaded model continues training."""
     model = begun(CIPLS(), LABELS["str"]).learn_one(X[20], "yes")
     save(model, tmp_path / "one")
     save(begun(CIPLS(), LABELS["str"]).partial_fit(X[20:21], ["yes"]), tmp_path / "other")

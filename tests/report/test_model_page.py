@@ -52,7 +52,7 @@ DRAWING = "/* what draws the figures */"
 
 @pytest.fixture(autouse=True)
 def _light(monkeypatch, request):
-    """Leave the library out of pages that are only read: they are as they are without it, and all is quicker."""
+    """Omit the Plotly library from reports whose text is tested, which is faster."""
     if "drawn" not in request.fixturenames:
         monkeypatch.setattr(html, "scripts", lambda: (DRAWING,))
 
@@ -661,7 +661,7 @@ def test_in_a_browser_on_a_desk(page_file, tmp_path):
     with Tab(page_file, tmp_path, 1280, 900) as tab:
         tab.wait_for("document.querySelector('html.drawn') !== null")
         assert tab.run("document.documentElement.scrollWidth <= innerWidth")
-        # Points say which row they are, and features have their names as they are.
+        # Points show their row numbers, and features their names.
         measured, rows = tab.run(
             "(({x, customdata}) => [x, customdata])(document.querySelector('.drawing')._fullData[0])"
         )

@@ -19,7 +19,7 @@ VARIANTS = pytest.mark.parametrize("variant", ["A", "B"])
 
 
 def data(n=90, m=12, n_classes=2, seed=0):
-    """Features of which the first half tells classes apart, the better the earlier."""
+    """Features whose first half separates the classes, earlier features better than later ones."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(n) % n_classes)
     X = rng.normal(size=(n, m))

@@ -303,7 +303,7 @@ def test_not_fitted(model):
 
 
 def informative_data(n=300):
-    """Eight features of which those numbered 2 and 5 count."""
+    """Eight features, of which only 2 and 5 matter."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(n, 8))
     return X, X[:, 2] - X[:, 5] + 0.1 * rng.normal(size=n)
@@ -316,7 +316,7 @@ def test_threshold():
     np.testing.assert_array_equal(selector.transform(X), X[:, [2, 5]])
     np.testing.assert_array_equal(selector.scores_, selector.estimator_.vip_)
     assert sorted(selector.ranking_[[2, 5]]) == [1, 2]
-    # It may be set anew; the model need not be fitted again.
+    # It may be changed without fitting the model again.
     assert selector.set_params(threshold=0.0).get_support().all()
     with pytest.raises(ValueError, match="threshold"):
         selector.set_params(threshold=-1.0).get_support()
@@ -473,7 +473,7 @@ def test_fit_starts_again():
     X, y = informative_data()
     selector = VIPSelector(IncrementalPLS(solver="gram")).partial_fit(X, X[:, 0])
     np.testing.assert_array_equal(selector.fit(X, y).get_support(indices=True), [2, 5])
-    # Then it goes on.
+    # Then training continues.
     assert selector.partial_fit(X, y).estimator_.n_samples_seen_ == 600
 
 

@@ -196,7 +196,7 @@ def assert_exact(state, X, Y, weight=None):
     errors = np.array([float(Fraction(origin) + Fraction(offset) - mean) for mean, origin, offset in parts])
     np.testing.assert_allclose(errors / deviations, 0, atol=1e-14)
     np.testing.assert_allclose((state.cross - cross) / np.sqrt(np.outer(x_squares, y_squares)), 0, atol=2e-14)
-    # Sums in turn: beside a large square, small ones are rounded away.
+    # Sums in order: added to a large square, small ones would be lost to rounding.
     np.testing.assert_allclose(state.x_squares, x_squares, rtol=3e-12)
 
 

@@ -117,7 +117,7 @@ extract_features({str(photos)!r}, {str(tmp_path / "out.npy")!r}, weights={str(we
     steps = []
     with listening(steps.append):
         np.testing.assert_array_equal(call(), expected)
-    # What was done is not done again. The same is told again while the next images are waited for.
+    # Finished work is not repeated. The same step is reported again while waiting for the next images.
     told = dict.fromkeys((step.done, step.total, step.unit) for step in steps if step.done and step.label == "features")
     assert [*told] == [(k, 6, "images") for k in (2, 4, 6)]
 

@@ -102,7 +102,7 @@ def test_what_to_do_without_the_kit(flat, tmp_path):
     (tmp_path / "kit" / "data" / "meta.mat").unlink()
     with pytest.raises(DataError, match=r"There is no .*meta.mat, which names the classes"):
         find_images(flat, labels=tmp_path / "kit")
-    # Paths that are named one by one are taken as they are.
+    # Paths that are named individually are used unchanged.
     assert find_images([flat / IMAGES[0]]).names == [str(flat / IMAGES[0])]
 
 

@@ -69,7 +69,7 @@ def test_types_of_weights(dtype, tmp_path):
     path = tmp_path / "weights.safetensors"
     arrays = {"other": np.arange(3), **weights()}
     if dtype == "bfloat16":
-        # Whole numbers of few bits are exact in it.
+        # Integers of few bits are exact in this type.
         kept = {name: np.round(4 * array) for name, array in arrays.items()}
         save_file(
             {name: (np.float32(array).view(np.uint32) >> 16).astype(np.uint16) for name, array in kept.items()}, path

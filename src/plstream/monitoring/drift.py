@@ -81,7 +81,7 @@ class DriftTracker:
     batches, the last ``window`` for the model, the first ten times as many since it was set for the reference. Its
     excess over their mean, in standard deviations and minus one half, is summed while the sum is positive. An alarm is
     raised if the sum exceeds ``threshold``, or if a single batch exceeds half of it. Each change raises one alarm: the
-    comparison with the last batches then starts anew, and the comparison with the reference raises no further alarm
+    comparison with the last batches then starts again, and the comparison with the reference raises no further alarm
     until the stream is back to normal or ``set_reference`` is called.
 
     Parameters
@@ -296,7 +296,7 @@ class DriftTracker:
     def _about_reference(self) -> str:
         if self._reference is None:
             return f"There is no reference yet: it is set after {self.window} batches without an alarm."
-        text = f"The reference is the model as it was after {self._reference.n_batches:,} batches"
+        text = f"The reference is the model after {self._reference.n_batches:,} batches"
         if not self.changed_:
             return f"{text}."
         return f"{text}; changed since: {', '.join(self.changed_)}. If the change is permanent, call set_reference."
