@@ -190,6 +190,23 @@ def test_memory_is_as_stated(solver, shape, q, scale):
     assert model._fitted.stream.nbytes < stated / 2
 
 
+@pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")
+@pytest.mark.parametrize("density", [0.0002, 0.02, 1.0])
+def test_memory_of_sparse_rows_is_as_stated(density):
+    """Whatever their number: blocks of sparse rows have as many numbers as dense ones."""
+    X = sparse.random(6000 if density < 1 else 400, 3000, density=density, format="csr", random_state=0)
+    y = X @ np.ones(3000)
+    model = IncrementalPLS(3, solver="sketch", sketch_size=40)
+
+    def feed():
+        for start in range(0, len(y), 50):
+            model.partial_fit(X[start : start + 50], y[start : start + 50])
+        model.n_components_  # noqa: B018
+
+    assert peak_bytes(feed) <= model.memory_usage(3000)
+    assert (model._fitted.stream.n_waiting > 40) == (density < 1)
+
+
 def test_training_after_exact_reads_takes_the_memory_of_a_sketch():
     assert IncrementalPLS(solver="multipass").memory_usage(800) == IncrementalPLS(solver="sketch").memory_usage(800)
 

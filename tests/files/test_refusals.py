@@ -9,6 +9,7 @@ from copy import copy
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.cross_decomposition import PLSRegression
@@ -560,6 +561,29 @@ def test_a_sketch_of_few_rows_and_all_directions(compressed, residuals, path):
             del tensors[piece["tensor"]]
         state["pieces"] = []
     refused(path, put_together(document, tensors), "there is a compressed row for every component")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows["_columns"].__setitem__(0, 200),
+        lambda rows: rows["_ends"].__setitem__(0, rows["_ends"][1] + 1),
+        lambda rows: rows["_ends"].__setitem__(-1, rows["_ends"][-1] - 1),
+        lambda rows: rows.pop("_columns"),
+        lambda rows: rows.pop("_ends"),
+    ],
+)
+def test_sparse_rows_out_of_place(change, path, monkeypatch):
+    X = sparse.random(300, 200, density=0.02, format="csr", random_state=0)
+    model = IncrementalPLS(2, solver="sketch", sketch_size=6)
+    for start in range(0, 300, 50):
+        learn(model, X[start : start + 50], np.arange(start, start + 50.0))
+    state = model._fitted.stream.__getstate__()
+    change(state)
+    monkeypatch.setattr(type(model._fitted.stream), "__getstate__", lambda _: state)
+    # A file is read by the same rules.
+    with pytest.raises(ValueError, match="fewer rows wait than make a block, or sparse ones"):
+        save(model, path)
 
 
 def test_more_components_than_a_model_can_have(path):

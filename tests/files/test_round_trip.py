@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
@@ -17,6 +18,7 @@ from plstream import (
     SGDPLS,
     IncrementalLDA,
     IncrementalPLS,
+    IncrementalPLSClassifier,
     IncrementalPLSCV,
     InfFSS,
     VIPSelector,
@@ -157,6 +159,21 @@ def test_large_sketch_in_float32(through_file):
     assert model._fitted.stream.state.dtype == np.float32
     assert model._fitted.stream.n_waiting
     assert_identical(through_file(model), model)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_rows_that_wait(dtype, through_file):
+    X = sparse.random(300, 200, density=0.02, format="csr", dtype=dtype, random_state=0)
+    labels = np.arange(300) % 3
+    model = IncrementalPLSClassifier(2, solver="sketch", sketch_size=6)
+    for start in range(0, 240, 40):
+        model.partial_fit(X[start : start + 40], labels[start : start + 40], classes=[0, 1, 2])
+    assert model._fitted.stream.n_waiting > 6
+    twin = through_file(model)
+    assert_identical(twin, model)
+    for each in (twin, model):
+        each.partial_fit(X[240:], labels[240:])
+    assert_identical(twin.transform(X), model.transform(X))
 
 
 @pytest.mark.parametrize("kind", ["float32", "int8", "uint64", "bool", "float64", "U", "S", ">i4", "object"])

@@ -1,14 +1,19 @@
 """The sketch: exact for data of low rank, and close to the PLS solution otherwise, for any stream."""
 
+import pickle
 from itertools import chain, pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
+from plstream.rows import Block
 from plstream.solvers import Scaling, solve_scaled
 from plstream.states import Buffered, Gram, Sketch
+from plstream.states.held_rows import SparseRows, combine, products
+from plstream.states.moments import moments_of
 from tests.oracles import regression_data
 
 
@@ -293,15 +298,143 @@ def test_results_are_bit_identical_for_any_chunks(cuts, m, q, size, scale, forge
     for start, stop in pairwise(edges):
         chunks = chunks.with_rows(X[start:stop], Y[start:stop])
         chunks.current()
-    for name, value in vars(whole.current()).items():
+    assert_same_states(whole.current(), chunks.current())
+
+
+def assert_same_states(state, other):
+    for name, value in vars(state).items():
         if isinstance(value, tuple):
-            arrays, others = (
-                chain(*state) if name == "residuals" else state for state in (value, getattr(chunks.current(), name))
-            )
-            for array, other in zip(arrays, others, strict=True):
-                np.testing.assert_array_equal(array, other)
+            arrays, others = (chain(*each) if name == "residuals" else each for each in (value, getattr(other, name)))
+            for array, expected in zip(arrays, others, strict=True):
+                np.testing.assert_array_equal(array, expected)
         else:
-            np.testing.assert_array_equal(value, getattr(chunks.current(), name))
+            np.testing.assert_array_equal(value, getattr(other, name))
+
+
+def documents(n, m, seed=0):
+    """Sparse counts of words in texts about a few topics, and a response that depends on the topics."""
+    rng = np.random.default_rng(seed)
+    topics = rng.gamma(0.1, size=(12, m))
+    shares = rng.dirichlet(np.full(12, 0.2), size=n)
+    X = rng.poisson(20 * shares @ (topics / topics.sum(axis=1, keepdims=True))).astype(np.float64)
+    return sparse.csr_array(X), shares @ rng.normal(size=(12, 1)) + 0.1 * rng.normal(size=(n, 1))
+
+
+def aged(weight, forgetting):
+    return weight * forgetting ** np.arange(len(weight) - 1, -1, -1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_products_of_sparse_rows_are_those_of_centred_ones(weighted, dtype):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((60, 9)) < 0.2, rng.normal(size=(60, 9)), 0.0)
+    # Far from zero, constant, and both in part.
+    X[:, 1], X[:, 2], X[:, 3] = 1e6 + rng.normal(size=60), 7.0, np.where(np.arange(60) < 59, 300.0, 0.0)
+    X[:, 4] = 1e4 + rng.normal(size=60) * 1e-3
+    weight = rng.uniform(0.5, 2, size=60) if weighted else None
+    block = Block(sparse.csr_array(X.astype(dtype)), X[:, :1], weight)
+    rows = SparseRows.of(block, moments_of(block))
+    X = X.astype(dtype).astype(np.float64)
+    expected = (X - np.average(X, axis=0, weights=weight)) * np.sqrt(np.ones(60) if weight is None else weight)[:, None]
+    ratio = np.geomspace(0.1, 10, 9)
+    rows, expected = rows.times(ratio), expected * ratio
+    V, U = rng.normal(size=(9, 3)), rng.normal(size=(60, 2))
+    expected[:, 2] = 0.0
+    scale = np.where(np.arange(9) == 2, 1.0, np.linalg.norm(expected, axis=0))
+    np.testing.assert_allclose(rows @ (V / scale[:, None]), expected @ (V / scale[:, None]), atol=1e-9)
+    np.testing.assert_allclose(rows.combined(U) / scale, U.T @ expected / scale, atol=1e-9)
+    np.testing.assert_allclose(combine(U, (rows,), np.dtype(np.float64)), rows.combined(U))
+    np.testing.assert_allclose(rows.column_squares(), np.square(expected).sum(axis=0), rtol=1e-9)
+    action, squares = products(rows, V)
+    np.testing.assert_allclose(action, expected.T @ (expected @ V), rtol=1e-9)
+    np.testing.assert_allclose(squares, np.square(expected @ V).sum(axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_sparse_rows_of_low_rank_are_exact(scale):
+    """Thousands of rows that are multiples of twenty different ones, in a sketch of 24."""
+    rng = np.random.default_rng(0)
+    kinds = np.where(rng.random((20, 400)) < 0.03, rng.normal(size=(20, 400)), 0.0)
+    X = kinds[rng.integers(20, size=4000)] * rng.normal(size=(4000, 1))
+    X[:, 5] += 1e5
+    Y = X[:, :1] + X[:, 1:40].sum(axis=1, keepdims=True) + rng.normal(size=(4000, 1))
+    stream = sketched(sparse.csr_array(X), Y, 24, scale=scale)
+    assert stream.n_waiting > 24
+    state = stream.current()
+    exact = Gram(400, 1).update(X, Y)
+    assert not state.lost.any()
+    assert not state.subspace_error.any()
+    expected = coefficients_of(exact, 4, scale=scale)
+    np.testing.assert_allclose(coefficients_of(state, 4, scale=scale), expected, atol=1e-7 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("forgetting", [1.0, 0.999])
+def test_blocks_of_sparse_rows_are_at_least_as_close_as_dense_ones(scale, forgetting):
+    X, Y = documents(6000, 600)
+    weight = np.random.default_rng(1).uniform(0.5, 2, size=6000)
+    params = {"scale": scale, "forgetting": forgetting, "weight": weight}
+    state, dense = (sketched(rows, Y, 48, **params).current() for rows in (X, X.toarray()))
+    exact = Gram(600, 1).update(X.toarray(), Y, aged(weight, forgetting))
+    for name in ("x_mean", "x_squares", "cross", "y_squares"):
+        expected = getattr(exact, name)
+        np.testing.assert_allclose(getattr(state, name), expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
+    expected = weights_of(exact, 4, scale=scale)
+    sines = [np.sqrt(1 - smallest_cosine(weights_of(each, 4, scale=scale), expected) ** 2) for each in (state, dense)]
+    assert sines[0] < 1.1 * sines[1] < 1.1 * 0.7
+    assert state.n_held <= 3 * 48 + 1
+    assert sines[0] / 2 < state.subspace_error[-1] < 1
+
+
+@settings(max_examples=30)
+@given(
+    cuts=st.lists(st.integers(0, 400), max_size=4),
+    m=st.integers(20, 60),
+    density=st.sampled_from([0.0, 0.05, 0.5]),
+    size=st.integers(2, 8),
+    forgetting=st.sampled_from([1.0, 0.99, 0.5]),
+    dense_from=st.integers(0, 500),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_chunks_of_sparse_rows_give_the_same_to_the_last_bit(cuts, m, density, size, forgetting, dense_from, seed):
+    rng = np.random.default_rng(seed)
+    rows = np.where(rng.random((400, m)) < density, rng.normal(size=(400, m)), 0.0)
+    Y = rng.integers(3, size=(400, 1)).astype(np.float64)
+    weight = rng.choice([0.0, 1.0, 2.0], size=400)
+    params = {"size": size, "n_components": 1, "scale": True, "forgetting": forgetting}
+    empty = Buffered(Sketch(m, 3, **params), size, of_labels=True)
+    states = []
+    for edges in ([0, 400], [0, *sorted(cuts), 400]):
+        stream = empty
+        # Dense rows may follow, at any place, and end with sparse ones.
+        for start, stop in pairwise(sorted({*edges, min(dense_from, 400), min(dense_from + 30, 400)})):
+            is_dense = dense_from <= start < dense_from + 30
+            X = rows[start:stop] if is_dense else sparse.csr_array(rows[start:stop])
+            stream = pickle.loads(pickle.dumps(stream.with_rows(X, Y[start:stop], weight[start:stop])))  # noqa: S301
+            stream.current()
+        states.append(stream.current().settle())
+    assert states[0].n_rows == np.count_nonzero(weight)
+    assert_same_states(*states)
+
+
+def test_sparse_rows_that_wait_are_independent():
+    X, Y = documents(900, 300)
+    stream = sketched(X[:300], Y[:300], 20)
+    chunk = X[300:310].copy()
+    one, other = stream.with_rows(chunk, Y[300:310]), stream.with_rows(2 * chunk, Y[300:310])
+    expected = one.current().x_squares.copy()
+    chunk.data[:] = 1e9
+    assert one.n_waiting == other.n_waiting == stream.n_waiting + 10
+    np.testing.assert_array_equal(one.current().x_squares, expected)
+    one_by_one = stream
+    for row in range(300, 310):
+        one_by_one = one_by_one.with_rows(X[[row]], Y[[row]])
+    assert_same_states(one_by_one.current().settle(), one.current().settle())
+    merged = one.merged(other).current()
+    assert merged.n_rows == 620
+    assert all(isinstance(piece, np.ndarray) for piece in merged.pieces)
+    assert not one.without_waiting().n_waiting
 
 
 def test_copies_are_independent():

@@ -140,6 +140,11 @@ class CompletingStream(Buffered[Any]):
     def _parameters(self) -> dict[str, Any]:
         return {"n_components": self.n_components, "scale": self.scale, "from_y": self.from_y}
 
+    @property
+    def _holds_sparse_rows(self) -> bool:
+        # Rows are completed as dense ones, by the model of the rows of the last block.
+        return False
+
     def _gaps_with(self, block: Block) -> Gaps:
         """Return the missing cells of the absorbed rows and of a block."""
         factor = self.state.forgetting**block.n_rows

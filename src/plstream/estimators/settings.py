@@ -133,10 +133,10 @@ class Settings:
             block_rows, small = _GRAM_BLOCK_ROWS, 0
             n_rows = n_states * n_features + (n_folds + 3) * block_rows
         else:
-            # Three times the rows after a compression, and the same number of directions, before and after a change of
-            # units, and four blocks.
+            # Three times the rows after a compression, and as many directions, before and after a change of units,
+            # four blocks, and two for the indices of sparse rows.
             block_rows = self.sketch_rows
-            n_rows = (4 * n_states + n_folds + 5) * block_rows
+            n_rows = (4 * n_states + n_folds + 7) * block_rows
             small = 6 * (3 * block_rows) ** 2
         vectors = 4 * self.n_components + (6 * n_targets + 10) * n_states
         responses = (n_folds + 5) * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2

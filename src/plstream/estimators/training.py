@@ -92,7 +92,7 @@ def _fit_multipass(
     """Read the rows until the solution is exact, or accurate enough for ``read_tol`` and ``max_reads``."""
     state: Gram | Sketch | None = None
     if settings.in_few_reads and not rows.in_memory:
-        state = _fit_stream(rows, head, settings, journal=journal, label="read 1").stream.current()
+        state = _fit_stream(rows, head, settings, journal=journal, label="read 1").stream.current().settle()
     # BLAS threads do not pay off for small products. Between the reads of large data, idle threads would spin on the
     # cores that the next read needs.
     small = 8 * (rows.n_rows or 0) * rows.n_columns <= _SINGLE_THREADED_BYTES

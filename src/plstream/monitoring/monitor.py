@@ -190,7 +190,7 @@ class Monitor:
         # Near the variance of all features: squares of Q must not overflow.
         self._unit = self._solution.x_total / max(self._n_rows, 1.0) or 1.0
         self._reference: Gram | None = None
-        self._normal = self._from_state(last._fitted.streamed(Settings.of(last)).current())
+        self._normal = self._from_state(last._fitted.streamed(Settings.of(last)).current().settle())
 
     def __repr__(self) -> str:
         return f"Monitor({self.model!r}, level={self.level:g})"

@@ -51,6 +51,10 @@ class Block(NamedTuple):
         """Y with one column per response, also for labels."""
         return (np.arange(self.n_classes) == self.Y).astype(np.float64) if self.n_classes else self.Y
 
+    def part(self, rows: slice) -> Block:
+        """Return some of the rows."""
+        return self._replace(X=self.X[rows], Y=self.Y[rows], weight=None if self.weight is None else self.weight[rows])
+
     def present(self) -> Block:
         """Return the block without rows of weight zero."""
         if self.weight is None or (self.weight > 0).all():

@@ -1,18 +1,20 @@
 """Buffered: rows are collected into blocks of a fixed size before a state absorbs them.
 
 A stream arrives in chunks of any size, often one row at a time. Blocks are cut by the row count since the start, so
-results are bit-identical for any chunk size, and matrix products are large.
+results are bit-identical for any chunk size, and matrix products are large. The cost of compressing a sketch does not
+depend on how sparse the new rows are, so blocks of sparse rows are larger: they are cut by the number of entries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from .._core.schema import Count, Number, Numbers, Object, Tuple, stored
+from .._core.schema import Count, Number, Numbers, Object, OrMissing, Tuple, stored
 from .._core.types import Float64Array, FloatArray, Rows
 from ..rows import Block
 from .gram import Gram
@@ -25,6 +27,26 @@ State = TypeVar("State", bound=Moments)
 # Sums of squares of smaller numbers do not overflow.
 _FAR_FROM_OVERFLOW = 1e100
 _ONE = np.ones(1)
+# A block of sparse rows takes at most this share of the numbers of a dense block, or has as many rows: then compressing
+# the sketch costs about as much as the products with these rows, and memory is that of dense rows.
+_SPARSE_SHARE = 0.5
+
+
+def _is_x(its: Any) -> bool:
+    """Return whether buffered rows are dense and fewer than a block, or valid in CSR format for a sketch."""
+    entries, columns, ends = (getattr(its, name, None) for name in ("_entries", "_columns", "_ends"))
+    if entries is None or columns is None or ends is None:
+        return len(its._X) == its.n_waiting < its.block_rows and entries is columns is ends is None
+    state = its.state
+    return bool(
+        not len(its._X)
+        and getattr(state, "compressed", False)
+        # Rows for the first compression of a seed are dense.
+        and (state.unresolved == 0 or state.pieces[0].shape[0] > state.n_components)
+        and (np.diff(ends, prepend=0, append=len(entries)) >= 0).all()
+        and ends[-1:].max(initial=0) == len(entries)
+        and columns.max(initial=-1) < its._X.shape[1]
+    )
 
 
 def _is_y(Y: Float64Array, n_targets: int) -> bool:
@@ -38,12 +60,16 @@ def _is_y(Y: Float64Array, n_targets: int) -> bool:
         "block_rows": Count(1, MOST_ROWS),
         "n_waiting": Count(size="w?"),
         "_peaks": Tuple(Number(0), Number(0)),
-        "_X": Numbers("w?", "m", dtypes=("float64", "float32")),
+        "_X": Numbers(None, "m", dtypes=("float64", "float32")),
         "_Y": Numbers("w?", None),
         "_weight": Numbers("w?", least=0),
+        # Rows in CSR format, instead of dense ones.
+        "_entries": OrMissing(Numbers("e?", dtypes=("float64", "float32"))),
+        "_columns": OrMissing(Numbers("e?", dtypes=("int64",), least=0)),
+        "_ends": OrMissing(Numbers("w?", dtypes=("int64",), least=0)),
     },
     {
-        "fewer rows wait than make a block": lambda its: its.n_waiting < its.block_rows,
+        "fewer rows wait than make a block, or sparse ones": _is_x,
         "blocks have 1024 rows, or those of the sketch": lambda its: its.block_rows == getattr(its.state, "size", 1024),
         "y has all responses, or class indices": lambda its: _is_y(its._Y, len(its.state.y_squares)),
     },
@@ -80,6 +106,8 @@ class Buffered(Generic[State]):
         self.n_waiting = 0
         self._peaks = (0.0, 0.0)
         self._buffer = _Buffer.of(0, n_columns, 1 if of_labels else n_targets)
+        # Sparse rows, if these wait instead: blocks of decreasing size.
+        self._sparse: tuple[Block, ...] = ()
 
     @property
     def of_labels(self) -> bool:
@@ -94,13 +122,20 @@ class Buffered(Generic[State]):
     @property
     def nbytes(self) -> int:
         """Memory of the state and the buffer."""
-        return self.state.nbytes + self._buffer.X.nbytes + self._buffer.Y.nbytes + self._buffer.weight.nbytes
+        buffer = self._buffer
+        return self.state.nbytes + buffer.X.nbytes + buffer.Y.nbytes + buffer.weight.nbytes + self._sparse_nbytes
 
     def __sizeof__(self) -> int:
         # Dask uses it to track memory. Only the rows in use are sent, not the whole buffer.
         buffer = self._buffer
-        waiting = sum(rows[: self.n_waiting].nbytes for rows in (buffer.X, buffer.Y, buffer.weight))
-        return object.__sizeof__(self) + self.state.nbytes + waiting
+        n_dense = 0 if self._sparse else self.n_waiting
+        waiting = sum(rows[:n_dense].nbytes for rows in (buffer.X, buffer.Y, buffer.weight))
+        return object.__sizeof__(self) + self.state.nbytes + waiting + self._sparse_nbytes
+
+    @property
+    def _sparse_nbytes(self) -> int:
+        arrays = ((X.data, X.indices, X.indptr, Y, weight) for X, Y, weight, *_ in self._sparse)
+        return sum(array.nbytes for array in chain.from_iterable(arrays))
 
     def with_rows(self, X: Rows, Y: Float64Array, sample_weight: Float64Array | None = None) -> Self:
         """Return the stream with rows added; raise ValueError if any are not finite, too large or too small."""
@@ -109,10 +144,23 @@ class Buffered(Generic[State]):
 
     def _with_checked_rows(self, X: Rows, Y: Float64Array, weight: Float64Array, peaks: tuple[float, float]) -> Self:
         twin = self._twin()
-        if self.n_waiting + np.count_nonzero(weight) >= self.block_rows:
+        is_sparse = sparse.issparse(X)
+        if not self._sparse and self.n_waiting + np.count_nonzero(weight) >= self.block_rows:
             twin.state = self.state.copy()
+        if is_sparse and not weight.all():
+            present = np.flatnonzero(weight)
+            X, Y, weight = X[present], Y[present], weight[present]
+        if twin._sparse and not is_sparse and weight.any():
+            # Dense rows end a block of sparse ones.
+            twin._absorb_waiting(self.state)
         start = 0
         while start < len(Y):
+            if is_sparse and twin._holds_sparse_rows:
+                n_added = twin._append_sparse(X, Y, weight, start)
+                start += n_added
+                if not n_added:
+                    twin._absorb_waiting(self.state)
+                continue
             rows = slice(start, start + twin.block_rows - twin.n_waiting)
             block = Block(X[rows], Y[rows], weight[rows]).present()
             start = rows.stop
@@ -121,14 +169,13 @@ class Buffered(Generic[State]):
                 continue
             twin._append(block)
             if twin.n_waiting == twin.block_rows:
-                twin._absorb(twin.state, twin._waiting())
-                twin.n_waiting, twin._buffer = 0, twin._buffer.copy(0, twin._buffer.n_places)
+                twin._absorb_waiting(self.state)
         twin._peaks = peaks if twin.n_waiting else (0.0, 0.0)
         return twin
 
     def with_one(self, X: FloatArray, Y: Float64Array) -> Self | None:
         """Return the stream with one row buffered, or None if that is not enough: then use ``with_rows``."""
-        if not self.n_waiting or self.n_waiting + 1 >= self.block_rows:
+        if not self.n_waiting or self.n_waiting + 1 >= self.block_rows or self._sparse:
             return None
         largest = max(-X.min(), X.max()), max(-Y.min(), Y.max())
         # Larger rows have been buffered without overflow. A comparison with NaN is false.
@@ -140,7 +187,7 @@ class Buffered(Generic[State]):
 
     def merged(self, other: Buffered[State], *, later: bool = False) -> Self:
         """Return a stream with the rows of both; if ``later``, those of ``other`` come last."""
-        state = self._own_current()
+        state = self._own_current().settle()
         if later:
             state.forget(other.n_rows)
         return self._around(state.merge(other.current()))
@@ -153,7 +200,9 @@ class Buffered(Generic[State]):
             state.add_class(at)
             Y = np.where(at <= Y, Y + 1, Y)
         twin = self._around(state)
-        if waiting.n_rows:
+        if self._sparse:
+            twin._sparse, twin.n_waiting = (waiting._replace(Y=Y),), self.n_waiting
+        elif waiting.n_rows:
             twin._append(waiting._replace(Y=Y))
         twin._peaks = self._peaks
         return twin
@@ -166,14 +215,14 @@ class Buffered(Generic[State]):
 
     def without_waiting(self) -> Self:
         """Return a stream with all rows absorbed, which is smaller to send to another process."""
-        return self._around(self._own_current())
+        return self._around(self._own_current().settle())
 
     def current(self) -> State:
-        """Return the state of all rows."""
+        """Return the state of all rows, not settled (see :meth:`Sketch.settle`)."""
         return self._own_current() if self.n_waiting else self.state
 
     def _own_current(self) -> State:
-        """Return a copy of the state of all rows."""
+        """Return a copy of the state of all rows, not settled."""
         state = self.state.copy()
         if self.n_waiting:
             self._absorb(state, self._waiting())
@@ -193,6 +242,43 @@ class Buffered(Generic[State]):
         assert block.weight is not None
         state.update(block.X, block.Y, None if (block.weight == 1.0).all() else block.weight)
 
+    def _absorb_waiting(self, shared: State) -> None:
+        """Let the state, or a copy if it is shared with another stream, absorb the buffered rows."""
+        if self.state is shared:
+            self.state = shared.copy()
+        self._absorb(self.state, self._waiting())
+        self.state.settle()
+        self.n_waiting, self._sparse, self._buffer = 0, (), self._buffer.copy(0, self._buffer.n_places)
+
+    @property
+    def _holds_sparse_rows(self) -> bool:
+        """Whether sparse rows that come next are buffered as such."""
+        if not isinstance(self.state, Sketch) or (self.n_waiting and not self._sparse):
+            return False
+        return self.state.compresses_sparse_rows
+
+    def _append_sparse(self, X: Rows, Y: Float64Array, weight: Float64Array, start: int) -> int:
+        """Buffer rows from ``start`` on that fit in the present block, and return their number."""
+        # With Y, the weight, the end of the row, and the coefficients of as many combinations as the sketch has rows.
+        n_others = Y.shape[1] + 2 + self.block_rows
+        most = int(_SPARSE_SHARE * self.block_rows * X.shape[1])
+        most -= sum(block.X.nnz + n_others * block.n_rows for block in self._sparse)
+        ends = X.indptr[start + 1 :] - X.indptr[start]
+        n_fitting = int(np.searchsorted(ends + n_others * np.arange(1, len(ends) + 1), most, side="right"))
+        n_rows = min(max(n_fitting, self.block_rows - self.n_waiting, 0), len(ends))
+        if n_rows:
+            rows, places = slice(start, start + n_rows), slice(X.indptr[start], X.indptr[start + n_rows])
+            ends = np.concatenate([[0], ends[:n_rows]])
+            copied = sparse.csr_array((X.data[places].copy(), X.indices[places].copy(), ends), (n_rows, X.shape[1]))
+            copied.sum_duplicates()
+            blocks = [*self._sparse, Block(copied, Y[rows].copy(), weight[rows].copy())]
+            # Rows that come one by one are not copied more than a few times.
+            while len(blocks) > 1 and blocks[-2].n_rows <= blocks[-1].n_rows:
+                blocks[-2:] = [_joined(blocks[-2:])]
+            self._sparse = tuple(blocks)
+            self.n_waiting += n_rows
+        return n_rows
+
     def _append(self, block: Block) -> None:
         X = block.X.toarray() if sparse.issparse(block.X) else block.X
         dtype = np.result_type(self._buffer.X.dtype, X.dtype)
@@ -210,6 +296,8 @@ class Buffered(Generic[State]):
         self.n_waiting = rows.stop
 
     def _waiting(self) -> Block:
+        if self._sparse:
+            return _joined(self._sparse)
         rows = slice(self.n_waiting)
         return Block(self._buffer.X[rows], self._buffer.Y[rows], self._buffer.weight[rows])
 
@@ -218,7 +306,9 @@ class Buffered(Generic[State]):
 
         Raise ValueError unless the rows are finite, and the state has room for all of them.
         """
-        total = float(weight.sum()) + float(self._buffer.weight[: self.n_waiting].sum())
+        buffered = self._buffer.weight[: 0 if self._sparse else self.n_waiting]
+        total = float(weight.sum()) + float(buffered.sum())
+        total += sum(float(np.sum(block.weight)) for block in self._sparse if block.weight is not None)
         peaks = self._peaks
         for start in range(0, len(Y), self.block_rows):
             rows = slice(start, start + self.block_rows)
@@ -228,15 +318,32 @@ class Buffered(Generic[State]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Save only the buffered rows, not the free ones.
-        waiting = self._waiting()
-        kept = {name: value for name, value in vars(self).items() if name != "_buffer"}
-        return kept | {"_X": waiting.X.copy(), "_Y": waiting.Y.copy(), "_weight": np.array(waiting.weight)}
+        X, Y, weight, *_ = self._waiting()
+        kept = {name: value for name, value in vars(self).items() if name not in {"_buffer", "_sparse"}}
+        if self._sparse:
+            kept |= {"_entries": X.data, "_columns": X.indices.astype(np.int64), "_ends": X.indptr[1:].astype(np.int64)}
+            X = np.empty((0, X.shape[1]), np.float32)
+        return kept | {"_X": X.copy(), "_Y": Y.copy(), "_weight": np.array(weight)}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         of_labels = saved["_Y"].shape[1] < saved["state"].shape[1]
         self.__init__(saved["state"], saved["block_rows"], of_labels=of_labels)  # type: ignore[misc]
-        self._append(Block(saved["_X"], saved["_Y"], saved["_weight"]))
+        Y, weight = saved["_Y"], saved["_weight"]
+        if "_entries" in saved:
+            places = saved["_columns"], np.concatenate([[0], saved["_ends"]])
+            X = sparse.csr_array((saved["_entries"], *places), (len(Y), saved["_X"].shape[1]))
+            self._sparse, self.n_waiting = (Block(X, Y, weight),), len(Y)
+        else:
+            self._append(Block(saved["_X"], Y, weight))
         self._peaks = saved["_peaks"]
+
+
+def _joined(blocks: Sequence[Block]) -> Block:
+    """Return the rows of several blocks of sparse rows as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    X, Y, weight, *_ = zip(*blocks, strict=True)
+    return Block(sparse.vstack(X, format="csr"), np.concatenate(Y), np.concatenate(weight))
 
 
 class _Buffer:

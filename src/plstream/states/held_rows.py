@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from .._core.schema import Numbers, stored
 from .._core.signs import peak_signs
-from .._core.types import Float64Array, FloatArray
+from .._core.types import Array, Float64Array, FloatArray, Rows
+from ..rows import Block
+from .moments import Moments
 
 # With these steps it is as accurate as a full eigendecomposition, except for flat spectra, where more steps would
 # improve the third digit.
 _SUBSPACE_STEPS = 2
 # With fewer responses than this multiple of the directions, finding these costs as much as it saves.
 _MANY_MORE = 3
+# Largest mean of a column of sparse rows, in standard deviations, for centred products.
+_LARGEST_SPARSE_MEAN = 1e2
 # Number of rows of a large array processed at a time.
 ROWS_AT_A_TIME = 32
 _COLUMNS_AT_A_TIME = 1024
@@ -25,9 +29,97 @@ NOTHING_LOST = 1e-13
 ROWS = Numbers(None, "m", dtypes=("float64", "float32"), any_order=True)
 
 
-def n_rows_of(pieces: tuple[FloatArray, ...]) -> int:
+class SparseRows:
+    r"""Many sparse rows, centred and multiplied by the roots of their weights, without forming them.
+
+    With the roots u of the weights, scaled to length one, the centred rows are :math:`(I - u u^T) X`. Products are
+    centred instead of the rows, which multiplies rounding errors by the largest mean in standard deviations. Columns
+    with a large mean have few zeros, and are centred themselves.
+
+    Parameters
+    ----------
+    rows : sparse array of shape (n, m)
+        X, multiplied by the roots of the weights.
+    root : ndarray of shape (n,)
+        u.
+    """
+
+    def __init__(self, rows: Rows, root: Float64Array) -> None:
+        self.rows, self.root = rows, root
+
+    @classmethod
+    def of(cls, block: Block, moments: Moments) -> SparseRows:
+        """Return the rows of a block with the given moments."""
+        varies = moments.x_squares > 0
+        far = np.square(moments.x_mean) * moments.weight > _LARGEST_SPARSE_MEAN**2 * moments.x_squares
+        root = np.ones(block.n_rows) if block.weight is None else np.sqrt(block.weight)
+        rows = cls(sparse.csr_array(block.X, dtype=np.float64), root / np.linalg.norm(root))
+        if far.any():
+            # Rounding errors in a constant column would not vanish.
+            columns = np.flatnonzero(far & varies)
+            centred = rows.rows[:, columns].toarray() - moments.x_origin[columns] - moments.x_offset[columns]
+            places = np.repeat(np.arange(len(root)), len(columns)), np.tile(columns, len(root))
+            others = rows.times(~far).rows
+            rows = cls(others + sparse.csr_array((centred.ravel(), places), rows.shape), rows.root)
+        if block.weight is not None:
+            rows.rows.data *= np.repeat(root, np.diff(rows.rows.indptr))
+        return rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        n_rows, n_columns = self.rows.shape
+        return n_rows, n_columns
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __matmul__(self, V: FloatArray) -> FloatArray:
+        return self._centred(self.rows.astype(V.dtype) @ V)
+
+    def combined(self, left: FloatArray) -> FloatArray:
+        """Return left'S."""
+        product: FloatArray = self.rows.astype(left.dtype).T @ self._centred(left)
+        return product.T
+
+    def times(self, ratio: Array) -> SparseRows:
+        """Return the rows with every column multiplied by a number."""
+        rows = sparse.csr_array(
+            (self.rows.data * ratio[self.rows.indices], self.rows.indices, self.rows.indptr), self.shape
+        )
+        return SparseRows(rows, self.root)
+
+    def column_squares(self) -> Float64Array:
+        """Return the sums of squares of the columns."""
+        squares = np.bincount(self.rows.indices, np.square(self.rows.data), self.shape[1])
+        return np.maximum(squares - np.square(self.rows.T @ self.root), 0.0)
+
+    def _centred(self, left: FloatArray) -> FloatArray:
+        root = self.root.astype(left.dtype)
+        along = root @ left
+        return left - (np.outer(root, along) if left.ndim > 1 else root * along)
+
+
+Piece: TypeAlias = FloatArray | SparseRows
+
+
+def n_rows_of(pieces: tuple[Any, ...]) -> int:
     """Return the total number of rows."""
     return sum(piece.shape[0] for piece in pieces)
+
+
+def products(piece: Piece, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return S'SV, and the sums of squares of the columns of SV, in the precision of V."""
+    if isinstance(piece, SparseRows):
+        scores = piece @ V
+        return piece.combined(scores).T, np.square(scores).sum(axis=0)
+    action, squares = np.zeros_like(V), np.zeros(V.shape[1:], V.dtype)
+    for start in range(0, len(piece), ROWS_AT_A_TIME):
+        rows = piece[start : start + ROWS_AT_A_TIME].astype(V.dtype, copy=False)
+        scores = rows @ V
+        action += rows.T @ scores
+        squares += np.square(scores).sum(axis=0)
+    return action, squares
 
 
 @stored({"diagonal": Numbers("m", least=0), "directions": ROWS})
@@ -72,6 +164,20 @@ def leading_columns(C: Float64Array, n: int) -> Float64Array:
     return C @ basis
 
 
+class ImplicitProducts:
+    """SS', multiplied without forming it: there are many more rows than columns of the factor."""
+
+    def __init__(self, pieces: tuple[Piece, ...], dtype: Any) -> None:
+        self.pieces, self.dtype = pieces, dtype
+
+    def __len__(self) -> int:
+        return n_rows_of(self.pieces)
+
+    def __matmul__(self, left: FloatArray) -> FloatArray:
+        right = combine(left, self.pieces, self.dtype).T
+        return np.concatenate([piece @ right for piece in self.pieces])
+
+
 def inner_products(pieces: tuple[FloatArray, ...]) -> Float64Array:
     """Return SS' in float64."""
     ends = np.cumsum([0, *map(len, pieces)])
@@ -84,44 +190,52 @@ def inner_products(pieces: tuple[FloatArray, ...]) -> Float64Array:
     return gram
 
 
-def combine(left: Float64Array, pieces: tuple[FloatArray, ...]) -> FloatArray:
+def combine(left: FloatArray, pieces: tuple[Piece, ...], dtype: Any) -> FloatArray:
     """Return left'S."""
-    dtype, n_columns = pieces[0].dtype, pieces[0].shape[1]
+    n_columns = pieces[0].shape[1]
     factors = np.split(left.T.astype(dtype), np.cumsum([len(piece) for piece in pieces[:-1]]), axis=1)
+    dense = [(factor, piece) for factor, piece in zip(factors, pieces, strict=True) if isinstance(piece, np.ndarray)]
     total = np.empty((left.shape[1], n_columns), dtype)
     for start in range(0, n_columns, _COLUMNS_AT_A_TIME):
         columns = slice(start, start + _COLUMNS_AT_A_TIME)
-        total[:, columns] = sum(factor @ piece[:, columns] for factor, piece in zip(factors, pieces, strict=True))
+        total[:, columns] = sum(factor @ piece[:, columns] for factor, piece in dense)
+    for factor, piece in zip(factors, pieces, strict=True):
+        if isinstance(piece, SparseRows):
+            total += piece.combined(factor.T)
     return total
 
 
-def column_squares(*pieces: FloatArray) -> Float64Array:
+def column_squares(*pieces: Piece) -> Float64Array:
     """Return the sums of squares of the columns of all pieces."""
     squares = np.zeros(pieces[0].shape[1])
     for piece in pieces:
-        squares += np.einsum("ij,ij->j", piece, piece)
+        squares += np.einsum("ij,ij->j", piece, piece) if isinstance(piece, np.ndarray) else piece.column_squares()
     return squares
 
 
-def leading_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
+def leading_combinations(gram: FloatArray | ImplicitProducts, T: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
     """Return the approximate leading eigenvectors of the part of SS' orthogonal to T, and their eigenvalues.
 
     This is subspace iteration, with QR in every step so that data of low rank stays exact. It starts from the first
     rows, which were leading before a compression, with all others mixed in so that no new direction is missed.
     """
-    basis = np.concatenate([np.eye(n, dtype=gram.dtype), mixture(len(gram) - n, n).astype(gram.dtype)])
+    # The number of sparse rows differs from block to block, and their mixture is large.
+    mixed = (mixture if isinstance(gram, np.ndarray) else _random)(len(gram) - n, n)
+    basis = np.concatenate([np.eye(n, dtype=gram.dtype), mixed.astype(gram.dtype)])
     for _ in range(_SUBSPACE_STEPS):
         basis = linalg.qr(np.hstack([T, gram @ basis]), mode="economic", check_finite=False)[0][:, T.shape[1] :]
-    variances, rotation = np.linalg.eigh(basis.T @ gram @ basis)
+    variances, rotation = np.linalg.eigh(basis.T @ (gram @ basis))
     vectors = basis @ rotation[:, ::-1]
     # With fixed signs, the start of the next iteration does not depend on rounding errors.
     return vectors * peak_signs(vectors), np.maximum(variances[::-1], 0.0)
 
 
-@lru_cache(maxsize=8)
-def mixture(n_rows: int, n_columns: int) -> Float64Array:
+def _random(n_rows: int, n_columns: int) -> Float64Array:
     """Return a random matrix with a fixed seed."""
     return np.random.default_rng(0).standard_normal((n_rows, n_columns)) / np.sqrt(n_rows)
+
+
+mixture = lru_cache(maxsize=8)(_random)
 
 
 def unit_rows(rows: FloatArray) -> FloatArray:

@@ -144,12 +144,20 @@ class Moments:
         n_targets = self.shape[1]
         block = Block(X, Y, sample_weight, n_classes=n_targets if Y.shape[1] < n_targets else 0).present()
         if block.n_rows:
-            summary, rows = self._summarise(block.aged(self.forgetting))
-            summary.n_rows = block.n_rows
-            # Validate the block before changing anything.
-            self.differences(summary)
-            self.forget(block.n_rows)
-            self._add(summary, rows)
+            self._absorb(block, self._summarise)
+        return self
+
+    def _absorb(self, block: Block, summarise: Callable[[Block], tuple[Moments, Any]]) -> None:
+        """Add a block, summarised as its moments and the rows to add."""
+        summary, rows = summarise(block.aged(self.forgetting))
+        summary.n_rows = block.n_rows
+        # Validate the block before changing anything.
+        self.differences(summary)
+        self.forget(block.n_rows)
+        self._add(summary, rows)
+
+    def settle(self) -> Self:
+        """Finish what an update has left for later."""
         return self
 
     def forget(self, n_rows: int) -> Self:

@@ -21,13 +21,15 @@ random order, R will change as it has changed so far.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from itertools import chain
 from math import sqrt
 from typing import Any, Self
 
 import numpy as np
-from scipy import linalg
+from numpy.typing import NDArray
+from scipy import linalg, sparse
 
 from .._core.schema import Boolean, Choice, Count, Each, Number, Numbers, Object, is_in_proportion, stored
 from .._core.threads import single_threaded_blas
@@ -38,8 +40,9 @@ from .gram import Gram
 from .held_rows import (
     NOTHING_LOST,
     ROWS,
-    ROWS_AT_A_TIME,
+    ImplicitProducts,
     Residual,
+    SparseRows,
     add_along,
     column_squares,
     combine,
@@ -48,10 +51,11 @@ from .held_rows import (
     leading_combinations,
     mixture,
     n_rows_of,
+    products,
     rows_acting_on,
     unit_rows,
 )
-from .moments import ROUNDING, Moments, centred_rows
+from .moments import ROUNDING, Moments, centred_rows, moments_of
 
 # Directions of y used by a compression; enough for the solution that it preserves.
 _DIRECTIONS_OF_Y_PER_COMPONENT = 2
@@ -127,7 +131,8 @@ class Sketch(Moments):
     Attributes
     ----------
     pieces : tuple of ndarray
-        The rows S, divided by ``unit``. The arrays are never modified, so copies of the state share them.
+        The rows S, divided by ``unit``. The arrays are never modified, so copies of the state share them. Sparse rows
+        are compressed by :meth:`settle`.
     unit : ndarray of shape (n_columns,)
         Approximately the columns' root sums of squares, or one number for all columns of unscaled data.
     compressed : bool
@@ -176,7 +181,7 @@ class Sketch(Moments):
         self.size = size
         self.n_components = n_components
         self.scale = scale
-        self.pieces: tuple[FloatArray, ...] = ()
+        self.pieces: tuple[Any, ...] = ()
         self.unit = np.ones(n_columns)
         self.compressed = False
         self.residuals: tuple[Residual, ...] = ()
@@ -368,6 +373,8 @@ class Sketch(Moments):
         """Add the rows of another state, which is left unchanged."""
         if not isinstance(other, Sketch):
             raise TypeError(f"Only another Sketch can be merged, not {type(other).__name__}.")
+        self.settle()
+        other = other.copy().settle()
         between = self._between_means(other)
         super().merge(other)
         self.lost += other.lost
@@ -399,15 +406,41 @@ class Sketch(Moments):
         if squares:
             self.errors += errors * _powers(squares / self.known_squares, weight / self.known_weight)
 
-    def _summarise(self, block: Block) -> tuple[Moments, Float64Array]:
+    @property
+    def compresses_sparse_rows(self) -> bool:
+        """Whether more sparse rows than ``size`` are absorbed by one compression, without converting them to dense.
+
+        The first compression needs the solution of fewer rows to compare with, and that of a seed the rows themselves.
+        """
+        return self.compressed and not self._is_seed
+
+    def _absorb(self, block: Block, summarise: Callable[[Block], tuple[Moments, Any]]) -> None:
+        if not (sparse.issparse(block.X) and block.n_rows > 2 * self.size and self.compresses_sparse_rows):
+            super()._absorb(block, summarise)
+            return
+        twin, middle = self.copy().settle(), block.n_rows // 2
+        super(Sketch, twin)._absorb(block.part(slice(middle)), _sparse_summary)
+        # The error is estimated from small changes of the solution, so the one in the middle is remembered.
+        twin.errors = twin._errors_now()
+        twin._remember(_rotations(twin._solve(twin._cross_in_units())))
+        super(Sketch, twin)._absorb(block.part(slice(middle, block.n_rows)), _sparse_summary)
+        vars(self).update(vars(twin))
+
+    def settle(self) -> Self:
+        """Compress sparse rows, which are appended as they are."""
+        if any(isinstance(piece, SparseRows) for piece in self.pieces):
+            self._compress()
+        return self
+
+    def _summarise(self, block: Block) -> tuple[Moments, Any]:
         return centred_rows(block)
 
-    def _add(self, summary: Moments, rows: Float64Array) -> None:
+    def _add(self, summary: Moments, rows: Any) -> None:
         between = self._between_means(summary)
         super()._add(summary, rows)
         self._settle_unit(widest=_FAR_OFF)
         if self.forgetting < 1.0:
-            self._silence(rows, between)
+            rows = self._silence(rows, between)
         self._append(rows, between)
 
     def shrink(self, factor: float) -> None:
@@ -418,26 +451,32 @@ class Sketch(Moments):
         self.unit *= np.sqrt(factor)
         self.known_weight *= factor
 
-    def _silence(self, rows: Float64Array, between: Float64Array) -> None:
-        """Set columns that are almost forgotten to zero."""
+    def _silence(self, rows: Any, between: Float64Array) -> Any:
+        """Clear columns that are almost forgotten, and return new rows without them."""
         self.loudest = np.maximum(self.loudest, self.x_squares)
         quiet = self.x_squares < np.clip(self._lost_share() ** 2, _MOST_QUIET, _LEAST_QUIET) * self.loudest
         if quiet.any():
-            for values in (rows.T, between, self.x_squares, self.cross, self.lost):
+            for values in (between, self.x_squares, self.cross, self.lost):
                 values[quiet] = 0.0
+            rows = _without(quiet, rows)
             if (quiet & ~self.quiet).any():
-                self.pieces = tuple(np.where(quiet, 0, piece) for piece in self.pieces)
+                self.pieces = tuple(_without(quiet, piece) for piece in self.pieces)
                 self.residuals = tuple(
                     Residual(*(np.where(quiet, 0, array) for array in residual)) for residual in self.residuals
                 )
                 self.rotations = np.where(quiet, 0.0, self.rotations)
             self.unit[quiet] = 1.0
         self.quiet = quiet
+        return rows
 
-    def _append(self, rows: Float64Array, between: Float64Array) -> None:
+    def _append(self, rows: Any, between: Float64Array) -> None:
         """Append rows to S, and the row for a difference of means, if any."""
-        piece = np.empty((len(rows) + bool(between.any()), len(between)), self.dtype)
         factor = 1 / self.unit
+        if isinstance(rows, SparseRows):
+            # Compressed later, by ``settle``.
+            self.pieces += (rows.times(factor), (between * factor)[None].astype(self.dtype))
+            return
+        piece = np.empty((len(rows) + bool(between.any()), len(between)), self.dtype)
         np.multiply(rows, factor, out=piece[: len(rows)], casting="same_kind")
         piece[len(rows) :] = between * factor
         self.pieces += (piece,)
@@ -509,14 +548,14 @@ class Sketch(Moments):
         before = self._act_as_held(self.rotations.T)[0]
         unresolved = self._unresolved_errors(_rotations(solution))
         with single_threaded_blas():  # Too little work for threads.
-            pieces, kept, variances = self._combinations(_rotations(solution))
+            brought, kept, variances = self._combinations(_rotations(solution))
         squares = self._in_units(self.x_squares)
         # Rounding errors in a constant column would be scaled up if it varies a little later.
         kept[:, squares == 0] = 0
-        dropped = column_squares(*pieces).sum() - column_squares(kept).sum()
+        dropped = column_squares(*self.pieces, *brought).sum() - column_squares(kept).sum()
         if self.residuals or dropped > NOTHING_LOST * squares.sum():
             leading = kept[: len(variances)]
-            add_along(leading, variances, self.residuals, pieces[len(self.pieces) :])
+            add_along(leading, variances, self.residuals, brought)
             self._set_residual(kept, leading, _rotations(solution))
         self.pieces = (kept,)
         self._settle_dtype()
@@ -534,18 +573,23 @@ class Sketch(Moments):
         self.residuals = (Residual(lost / np.maximum(free, _LEAST_FREE_SHARE), directions),)
 
     def _combinations(self, R: Float64Array) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray]:
-        """Return the rows, the combinations of them to keep, and the squares of the first ones.
+        """Return rows for the residuals, the combinations of all rows to keep, and the squares of the first ones.
 
         The action of the residuals on R is converted to a few more rows: with these, :math:`T = S R` is orthonormal,
         and :math:`S^T T` equals A R.
         """
-        pieces = self.pieces + tuple(rows_acting_on(R, residual).astype(self.dtype) for residual in self.residuals)
-        gram = inner_products(pieces).astype(self.dtype)
+        brought = tuple(rows_acting_on(R, residual).astype(self.dtype) for residual in self.residuals)
+        pieces = self.pieces + brought
+        gram: FloatArray | ImplicitProducts = (
+            ImplicitProducts(pieces, self.dtype)
+            if any(isinstance(piece, SparseRows) for piece in pieces)
+            else inner_products(pieces).astype(self.dtype)
+        )
         T = np.concatenate([piece @ R.astype(self.dtype) for piece in pieces])
         T = linalg.qr(T, mode="economic", check_finite=False)[0]
         n_leading = min(self.size, len(R)) - T.shape[1]
         U, variances = leading_combinations(gram, T, n_leading)
-        return pieces, combine(np.hstack([U, T]), pieces), variances
+        return brought, combine(np.hstack([U, T]), pieces, self.dtype), variances
 
     def _solve(self, cross: Float64Array, noise: FloatArray | None = None) -> Factors:
         """Return the solution to preserve, in units, with noise columns added to the action if given."""
@@ -567,11 +611,9 @@ class Sketch(Moments):
         """Return A V and the diagonal of V'AV, for a vector or the columns of a matrix, in the precision of V."""
         action, squares = np.zeros_like(V), np.zeros(V.shape[1:], V.dtype)
         for piece in self.pieces:
-            for start in range(0, len(piece), ROWS_AT_A_TIME):
-                rows = piece[start : start + ROWS_AT_A_TIME].astype(V.dtype, copy=False)
-                scores = rows @ V
-                action += rows.T @ scores
-                squares += np.square(scores).sum(axis=0)
+            by_rows, lengths = products(piece, V)
+            action += by_rows
+            squares += lengths
         for residual in self.residuals:
             by_column = residual.act(V)
             action += by_column
@@ -728,8 +770,21 @@ class Sketch(Moments):
         return self._total(self.lost) / self._total(self.x_squares)
 
 
-def _scaled(rows: FloatArray, ratio: Float64Array, dtype: Any) -> FloatArray:
+def _sparse_summary(block: Block) -> tuple[Moments, SparseRows]:
+    """Return the moments of a block, and its rows, which stay sparse."""
+    summary = moments_of(block)
+    return summary, SparseRows.of(block, summary)
+
+
+def _without(columns: NDArray[np.bool_], rows: Any) -> Any:
+    """Return rows with some columns set to zero."""
+    return rows.times(~columns) if isinstance(rows, SparseRows) else np.where(columns, 0, rows)
+
+
+def _scaled(rows: Any, ratio: Float64Array, dtype: Any) -> Any:
     """Return rows times a ratio per column, multiplied in float64 without a float64 copy."""
+    if isinstance(rows, SparseRows):
+        return rows.times(ratio)
     return np.multiply(rows, ratio, out=np.empty(rows.shape, dtype), casting="same_kind")
 
 
