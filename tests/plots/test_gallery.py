@@ -17,7 +17,6 @@ def test_the_gallery_can_be_drawn():
     matplotlib.use("Agg")
     script = runpy.run_path(str(DOCS / "draw_plots.py"))
     figures = dict(script["plots"]())
-    assert len(figures) == 17
     for file, figure in figures.items():
         figure.canvas.draw()
         assert 5_000 < (DOCS / file).stat().st_size < 60_000

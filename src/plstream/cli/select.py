@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from ..data import Source
 
 
+# The names of selectors in this package, and on the command line.
 Ranking = StrEnum(
-    "Ranking", {"vip": "vip", "inffs": "inffs", "inffs_u": "inffs-u", "inffs_s": "inffs-s", "ilfs": "ilfs"}
+    "Ranking", {"VIPSelector": "vip", "InfFS": "inffs", "InfFSU": "inffs-u", "InfFSS": "inffs-s", "ILFS": "ilfs"}
 )
 PlsModel = StrEnum(
     "PlsModel",
@@ -26,14 +27,13 @@ PlsModel = StrEnum(
         "olpls": "olpls",
     },
 )
-_SELECTORS = {Ranking.inffs: "InfFS", Ranking.inffs_u: "InfFSU", Ranking.inffs_s: "InfFSS", Ranking.ilfs: "ILFS"}
 _ENDINGS = (".csv", ".json")
 
 
 def select(
     data: Data,
     target: Target = None,
-    method: Annotated[Ranking, typer.Option(help="Ranking method.")] = Ranking.vip,
+    method: Annotated[Ranking, typer.Option(help="Ranking method.")] = Ranking.VIPSelector,
     keep: Annotated[
         str | None,
         typer.Option(
@@ -66,24 +66,25 @@ def select(
     """
     import numpy as np
 
+    import plstream
+
     from .output import require_free, require_inputs
     from .progress import shown
 
-    share = _as_number(keep)
-    if not target and method not in {Ranking.inffs, Ranking.inffs_u}:
+    selector = getattr(plstream, method.name)(n_features_to_select=_as_number(keep))
+    if not target and selector.__sklearn_tags__().target_tags.required:
         raise ValueError(f"--method {method} requires --target: a column by name or number, or a file.")
-    if method is not Ranking.vip and (components is not None or model is not PlsModel.incremental_pls):
+    if method is not Ranking.VIPSelector and (components is not None or model is not PlsModel.incremental_pls):
         raise ValueError(f"-c and --model are for --method vip: leave them out with {method}.")
     require_inputs(data)
     if output is not None:
         require_free(output, force=force, endings=_ENDINGS)
     source = reading.open(data, target)
     with shown():
-        selector = (
-            _vip(source, Method(model.value), components, share)
-            if method is Ranking.vip
-            else _ranked(source, method, share)
-        )
+        if method is Ranking.VIPSelector:
+            selector.set_params(estimator=_fitted(Method(model.value), source, components), prefit=True)
+        else:
+            _fit_in_memory(selector, source, f"--method {method}")
     kept, names = selector.get_support(indices=True), source.feature_names
     kept = kept[np.argsort(selector.ranking_[kept])]
     rows = [
@@ -93,30 +94,26 @@ def select(
     _write(rows, output, force=force)
 
 
-def _vip(source: Source, method: Method, components: int | None, keep: float | None) -> Any:
-    """Return a selector by VIP, whose model is fitted block by block."""
-    import plstream
-
+def _fitted(method: Method, source: Source, components: int | None) -> Any:
+    """Return a PLS model, fitted block by block."""
     from ..files import fit_source
     from .methods import new_model
 
     model = new_model(method, n_components=components)
     fit_source(model, source, one_pass=not source.rereadable)
-    return plstream.VIPSelector(model, n_features_to_select=keep, prefit=True)
+    return model
 
 
-def _ranked(source: Source, method: Ranking, keep: float | None) -> Any:
-    """Return a selector fitted to all rows in memory."""
+def _fit_in_memory(selector: Any, source: Source, name: str) -> None:
+    """Fit a selector to all rows in memory."""
     import numpy as np
-
-    import plstream
 
     from .._core.memory import require_memory
 
     mapped = source.mapped()
     if mapped is None:
         needed = 2 * (source.n_rows or 0) * source.n_columns * source.dtype.itemsize
-        require_memory(needed, f"--method {method}, which requires all rows in memory,")
+        require_memory(needed, f"{name}, which requires all rows in memory,")
         blocks = list(source.blocks())
         if not blocks:
             raise source.no_rows()
@@ -124,10 +121,9 @@ def _ranked(source: Source, method: Ranking, keep: float | None) -> Any:
         y = None if blocks[0][1] is None else np.concatenate([y for _, y in blocks if y is not None])
     else:
         X, y = mapped
-    selector = getattr(plstream, _SELECTORS[method])(n_features_to_select=keep).fit(X, y)
+    selector.fit(X, y)
     if mapped is not None:
         source.require_unchanged()
-    return selector
 
 
 def _as_number(keep: str | None) -> float | None:
