@@ -101,7 +101,7 @@ def test_lists_of_lfw_that_are_wrong(tmp_path, lines, message):
 def test_lfw_images_that_are_missing_or_duplicate(home):
     write_lines(home / "lfw/pairs.txt", *PAIRS)
     save_features(home / "lfw/net.npy", IMAGES[1:], features(len(IMAGES) - 1))
-    with pytest.raises(DataError, match=r"net.npy has no features of 1 images that are in pairs: Ann_0001"):
+    with pytest.raises(DataError, match=r"net.npy has no features of 1 images that occur in pairs: Ann_0001"):
         load_tasks("lfw")
     save_features(home / "lfw/net.npy", [*IMAGES, "other/Bob_0003.jpg"], features(len(IMAGES) + 1))
     with pytest.raises(DataError, match="more than one row of Bob_0003"):
@@ -228,7 +228,7 @@ def test_ytf_that_is_not_complete(home):
     with pytest.raises(DataError, match="has no names of frames"):
         load_tasks("ytf")
     save_features(home / "ytf/net.npy", [f"{video}/1.jpg" for video in VIDEOS[:-1]], features(5))
-    with pytest.raises(DataError, match="no features of 1 videos that are in pairs: Cy/5"):
+    with pytest.raises(DataError, match="no features of 1 videos that occur in pairs: Cy/5"):
         load_tasks("ytf")
 
 

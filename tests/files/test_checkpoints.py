@@ -229,7 +229,7 @@ def test_changes_are_named(tmp_path):
         with pytest.raises(CheckpointError, match=rf"{changed}: choose another folder, or delete"):
             fit_source(model, source, checkpoint=tmp_path)
     for other in (opened("gram", batch_size=10), opened("cipls")):
-        with pytest.raises(CheckpointError, match=r"with a change of the data.*: choose another folder"):
+        with pytest.raises(CheckpointError, match=r"which differs in the data.*: choose another folder"):
             run("gram", other, checkpoint=tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 

@@ -15,7 +15,7 @@ from .models import EXPORTED, data, fitted
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The rows so far have only:UserWarning"),
-    pytest.mark.filterwarnings("ignore:The factors have swapped:UserWarning"),
+    pytest.mark.filterwarnings("ignore:The two factors have swapped:UserWarning"),
     pytest.mark.filterwarnings("ignore:sketch_size=:UserWarning"),
 ]
 

@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The rows so far have only:UserWarning"),
     pytest.mark.filterwarnings("ignore:X and y have only:UserWarning"),
     pytest.mark.filterwarnings("ignore:sketch_size=:UserWarning"),
-    pytest.mark.filterwarnings("ignore:The factors have swapped:UserWarning"),
+    pytest.mark.filterwarnings("ignore:The two factors have swapped:UserWarning"),
 ]
 
 

@@ -72,7 +72,7 @@ def em_by_loops(counts, prior, n_iter, *, update):
 @pytest.mark.parametrize(
     ("variant", "n_classes", "n_tokens"), [("B", 2, 6), ("B", 3, 6), ("B", 5, 9), ("B", 2, 3), ("A", 2, 4), ("A", 2, 8)]
 )
-@pytest.mark.filterwarnings("ignore:The factors have swapped")
+@pytest.mark.filterwarnings("ignore:The two factors have swapped")
 def test_equals_loops(variant, n_classes, n_tokens, update):
     X, y = data(n_classes=n_classes)
     parameters = {"variant": variant, "n_tokens": n_tokens, "update_tokens": update}
@@ -296,7 +296,7 @@ def test_a_large_mean_does_not_matter():
 
 
 @pytest.mark.parametrize("variant", ["A", "B"])
-@pytest.mark.filterwarnings("ignore:The factors have swapped:UserWarning")
+@pytest.mark.filterwarnings("ignore:The two factors have swapped:UserWarning")
 def test_a_factor_that_no_feature_has_keeps_its_tokens(variant):
     """All priors are 0, or all are 1."""
     y = np.array([0, 0, 0, 1, 1, 1])

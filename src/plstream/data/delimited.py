@@ -144,7 +144,7 @@ class CsvReader(TextReader):
                 yield row, fields[column]
 
     def not_a_number(self, row: int, column: int, found: Any) -> DataError:
-        """Return the error for text in place of a number, which may only have commas that others write."""
+        """Return the error for text in place of a number, with advice if the text is a number with commas."""
         if not _WITH_COMMAS.fullmatch(found.strip()):
             return super().not_a_number(row, column, found)
         problem = (

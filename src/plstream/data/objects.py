@@ -271,7 +271,10 @@ class BlocksReader(Reader):
                 f"Block {number} has {counted(X.shape[1], 'column')}, but the first one has {self.n_columns}."
             )
         if (y is not None) != self._has_y:
-            raise DataError(f"Block {number} is {'X alone' if y is None else 'a pair'}, unlike the first one.")
+            raise DataError(
+                f"Block {number} is {'X alone' if y is None else 'a pair of X and y'}, unlike the first block: use "
+                "the same form for all blocks."
+            )
         if y is not None and (1 if y.ndim == 1 else y.shape[1]) != len(self.others):
             raise DataError(f"y of block {number} has a different number of columns than that of the first one.")
         if X.dtype.kind not in "biuf" or (X.dtype.kind == "f" and self._dtype.kind != "f"):

@@ -215,7 +215,7 @@ class Source:
             return self._read(start)
         if not self.rereadable:
             if self._used:
-                raise DataError(f"{self.name} can be read only once.")
+                raise DataError(f"{self.name} can be read only once: open it again, or copy it to a file.")
             self._used = True
         if self._is_mapped():
             return self._read(start)

@@ -56,7 +56,7 @@ class Method:
         return self.estimator(n_components, **self.options, **first, **({"random_state": seed} if self.seeded else {}))
 
     def alternatives(self, settings: Settings) -> dict[Any, Settings]:
-        """Return settings with one candidate value each, by that value; {None: settings} if nothing is tuned."""
+        """Return the settings for each candidate of the tuned value; {None: settings} if nothing is tuned."""
         for name in self.from_settings.values():
             if isinstance(values := getattr(settings, name), tuple) and len(values) > 1:
                 singles: dict[Any, dict[str, Any]] = {value: {name: (value,)} for value in values}

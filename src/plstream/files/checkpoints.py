@@ -86,7 +86,7 @@ class Checkpoint:
             changed.append("whether the data is read once or several times")
         if changed:
             raise CheckpointError(
-                f"The checkpoint in {str(folder)!r} belongs to another fit, with a change of {'; '.join(changed)}: "
+                f"The checkpoint in {str(folder)!r} belongs to another fit, which differs in {'; '.join(changed)}: "
                 "choose another folder, or delete this one to start over."
             )
 

@@ -233,8 +233,8 @@ def _begin_pair(
 ) -> int:
     """Start a new row of U from the part ``left`` of x outside of U; return whether there is such a part.
 
-    Its partner is the direction of y among the rows of V without one. So there are no more pairs than dimensions of x
-    and y, and U is not random. The sizes are those of typical rows.
+    Its partner is the direction of y within the span of the rows of V that have no partner yet. So there are no more
+    pairs than dimensions of x and y, and U is not random. The sizes are those of typical rows.
     """
     if split_off(left, U, begun)[begun] <= NOTHING_LEFT * x_size:
         return 0

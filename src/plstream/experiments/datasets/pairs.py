@@ -34,8 +34,8 @@ def find_rows(pairs: Sequence[NamedPair], rows: Mapping[str, int], where: str, w
     absent = sorted({name for pair in pairs for name in pair[:2] if name not in rows})
     if absent:
         raise DataError(
-            f"{where} has no features of {len(absent):,} {what} that are in pairs: {listed(absent)}. "
-            "Make features of all of them."
+            f"{where} has no features of {len(absent):,} {what} that occur in pairs: {listed(absent)}. Extract their "
+            "features as well."
         )
     return np.array([(rows[pair.first], rows[pair.second]) for pair in pairs], np.intp)
 
