@@ -5,7 +5,17 @@ import json
 import numpy as np
 import pytest
 
-from plstream import IncrementalPLS, IncrementalPLSClassifier, load, open_source, save
+from plstream import (
+    CCIPCA,
+    CIPLS,
+    IncrementalPLS,
+    IncrementalPLSClassifier,
+    IncrementalPLSClassifierCV,
+    IncrementalPLSCV,
+    load,
+    open_source,
+    save,
+)
 from plstream.data import DataError
 from plstream.data.where import Where
 
@@ -190,6 +200,51 @@ def test_weights(write, solver, tmp_path):
     by_hand = IncrementalPLSClassifier(2).fit(X[:, :2], KIND, sample_weight=WEIGHT)
     found = IncrementalPLSClassifier(2).fit(labels)
     np.testing.assert_allclose(found.x_rotations_, by_hand.x_rotations_, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("write", TABLES)
+@pytest.mark.parametrize("batch_size", [7, 50])
+def test_rows_of_weight_zero_are_absent(write, batch_size, tmp_path):
+    data, present = write(tmp_path), WEIGHT > 0
+    assert not present.all()
+
+    def source(**options):
+        features = {"columns": ["s_1", "s_2", "other"], "weight": "w", "batch_size": batch_size}
+        return open_source(data, **{"target": "y"} | features | options)
+
+    for forgetting in (IncrementalPLS(2, forgetting=0.9), IncrementalPLS(2, forgetting=0.9, solver="gram")):
+        expected = forgetting.fit(X[present], y[present], sample_weight=WEIGHT[present]).coef_
+        np.testing.assert_allclose(forgetting.fit(source()).coef_, expected, rtol=1e-9)
+    for solver, length in [("auto", 1), ("gram", 1), ("auto", 4)]:
+        model = IncrementalPLSCV(3, cv=4, solver=solver, block_length=length)
+        model.fit(X[present], y[present], sample_weight=WEIGHT[present])
+        expected, held_out = model.cv_results_["mean_test_rmse"], model.predict_held_out(X[present])
+        for learn in (model.fit, IncrementalPLSCV(3, cv=4, solver=solver, block_length=length).partial_fit):
+            found = learn(source())
+            np.testing.assert_allclose(found.cv_results_["mean_test_rmse"], expected, rtol=1e-9)
+            np.testing.assert_allclose(found.predict_held_out(source()), held_out, rtol=1e-8)
+    of_groups = IncrementalPLSCV(3, cv=2).fit(X, y, sample_weight=WEIGHT, groups=YEAR)
+    found = IncrementalPLSCV(3, cv=2).fit(source(groups="year"))
+    expected = of_groups.cv_results_["mean_test_rmse"]
+    np.testing.assert_allclose(found.cv_results_["mean_test_rmse"], expected, rtol=1e-9)
+    expected = of_groups.predict_held_out(X[present], groups=YEAR[present])
+    np.testing.assert_allclose(found.predict_held_out(source(groups="year")), expected, rtol=1e-8)
+    # All rows are predicted.
+    np.testing.assert_allclose(found.predict(source()), of_groups.predict(X), rtol=1e-8)
+    labels = source(target="kind")
+    for model in (IncrementalPLSClassifierCV(2, cv=3), IncrementalPLSClassifier(2, class_weight="balanced")):
+        expected = model.fit(X[present], KIND[present], sample_weight=WEIGHT[present]).predict_proba(X)
+        np.testing.assert_allclose(model.fit(labels).predict_proba(labels), expected, rtol=1e-8)
+    expected = IncrementalPLSClassifierCV(2, cv=3).fit(X[present], KIND[present], sample_weight=WEIGHT[present])
+    found = IncrementalPLSClassifierCV(2, cv=3).fit(labels)
+    accuracies = expected.held_out_accuracy(X[present], KIND[present], sample_weight=WEIGHT[present])
+    np.testing.assert_allclose(found.held_out_accuracy(labels), accuracies, rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", [CIPLS(2), CCIPCA(2)])
+def test_weights_are_not_ignored_by_methods_without(model, tmp_path):
+    with pytest.raises(ValueError, match=r"gives all rows the same weight: open .*d.csv without weight="):
+        model.fit(open_source(write_csv(tmp_path), target="y", columns=["s_1", "s_2"], weight="w"))
 
 
 def test_patterns_and_names(tmp_path):

@@ -176,6 +176,41 @@ def test_weights_of_a_source_count(solver, tmp_path):
     np.testing.assert_allclose(model.coef_, IncrementalPLS().fit(X, y, sample_weight=weight).coef_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", [name for name in MODELS if MODELS[name][1].startswith("value") and name[0] in "mfgs"])
+def test_rows_of_weight_zero_in_a_stopped_fit(name, tmp_path):
+    X, y = data(MODELS[name][1], n=N)
+    weight = np.tile([0.0, 1.0, 2.0], N // 3)
+    # A whole block, and the last rows.
+    weight[BLOCK_ROWS : 2 * BLOCK_ROWS] = weight[-4:] = 0.0
+    Y = y.reshape(N, -1)
+    names = [f"x{j}" for j in range(X.shape[1])] + [f"y{j}" for j in range(Y.shape[1])] + ["w"]
+    rows = np.column_stack([X, Y, weight])
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header=",".join(names), comments="")
+    targets = names[X.shape[1] : -1]
+    source = open_source(tmp_path / "rows.csv", target=targets, weight="w", batch_size=BLOCK_ROWS)
+    found = fit_by_steps(name, source, tmp_path / "checkpoints", 1)
+    assert_identical(found, plain(name, source))
+    present = weight > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = clone(MODELS[name][0]).fit(X[present], Y[present], sample_weight=weight[present])
+    assert found.n_samples_seen_ == expected.n_samples_seen_ == present.sum()
+    if name != "sketch":
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["gram", "sketch"])
+def test_rows_without_a_response_in_a_stopped_fit(solver, tmp_path, monkeypatch):
+    X, y = data("value", n=N)
+    y = np.where(np.arange(N) % 3 == 1, np.nan, y)
+    y[BLOCK_ROWS : 2 * BLOCK_ROWS] = np.nan
+    monkeypatch.setitem(MODELS, "missing", (IncrementalPLS(2, solver=solver, missing="model"), "value"))
+    source = open_source(X, target=y, batch_size=BLOCK_ROWS)
+    found = fit_by_steps("missing", source, tmp_path, 1)
+    assert_identical(found, plain("missing", source))
+    assert found.n_samples_seen_ == np.isfinite(y).sum()
+
+
 def test_one_pass_is_partial_fit(tmp_path):
     X, y = data(n=N)
     source = open_source(X, target=y, batch_size=BLOCK_ROWS)

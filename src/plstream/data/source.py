@@ -8,7 +8,6 @@ from hashlib import sha256
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.errors import DataError, beginning, counted
 from .._core.tiles import default_rows
@@ -260,24 +259,31 @@ class Source:
         """Return the distinct values of the target in ascending order, reading only the target."""
         return self.label_counts()[0]
 
-    def label_counts(self) -> tuple[Array, NDArray[np.int64]]:
-        """Return the distinct values of the target in ascending order, and the number of rows of each.
+    def label_counts(self, *, weighted: bool = False) -> tuple[Array, Array]:
+        """Return the distinct values of the target in ascending order, and the number, or weight, of rows of each.
 
         A block in memory returns the labels of the whole source, because a model that starts with a block must know all
         of them.
         """
         if self._whole is not None:
-            return self._whole.label_counts()
+            return self._whole.label_counts(weighted=weighted)
         found: Array | None = None
         counts = np.empty(0, np.int64)
-        rows = self._read_columns(self._target_reader or self._reader, self._targets)
-        for _, y, *_ in self._up_to_stop(rows, 0):
-            if not len(y):
+        if weighted := weighted and "weight" in self.roles:
+            # The weights may be in another file than the labels.
+            rows = self._read(0)
+        else:
+            reader = self._target_reader or self._reader
+            rows = self._up_to_stop(self._read_columns(reader, self._targets), 0)
+        for _, y, *others in rows:
+            if y is None or not len(y):
                 continue
-            values, n = np.unique(y, return_counts=True)
+            weight = others[self.roles.index("weight")] if weighted else None
+            values, where = np.unique(y, return_inverse=True)
+            n = np.bincount(where, weight)
             both = values if found is None else np.concatenate([found, values])
             found, where = np.unique(both, return_inverse=True)
-            counts = np.bincount(where, np.concatenate([counts, n])).astype(np.int64)
+            counts = np.bincount(where, np.concatenate([counts, n])).astype(n.dtype)
         if found is None:
             raise self.no_rows()
         return found, counts

@@ -168,7 +168,8 @@ class CrossValidated(PLSBase):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            All training rows, except those of weight zero or without any response, in training order. With ``groups``
+            All training rows, except those of weight zero (which are left out if X is a source with weights) or
+            without any response, in training order. With ``groups``
             or ``folds``, which are required after ``merge`` and if ``cv`` was a splitter, the order is arbitrary.
         n_components : int, default=None
             Number of components of the models, up to ``max_components``. By default ``n_components_``.
@@ -197,7 +198,7 @@ class CrossValidated(PLSBase):
                 prediction[chosen] = models[fold](rows[chosen])
             return prediction
 
-        prediction = by_blocks(self, X, predict)
+        prediction = by_blocks(self, X, predict, weighted=True)
         predicted: Array = head.labels.classes[prediction] if of_labels else head.shaped(prediction)
         return predicted
 

@@ -78,7 +78,7 @@ class FoldAssignment:
 
     @classmethod
     def of_source(cls, n_folds: int, block_length: int, source: Source) -> Self:
-        """Assign by the column of groups or folds of a source; if it has neither, by number."""
+        """Assign rows of nonzero weight by the column of groups or folds of a source; if it has neither, by number."""
         named = {role: role if role in source.roles else None for role in ("groups", "folds")}
         assignment = cls.by_columns(n_folds, block_length, named["groups"], named["folds"])
         if assignment.by not in named:
@@ -89,7 +89,10 @@ class FoldAssignment:
             given: Any = cls.of(n_folds, block_length, **columns).given
             # One or two bytes per row.
             kept.append(given.astype(np.min_scalar_type(-n_folds)))
-        return replace(assignment, given=np.concatenate(kept))
+        folds = np.concatenate(kept)
+        if "weight" in source.roles:
+            folds = folds[np.concatenate([weight > 0 for weight in source.column("weight")])]
+        return replace(assignment, given=folds)
 
     def present(self, X: Rows, weight: Float64Array | None) -> Self:
         """Return the assignment of the rows with a positive weight."""

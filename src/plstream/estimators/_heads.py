@@ -235,13 +235,13 @@ def open_labels(
         validate_source(model, X, reset=head is None)
         if again:
             require_rereadable(X)
-            found, weights = encoder.from_counts(*X.label_counts())
+            found, weights = encoder.from_counts(*X.label_counts(weighted=encoder.is_balanced))
             with reread(X, encoder.numbers(found), batch_size, **weights) as reread_rows:
                 yield reread_rows, found
             return
         with SourceRows(X) as source_rows:
             if finds_classes and X.rereadable:
-                found, weights = encoder.from_counts(*X.label_counts())
+                found, weights = encoder.from_counts(*X.label_counts(weighted=encoder.is_balanced))
             else:
                 found = encoder.head_for(encoder.as_labels(source_rows.first_y, warn=False))
                 weights = encoder.class_parameters(found)
@@ -283,6 +283,11 @@ class _LabelEncoder:
     classes: Any
     class_weight: Any
 
+    @property
+    def is_balanced(self) -> bool:
+        """Whether the weights of the classes depend on those of their rows."""
+        return isinstance(self.class_weight, str)
+
     def as_labels(self, y: Any, *, warn: bool = True) -> Array:
         """Return y as an array of labels."""
         return as_labels(y, self.name, first=self.head is None and self.classes is None, warn=warn)
@@ -296,7 +301,7 @@ class _LabelEncoder:
         return self.head
 
     def from_counts(self, values: Array, n_rows: Array) -> tuple[ClassifierHead, dict[str, Any]]:
-        """Return the head and the class parameters, given all labels and the number of rows of each."""
+        """Return the head and the class parameters, given all labels and the number or weight of the rows of each."""
         head, _, parameters = self.encode(self.as_labels(values), n_rows)
         return head, parameters
 
@@ -317,7 +322,7 @@ class _LabelEncoder:
     def class_parameters(self, head: ClassifierHead, counts: Array | None = None) -> dict[str, Any]:
         """Return the number of classes and their weights (None if all are one); ``counts`` are rows per class."""
         weight = self.class_weight
-        if isinstance(weight, str):
+        if self.is_balanced:
             if counts is None:
                 raise ValueError(NOT_BALANCED)
             weight = balanced_weights(counts)

@@ -207,7 +207,7 @@ def _absorb(stream: Any, rows: TrainingRows, journal: Journal | None = None, lab
     for block in rows.tracked_blocks(label, start):
         stream = stream.with_rows(block.X, block.Y, block.weight)
         if journal is not None:
-            journal.add_to_stream(stream, block.n_rows)
+            journal.add_to_stream(stream, block.n_rows + block.n_skipped)
     if journal is not None:
         journal.n_reads, journal.n_rows = 1, 0
     return stream

@@ -106,15 +106,20 @@ class Checkpoint:
             if not is_same:
                 raise ModelFileError("The model is not the one with which the fit began.")
             n_seen = self.model.n_samples_seen_ if self.model.__sklearn_is_fitted__() else 0
-        if n_seen != self.n_rows or self.n_rows_before > self.n_rows:
+        # Rows of weight zero, and rows without a response, do not count in the model.
+        if n_seen > self.n_rows or self.n_rows_before > self.n_rows:
             raise ModelFileError("The model has learnt a different number of rows.")
 
-    def is_within(self, n_rows: int) -> bool:
-        """Return whether this can be a checkpoint of a fit to a source with ``n_rows`` rows."""
+    def is_within(self, n_rows: int, *, all_count: bool) -> bool:
+        """Return whether this can be a checkpoint of a fit to a source with ``n_rows`` rows.
+
+        ``all_count`` says whether they all count: none has a weight of zero or is without a response.
+        """
         known = None if self.journal is None else self.journal.n_first
         if self.journal is None or known is None:
             return self.n_rows - self.n_rows_before <= n_rows
-        return self.journal.n_rows <= n_rows and (not self.journal.n_reads or known == n_rows)
+        is_complete = known == n_rows if all_count else known <= n_rows
+        return self.journal.n_rows <= n_rows and (not self.journal.n_reads or is_complete)
 
 
 _CHECKPOINT = Object(Checkpoint)
@@ -163,18 +168,19 @@ class CheckpointFolder:
         self._seconds_to_write = 0.0
         self._failed = False
 
-    def resume(self, fresh: Checkpoint, n_rows: int | None = None) -> Checkpoint:
+    def resume(self, fresh: Checkpoint, n_rows: int | None = None, *, all_count: bool = True) -> Checkpoint:
         """Return the newest readable checkpoint, or a fresh one if there is none.
 
         Raises ValueError at once if a file cannot hold the model, and CheckpointError if the checkpoint belongs to
-        another fit. ``n_rows`` is the number of rows of the source, if known.
+        another fit. ``n_rows`` is the number of rows of the source, if known; for ``all_count`` see
+        :meth:`Checkpoint.is_within`.
         """
         document_of("checkpoint", _CHECKPOINT, fresh)
         found = self.latest()
         if found is None:
             return fresh
         fresh.require_same(found, self.folder)
-        if n_rows is not None and not found.is_within(n_rows):
+        if n_rows is not None and not found.is_within(n_rows, all_count=all_count):
             raise self._damaged()
         return found
 

@@ -20,6 +20,7 @@ from .._core.types import Array
 from .._core.validation import changed_at_once
 from ..data import Source
 from ..estimators.settings import Settings
+from ..rows.sources import takes_missing
 from ..selection import VIPSelector
 from ..solvers import Journal, JournalError
 from .checkpoints import Checkpoint, CheckpointError, CheckpointFolder
@@ -237,7 +238,8 @@ class _Fit:
             classes=np.asarray(self.targets["classes"]) if self.targets else None,
             version=plstream.__version__,
         )
-        found = folder.resume(fresh, self.source.n_rows)
+        all_count = "weight" not in self.source.roles and not takes_missing(self.model)
+        found = folder.resume(fresh, self.source.n_rows, all_count=all_count)
         if found.beginning == fresh.beginning:
             return found
         # The pipe continues instead of restarting: all rows are new.

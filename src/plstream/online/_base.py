@@ -350,6 +350,8 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         name, is_first = type(self).__name__, not hasattr(self, "_state")
         if self._uses_y:
             require_target(source, name, y)
+        if "weight" in source.roles:
+            raise ValueError(f"{name} gives all rows the same weight: open {source.name} without weight=.")
         validate_source(self, source, reset=is_first)
         with SourceRows(source) as rows:
             if self._uses_y:

@@ -30,6 +30,8 @@ class Block(NamedTuple):
     """Number of classes, if Y holds labels."""
     first: int = 0
     """Number of its first row among all rows of nonzero weight, as counted by :meth:`TrainingRows.parts`."""
+    n_skipped: int = 0
+    """Number of rows that were read with it and left out, such as those of weight zero."""
 
     @property
     def n_rows(self) -> int:
@@ -60,7 +62,8 @@ class Block(NamedTuple):
         if self.weight is None or (self.weight > 0).all():
             return self
         rows = np.flatnonzero(self.weight > 0)
-        return self._replace(X=self.X[rows], Y=self.Y[rows], weight=self.weight[rows])
+        n_skipped = self.n_skipped + self.n_rows - len(rows)
+        return self._replace(X=self.X[rows], Y=self.Y[rows], weight=self.weight[rows], n_skipped=n_skipped)
 
     def labelled(self) -> Block:
         """Return the block without rows that have no response."""
@@ -119,6 +122,11 @@ class TrainingRows(ABC):
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Read the rows once, in blocks without rows of weight zero, starting at the beginning of a block."""
 
+    def n_rows_from(self, start: int) -> int:
+        """Return the number of rows, not counting those of weight zero, from ``start`` on, where all rows count."""
+        assert self.n_rows is not None
+        return self.n_rows - start
+
     def tracked_blocks(self, label: str, start: int = 0) -> Generator[Block, None, None]:
         """Read the rows like :meth:`blocks`, and report progress under a label."""
         n_rows = None if self.n_rows is None else self.n_rows - start
@@ -152,10 +160,10 @@ class TrainingRows(ABC):
     def aged_blocks(self, forgetting: float, start: int = 0) -> Iterator[tuple[Block, int]]:
         """Yield the nonempty blocks, with the number of rows read for each. For the weights, see :meth:`parts`."""
         assert self.n_rows is not None
-        n_later, n_read = self.n_rows - start, 0
+        n_later, n_read = self.n_rows_from(start), 0
         for block in self.blocks(start):
             n_later -= block.n_rows
-            n_read += block.n_rows
+            n_read += block.n_rows + block.n_skipped
             # Rows of weight zero have been dropped, except those whose weight decays to zero.
             present = block.aged(forgetting, n_later) if forgetting < 1.0 else block
             if present.n_rows:

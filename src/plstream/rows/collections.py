@@ -222,6 +222,8 @@ def _n_present(X: Any, y: Any, columns: dict[str, Any]) -> int:
             raise ValueError(
                 f"X has {n} rows, but {name} has {_num_samples(column)}: divide both into blocks at the same rows."
             )
+    if isinstance(X, Source) and "weight" in X.roles:
+        return X.n_weighted()
     weight = columns.get("sample_weight")
     return n if weight is None else int(np.count_nonzero(np.broadcast_to(np.asarray(weight), n)))
 
@@ -284,7 +286,7 @@ def _merge_streams(first: Any, second: Any) -> Any:
 def _add_label_counts(total: Any, _number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
     """Add the labels of a block, and the total weight of each."""
     if isinstance(X, Source):
-        counted = X.label_counts()
+        counted = X.label_counts(weighted=True)
     else:
         labels, where = np.unique(as_labels(y, "A classifier", warn=False), return_inverse=True)
         weight = np.broadcast_to(columns.get("sample_weight", 1.0), len(where))

@@ -34,7 +34,8 @@ class SourceRows(TrainingRows):
     """The training rows of a source.
 
     ``numbers`` encodes y as numbers with one column per response; by default there is no y. For labels, ``n_classes``
-    and ``class_weight`` are those of :class:`ArrayRows`.
+    and ``class_weight`` are those of :class:`ArrayRows`. Rows of weight zero are skipped, unless weights are ignored
+    (``weighted=False``).
     """
 
     _under_way = _UNDER_WAY
@@ -46,8 +47,10 @@ class SourceRows(TrainingRows):
         *,
         n_classes: int = 0,
         class_weight: Float64Array | None = None,
+        weighted: bool = True,
     ) -> None:
         self.source = source
+        self.weighted = weighted and "weight" in source.roles
         self.n_columns = source.n_columns
         self.set_n_rows(source.n_rows)
         self.learn(numbers, n_classes, class_weight)
@@ -78,15 +81,29 @@ class SourceRows(TrainingRows):
         first, self._first = self._first, None
         if first is None or self._blocks is None:
             self._blocks = self.source.records(start)
-        n_rows = start
+        n_rows, n_skipped = start, 0
         for X, y, *others in chain([] if first is None else [first], self._blocks):
             assert X is not None
             weight = self._weight(dict(zip(self.source.roles, others, strict=True)), n_rows)
-            block = Block(X, self._numbers(y, len(X), n_rows), weight, self.compiled, self.n_classes)
-            yield block if self.class_weight is None else block.weighted(self.class_weight)
+            block = Block(X, self._numbers(y, len(X), n_rows), weight, self.compiled, self.n_classes).present()
             n_rows += len(X)
+            n_skipped += block.n_skipped
+            if block.n_rows:
+                block = block._replace(n_skipped=n_skipped)
+                yield block if self.class_weight is None else block.weighted(self.class_weight)
+                n_skipped = 0
         if not n_rows:
             self._require_block(None)
+
+    def n_rows_from(self, start: int) -> int:
+        """Return the number of rows of nonzero weight from ``start`` on, reading only the weights."""
+        if not self.weighted or not start:
+            return super().n_rows_from(start)
+        n_before = 0
+        for weight in self.source.column("weight"):
+            n_before += int(np.count_nonzero(weight[:start]))
+            start = max(0, start - len(weight))
+        return super().n_rows_from(n_before)
 
     def __enter__(self) -> Self:
         return self
@@ -105,7 +122,7 @@ class SourceRows(TrainingRows):
             raise DataError(f"In {self.source.name}, from row {self.source.first_row + row} on: {error}") from None
 
     def _weight(self, columns: dict[str, Array | None], row: int) -> Float64Array | None:
-        weight = columns.get("weight")
+        weight = columns.get("weight") if self.weighted else None
         if weight is None:
             return None
         if (weight < 0).any():
@@ -270,8 +287,11 @@ def validate_source(estimator: BaseEstimator, columns: Source | CollectionRows, 
         )
 
 
-def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array]) -> Array:
-    """Apply a function to the rows of X: an array as a whole, a source in blocks, a Dask collection lazily."""
+def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array], *, weighted: bool = False) -> Array:
+    """Apply a function to the rows of X: an array as a whole, a source in blocks, a Dask collection lazily.
+
+    If ``weighted``, the rows of a source that have a weight of zero are left out.
+    """
     X, _ = opened_data(X, None)
     if is_collection(X):
         return apply_lazily(estimator, X, function)
@@ -279,7 +299,7 @@ def by_blocks(estimator: BaseEstimator, X: Any, function: Callable[[Rows], Array
         if not isinstance(X, Source):
             return function(validate_rows(estimator, X, reset=False))
         validate_source(estimator, X, reset=False)
-        with SourceRows(X) as rows:
+        with SourceRows(X, weighted=weighted) as rows:
             found = [function(block.X) for block in rows.tracked_blocks("one read")]
     except NonFiniteError as error:
         raise error.of_model(estimator) from None

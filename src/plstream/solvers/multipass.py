@@ -87,7 +87,10 @@ def _n_first(its: Any) -> int | None:
         "there are moments or a stream": lambda its: (
             _n_first(its) is not None if its.n_reads or its.n_rows else None in {its.moments, its.stream}
         ),
-        "the first read is as far as its moments": lambda its: its.n_reads > 0 or _n_first(its) in {None, its.n_rows},
+        # Rows of weight zero, and rows without a response, are not in the moments.
+        "the first read is at least as far as its moments": lambda its: (
+            its.n_reads > 0 or (_n_first(its) or 0) <= its.n_rows
+        ),
     },
 )
 @dataclass
