@@ -164,7 +164,8 @@ class IncrementalPLS(RegressionMethods, SingleModel):
     scale : bool, default=True
         Whether to divide each column of X and y by its standard deviation. Columns are always centred.
     solver : {"auto", "multipass", "gram", "sketch"}, default="auto"
-        How X is summarised. "auto" is "multipass" in ``fit``; in ``partial_fit`` it is "gram" for up to 2,048 features,
+        How X is summarised. "auto" is "multipass" in ``fit``, or "gram" if that is cheaper and as accurate (files that
+        are slow to read, with weights and few features); in ``partial_fit`` it is "gram" for up to 2,048 features,
         and "sketch" for more. After "multipass", ``partial_fit`` and ``merge`` continue with a sketch that starts from
         the exact solution, or with a Gram matrix for small data (n m^2 up to 524,288).
     sketch_size : int, default=None

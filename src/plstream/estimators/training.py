@@ -29,6 +29,8 @@ from .settings import Settings
 # Completing rows with missing values: maximum number of rounds, and the change of coefficients at which to stop.
 _MOST_ROUNDS = 20
 _SMALL_DIFFERENCE = 1e-3
+# Largest error of a solution from a Gram matrix, due to rounding, that counts as exact.
+_ROUNDING_ERROR = 1e-9
 # Data up to this size is solved by one thread.
 _SINGLE_THREADED_BYTES = 4 << 20
 
@@ -72,7 +74,8 @@ def fit_rows(
                         fitted = _fit_stream(rows, head, settings)
                     else:
                         # The first read only finds missing values; it does not complete them.
-                        fitted = _fit_multipass(rows, head, replace(settings, missing="error"), journal)
+                        first = replace(settings, missing="error") if rows.allow_missing else settings
+                        fitted = _fit_multipass(rows, head, first, journal)
                 except NonFiniteError as error:
                     if once or not (error.is_missing and rows.allow_missing):
                         raise
@@ -89,10 +92,15 @@ def fit_rows(
 def _fit_multipass(
     rows: TrainingRows, head: Head, settings: Settings, journal: Journal | None = None, *, quiet: bool = False
 ) -> Fitted:
-    """Read the rows until the solution is exact, or accurate enough for ``read_tol`` and ``max_reads``."""
+    """Read the rows until the solution is exact, or accurate enough for ``read_tol`` and ``max_reads``.
+
+    If reads are slow, the first one forms a Gram matrix, whose solution is exact unless X is badly conditioned.
+    """
     state: Gram | Sketch | None = None
-    if settings.in_few_reads and not rows.in_memory:
-        state = _fit_stream(rows, head, settings, journal=journal, label="read 1").stream.current().settle()
+    by_gram = settings.prefers_gram(rows) and (journal is None or journal.moments is None)
+    if by_gram or (settings.in_few_reads and not rows.in_memory):
+        streamed = _fit_stream(rows, head, settings, journal=journal, label="read 1")
+        state = streamed.stream.current().settle()
     # BLAS threads do not pay off for small products. Between the reads of large data, idle threads would spin on the
     # cores that the next read needs.
     small = 8 * (rows.n_rows or 0) * rows.n_columns <= _SINGLE_THREADED_BYTES
@@ -111,8 +119,12 @@ def _fit_multipass(
         n_components, scale = settings.n_components, settings.scale
         gram: LossyGramAction = reads
         if state is not None:
-            tolerance, most = settings.read_tol, settings.most_reads
+            tolerance = _ROUNDING_ERROR if by_gram else settings.read_tol
+            most = settings.most_reads
             gram = read_few_times(reads, state, n_components, scale=scale, tolerance=tolerance, most=most)
+            if by_gram and reads.n_reads == 1 and gram is not reads:
+                streamed.solution = Solution.of(state, state, n_components, scale=scale, quiet=quiet)
+                return streamed
         solution = Solution.of(reads.moments, gram, n_components, scale=scale, quiet=quiet)
     known = reads.known()
     if isinstance(known, Sketch):

@@ -69,6 +69,14 @@ class SourceRows(TrainingRows):
         self.compiled = not self.in_memory
 
     @property
+    def slow(self) -> bool:  # type: ignore[override]
+        """Whether every read is slow: there is no copy of a source with weights, not even if there is room for it.
+
+        Other sources are copied if there is room, and results must not depend on that.
+        """
+        return self.source.slow and "weight" in self.source.roles
+
+    @property
     def first_y(self) -> Array | None:
         """The y of the first block, which remains to be read."""
         if self._first is None:

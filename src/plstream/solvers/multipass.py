@@ -329,7 +329,8 @@ def _block_action(mean: Float64Array, v: Float64Array, relative_mean: float, blo
         for rows, tile in dense_tiles(block.X, mean):
             np.dot(tile, v, out=scores[rows])
             action += np.dot(scores[rows] * weight[rows], tile)
-    return Sums(v, action, float(np.dot(scores * weight, scores)))
+    weighted = scores if block.weight is None else scores * weight
+    return Sums(v, action, float(np.dot(weighted, scores)))
 
 
 def _block_products(mean: Float64Array, V: Float64Array, relative_mean: float, block: Block) -> BlockSums:
