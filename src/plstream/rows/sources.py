@@ -52,6 +52,8 @@ class SourceRows(TrainingRows):
         self.source = source
         self.weighted = weighted and "weight" in source.roles
         self.n_columns = source.n_columns
+        # Sources with weights are never copied. Others are copied if there is room, on which results must not depend.
+        self.slow = source.slow and "weight" in source.roles
         self.set_n_rows(source.n_rows)
         self.learn(numbers, n_classes, class_weight)
         self._blocks: Iterator[Parts] | None = None
@@ -67,14 +69,6 @@ class SourceRows(TrainingRows):
         self.n_rows = n_rows
         self.in_memory = n_rows is not None and 8 * n_rows * self.n_columns <= SMALL_BYTES
         self.compiled = not self.in_memory
-
-    @property
-    def slow(self) -> bool:  # type: ignore[override]
-        """Whether every read is slow: there is no copy of a source with weights, not even if there is room for it.
-
-        Other sources are copied if there is room, and results must not depend on that.
-        """
-        return self.source.slow and "weight" in self.source.roles
 
     @property
     def first_y(self) -> Array | None:
