@@ -101,7 +101,7 @@ def test_bad_rows_are_reported_as_of_the_file(tmp_path):
 
 def test_bad_calls(tmp_path):
     source = opened("npy", tmp_path, X, Y)
-    with pytest.raises(ValueError, match="y is not for files that workers read"):
+    with pytest.raises(ValueError, match="y cannot be passed with OnWorkers"):
         IncrementalPLS(2).fit(OnWorkers(source), Y)
     with pytest.raises(ValueError, match="has no target"):
         OnWorkers(open_source(tmp_path / "X.npy"))
