@@ -36,7 +36,7 @@ def write(path, table, group_rows):
 @pytest.fixture
 def turns(monkeypatch):
     """Let groups be too large, and count those that go through a temporary file."""
-    monkeypatch.setattr(ArrowReader, "_held_at_most", 500)
+    monkeypatch.setattr(ArrowReader, "_largest_columns_bytes", 500)
     numbers, turn = [], ArrowReader._transpose
 
     def counting(self, turned, number, *arguments):

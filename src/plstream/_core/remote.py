@@ -54,7 +54,7 @@ class RemotePath:
             if schemes & _REFUSED:
                 raise DataError(f"{self} refers to other URLs, which are not followed: name the data itself.")
             fsspec = import_optional("fsspec", f"Reading {self}", "remote")
-            store, self._key = self._asked("opened", lambda: fsspec.core.url_to_fs(self.url))
+            store, self._key = self._response("opened", lambda: fsspec.core.url_to_fs(self.url))
         else:
             self._key = store._strip_protocol(self.url) if info is None else info["name"]
         self._store = store
@@ -142,7 +142,7 @@ class RemotePath:
             found = self._store.find(self._key, detail=True)
             return sha256(repr([(name, _marks(info)) for name, info in sorted(found.items())]).encode()).hexdigest()
 
-        return self._asked("read", ask)
+        return self._response("read", ask)
 
     def iterdir(self) -> Iterator[RemotePath]:
         """Yield the objects and folders in a folder."""
@@ -193,7 +193,7 @@ class RemotePath:
                 return file.read(stop - start)
 
         try:
-            data = self._asked("read", ask)
+            data = self._response("read", ask)
         except OSError as error:
             # While reading, an OSError means that the data is unavailable.
             problem = str(error)
@@ -207,14 +207,14 @@ class RemotePath:
         """Write a complete file to the store, atomically."""
         self._require_writable()
         mode = {} if overwrite else {"mode": "create"}
-        self._asked("written", lambda: self._store.put_file(str(file), self._key, **mode))
+        self._response("written", lambda: self._store.put_file(str(file), self._key, **mode))
         self._store.invalidate_cache()
         self._info = None
 
     def unlink(self, *, missing_ok: bool = False) -> None:
         """Remove the object."""
         try:
-            self._asked("removed", lambda: self._store.rm_file(self._key))
+            self._response("removed", lambda: self._store.rm_file(self._key))
         except FileNotFoundError:
             if not missing_ok:
                 raise
@@ -260,7 +260,7 @@ class RemotePath:
         descriptor, copy = tempfile.mkstemp(prefix=".plstream-")
         os.close(descriptor)
         finalize(self, os.unlink, copy)
-        self._asked("read", lambda: self._store.get_file(self._key, copy))
+        self._response("read", lambda: self._store.get_file(self._key, copy))
         return copy
 
     def _copied_size(self) -> int:
@@ -270,9 +270,9 @@ class RemotePath:
 
     def _listed(self, function: Callable[[], Any]) -> Any:
         self._store.invalidate_cache()
-        return self._asked("listed", function)
+        return self._response("listed", function)
 
-    def _asked(self, action: str, function: Callable[[], Any]) -> Any:
+    def _response(self, action: str, function: Callable[[], Any]) -> Any:
         """Return the response of a store to a request; exceptions become one sentence without passwords."""
         try:
             return function()

@@ -149,7 +149,7 @@ def _ended_after_grace() -> Iterator[None]:
 
 def _end_after_grace(receiver: int) -> None:
     """Read signals from a pipe until it is closed; end the process when the grace period after a request is over."""
-    n_asked, deadline = 0, math.inf
+    n_requested, deadline = 0, math.inf
     with os.fdopen(receiver, "rb", buffering=0) as pipe:
         while True:
             left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
@@ -161,8 +161,8 @@ def _end_after_grace(receiver: int) -> None:
             number = pipe.read(1)
             if not number:
                 return
-            n_asked += number[0] == signal.SIGTERM
-            if n_asked >= _n_requests:
+            n_requested += number[0] == signal.SIGTERM
+            if n_requested >= _n_requests:
                 deadline = min(deadline, time.monotonic() + GRACE)
 
 

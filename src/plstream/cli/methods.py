@@ -97,7 +97,7 @@ def plan_memory(model: Any, source: Source, *, one_pass: bool, classes: Any, mem
         return
     least = _LEAST_BLOCKS * source.n_columns * source.dtype.itemsize
     if state + least > memory:
-        advice = _what_would_do(model, source, memory - least, one_pass=one_pass, classes=classes, needed=state + least)
+        advice = _memory_advice(model, source, memory - least, one_pass=one_pass, classes=classes, needed=state + least)
         raise ValueError(
             f"{format_bytes(memory)} of memory is not enough, because the model takes {format_bytes(state)} and "
             f"blocks of rows at least {format_bytes(least)}: {advice}."
@@ -133,7 +133,7 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
     return 8 * m * (12 * q * components + 20)
 
 
-def _what_would_do(model: Any, source: Source, room: int, *, one_pass: bool, classes: Any, needed: int) -> str:
+def _memory_advice(model: Any, source: Source, room: int, *, one_pass: bool, classes: Any, needed: int) -> str:
     """Return advice for an error message."""
     more = f"allow --memory {-(-needed // 10**6)}MB"
     if not (one_pass and hasattr(model, "memory_usage")):

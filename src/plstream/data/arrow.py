@@ -157,7 +157,7 @@ class ArrowReader(Reader):
         for number, end in enumerate(self._ends):
             if end <= start:
                 continue
-            is_large = self._held_bytes(number, names) > self._held_at_most
+            is_large = self._held_bytes(number, names) > self._largest_columns_bytes
             if is_large and len(features) > 1 and self._list is None:
                 with temporary_array() as file, suppress(NoRoomError):
                     self._transpose(file, number, features, start, step)
@@ -171,7 +171,7 @@ class ArrowReader(Reader):
         return min(_COPIES * _PIECE_BYTES, self.room // 2)
 
     @property
-    def _held_at_most(self) -> int:
+    def _largest_columns_bytes(self) -> int:
         """Memory that the columns of a group may take while its rows are read."""
         return self.room - self._pieces_bytes
 
@@ -204,7 +204,7 @@ class ArrowReader(Reader):
         first, held = 0, 0
         for at, column in enumerate(features):
             more = self._groups.held_bytes(number, self._name(int(column)))
-            if at > first and held + more > self._held_at_most:
+            if at > first and held + more > self._largest_columns_bytes:
                 yield slice(first, at)
                 first, held = at, 0
             held += more

@@ -103,7 +103,7 @@ class CompletingStream(Buffered[Any]):
     def merged(self, other: Buffered[Any], *, later: bool = False) -> Self:
         """Return a stream of the rows of both streams; if ``later``, those of the other came after these."""
         theirs = self.of(other, **self._parameters)
-        mine, added = self._own_current(), theirs._own_current()
+        mine, added = self._copy_of_current(), theirs._copy_of_current()
         here, there = self.all_gaps(), theirs.all_gaps()
         # The mean of a column without any value is arbitrary.
         _move_means(mine, added, here.unseen & ~there.unseen)

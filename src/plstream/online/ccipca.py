@@ -71,7 +71,7 @@ class PrincipalDirections(Recursion):
         order = np.argsort(-lengths, kind="stable")
         order = order[lengths[order] > 0]
         units = self.V[order] / lengths[order, None]
-        kept = _outside_those_before(units)
+        kept = _is_new_direction(units)
         directions, variances = np.zeros_like(self.V), np.zeros_like(lengths)
         directions[: len(kept)], variances[: len(kept)] = units[kept], lengths[order[kept]]
         return directions, variances
@@ -86,7 +86,7 @@ def _as_schedule(amnesic: Amnesic) -> Float64Array:
     return np.array([0.0, *amnesic])
 
 
-def _outside_those_before(units: Float64Array) -> Array:
+def _is_new_direction(units: Float64Array) -> Array:
     """Return which unit vectors, one per row, are outside the span of the vectors before them.
 
     Vectors that have not converged are not orthogonal. With rows of low rank, the remainder after deflation is then not

@@ -56,7 +56,7 @@ def _rows(summary: ModelSummary) -> Iterator[Diagnostic]:
 
 
 def _rank(summary: ModelSummary) -> Iterator[Diagnostic]:
-    n, asked = summary.n_components, summary.n_asked
+    n, asked = summary.n_components, summary.n_requested
     if n is None or asked is None:
         return
     if n < asked:

@@ -35,7 +35,7 @@ class ModelSummary:
         Names of the features.
     n_rows : int or None
         Number of training samples.
-    n_components, n_asked : int or None
+    n_components, n_requested : int or None
         Number of components found, and requested.
     weights, loadings : ndarray of shape (n_features, n_components), or None
         Weights (or directions of another kind), and loadings of X.
@@ -73,7 +73,7 @@ class ModelSummary:
         self.kept = self._first_of("support_")
         self.classes = self._first_of("classes_")
         self.n_components: int | None = getattr(last, "n_components_", None)
-        self.n_asked = self.n_components if self.weights is None else self.weights.shape[1]
+        self.n_requested = self.n_components if self.weights is None else self.weights.shape[1]
 
     def _first_of(self, *names: str) -> Array | None:
         return next((np.asarray(getattr(self.model, name)) for name in names if hasattr(self.model, name)), None)

@@ -207,14 +207,14 @@ class _Fold:
         for block in blocks:
             X, y, *others = block.parts
             columns = dict(zip(self.names, others, strict=True))
-            if _n_present(X, y, columns):
+            if _n_weighted_rows(X, y, columns):
                 total = self.add(total, block.number, X, y, columns)
             # Released before the next one is computed.
             del block, X, y, others, columns
         return total if self.then is None or total is None else self.then(total)
 
 
-def _n_present(X: Any, y: Any, columns: dict[str, Any]) -> int:
+def _n_weighted_rows(X: Any, y: Any, columns: dict[str, Any]) -> int:
     """Return the number of rows of nonzero weight; raise ValueError unless all columns have one entry per row."""
     n = X.count() if isinstance(X, Source) else _num_samples(X)
     for name, column in (("y", y), *columns.items()):
@@ -300,7 +300,7 @@ def _merge_label_counts(first: tuple[Array, Array], second: tuple[Array, Array])
 
 
 def _add_row_count(total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
-    return {**(total or {}), number: _n_present(X, y, columns)}
+    return {**(total or {}), number: _n_weighted_rows(X, y, columns)}
 
 
 def _keep_first_y(total: Any, _number: int, X: Any, y: Any, _columns: dict[str, Any]) -> Any:

@@ -187,7 +187,7 @@ class Buffered(Generic[State]):
 
     def merged(self, other: Buffered[State], *, later: bool = False) -> Self:
         """Return a stream with the rows of both; if ``later``, those of ``other`` come last."""
-        state = self._own_current().settle()
+        state = self._copy_of_current().settle()
         if later:
             state.forget(other.n_rows)
         return self._around(state.merge(other.current()))
@@ -215,13 +215,13 @@ class Buffered(Generic[State]):
 
     def without_waiting(self) -> Self:
         """Return a stream with all rows absorbed, which is smaller to send to another process."""
-        return self._around(self._own_current().settle())
+        return self._around(self._copy_of_current().settle())
 
     def current(self) -> State:
         """Return the state of all rows, not settled (see :meth:`Sketch.settle`)."""
-        return self._own_current() if self.n_waiting else self.state
+        return self._copy_of_current() if self.n_waiting else self.state
 
-    def _own_current(self) -> State:
+    def _copy_of_current(self) -> State:
         """Return a copy of the state of all rows, not settled."""
         state = self.state.copy()
         if self.n_waiting:

@@ -384,7 +384,7 @@ class Sketch(Moments):
         ratio = other.unit / self.unit
         self.residuals += other._residuals_in_units(ratio)
         self.unresolved += other.unresolved * self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
-        self._add_what_is_known(other, ratio)
+        self._merge_errors(other, ratio)
         self.pieces += tuple(piece * ratio for piece in other.pieces)
         self._settle_dtype()
         self._append(np.empty((0, len(between))), between)
@@ -393,7 +393,7 @@ class Sketch(Moments):
             self._estimate_error(cross, self._solve(cross))
         return self
 
-    def _add_what_is_known(self, other: Sketch, ratio: Float64Array) -> None:
+    def _merge_errors(self, other: Sketch, ratio: Float64Array) -> None:
         """Add the errors of another state, and adopt its solution if it is based on more rows."""
         errors, weight = other.errors, other.known_weight
         squares = other.known_squares * self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
@@ -545,7 +545,7 @@ class Sketch(Moments):
         self._settle_unit(widest=_WIDEST_FOR_COMPRESSION)
         cross = self._cross_in_units()
         solution = self._solve(cross)
-        before = self._act_as_held(self.rotations.T)[0]
+        before = self._act_in_row_precision(self.rotations.T)[0]
         unresolved = self._unresolved_errors(_rotations(solution))
         with single_threaded_blas():  # Too little work for threads.
             brought, kept, variances = self._combinations(_rotations(solution))
@@ -559,7 +559,7 @@ class Sketch(Moments):
             self._set_residual(kept, leading, _rotations(solution))
         self.pieces = (kept,)
         self._settle_dtype()
-        self._add_errors(before - self._act_as_held(self.rotations.T)[0], unresolved)
+        self._add_errors(before - self._act_in_row_precision(self.rotations.T)[0], unresolved)
         self._remember(_rotations(solution))
         self._estimate_error(cross, solution)
 
@@ -620,7 +620,7 @@ class Sketch(Moments):
             squares += (V * by_column).sum(axis=0)
         return action, squares
 
-    def _act_as_held(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
+    def _act_in_row_precision(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
         """Return the same in the precision of the rows, which suffices for the solution to preserve."""
         lengths = np.linalg.norm(V, axis=0)
         lengths = np.where(lengths > 0, lengths, 1.0)
@@ -809,7 +809,7 @@ class _ActionInUnits:
         self.rounding = self.variance_resolution = max(_LEAST_PRESERVED, float(np.finfo(state.dtype).eps))
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
-        action, square = self.state._act_as_held(v)
+        action, square = self.state._act_in_row_precision(v)
         if self.noise is not None:
             action += self.noise[:, self.n_applied] * np.sqrt(square)
             self.n_applied += 1
