@@ -96,7 +96,7 @@ def test_nobody_from_elsewhere_reaches_a_local_cluster(folder, refused, monkeypa
 def test_standard_input_stays_here(folder, refused):
     piped = (folder / "data.csv").read_bytes()
     options = ("--format", "csv", "--target", "y", "--exclude", "kind", "--cluster", "local")
-    assert "standard input can be read only here and once" in refused("fit", "-", *options, stdin=piped)
+    assert "standard input cannot be read by the workers" in refused("fit", "-", *options, stdin=piped)
 
 
 def test_interrupts_are_for_the_command_and_not_for_its_workers():

@@ -133,6 +133,6 @@ def test_rows_from_a_pipe_and_checkpoints(gaps, done, folder):
 def test_targets_that_are_all_missing(done, refused, folder):
     done("fit", "gaps.csv", "-t", "y", "--exclude", "kind,plant", "-c", 2, "--missing", "model")
     (folder / "none.csv").write_text("a,b,c,d,e,y\n1,2,3,4,5,\n1,2,,4,5,\n")
-    assert "No row of none.csv has a value of every target" in refused(
+    assert "No row of none.csv has a value for every target" in refused(
         "evaluate", "model.plstream", "none.csv", "-t", "y"
     )
