@@ -376,7 +376,7 @@ def test_classes_that_cannot_be_added():
     model = IncrementalPLSClassifier().partial_fit(X, y)
     with pytest.raises(ValueError, match="1 is a class already"):
         model.add_class(1)
-    with pytest.raises(ValueError, match="Labels are integers, and 'two' is not"):
+    with pytest.raises(ValueError, match="Labels are integers, but 'two' is not"):
         model.add_class("two")
     with pytest.raises(NotFittedError):
         IncrementalPLSClassifier().add_class(2)
