@@ -181,7 +181,7 @@ def test_a_pipe_is_learnt_from_as_it_arrives():
     assert_allclose(model.predict(X), same.predict(X))
     gram = StreamingPipeline(row_by_row(IncrementalPLS(3, solver="gram"))).fit(open_source(iter(blocks)))
     assert_allclose(gram.predict(X), Pipeline(row_by_row()).fit(X, Y).predict(X), atol=1e-8)
-    with pytest.raises(ValueError, match=r"Step 'scale' learns from a first read.*only once: use partial_fit"):
+    with pytest.raises(ValueError, match=r"Step 'scale' has to be fitted before the model.*only once: use partial_fit"):
         StreamingPipeline(learning()).fit(open_source(iter(blocks)))
 
 
@@ -336,9 +336,9 @@ def test_a_step_that_changes_its_width():
 
 def test_steps_that_need_all_rows():
     model = StreamingPipeline([("pca", PCA(3)), ("pls", IncrementalPLS())])
-    with pytest.raises(ValueError, match="Step 'pca', PCA, has no partial_fit"):
+    with pytest.raises(ValueError, match=r"Step 'pca' .PCA. has no partial_fit"):
         model.fit(open_source(X, target=Y))
-    with pytest.raises(ValueError, match="Step 'pca', PCA, has no partial_fit"):
+    with pytest.raises(ValueError, match=r"Step 'pca' .PCA. has no partial_fit"):
         model.partial_fit(X, Y)
     model.fit(X[:100], Y[:100])
     axes = model[0].components_
