@@ -231,7 +231,7 @@ def test_errors_of_fit_name_columns_and_what_to_do(tmp_path):
 @pytest.mark.usefixtures("pa")
 def test_unsupported_columns_of_frames():
     pd = pytest.importorskip("pandas", reason="needs pandas")
-    with pytest.raises(DataError, match="holds strings"):
+    with pytest.raises(DataError, match="holds text"):
         open_source(pd.DataFrame({"a": [1.0, 2], "b": [1, "x"]}))
     assert open_source(pd.DataFrame({"a": [1.0, 2], "b": [1, "x"]}), exclude="b").n_columns == 1
     numbered = open_source(pd.DataFrame(X), target=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -72,11 +73,7 @@ class NonFiniteError(ValueError):
         return NonFiniteError(**{**vars(self), **changes})
 
     def __reduce__(self) -> Any:
-        return _non_finite, (dict(vars(self)),)
-
-
-def _non_finite(attributes: dict[str, Any]) -> NonFiniteError:
-    return NonFiniteError(**attributes)
+        return partial(NonFiniteError, **vars(self)), ()
 
 
 def printable(text: str) -> str:

@@ -19,6 +19,7 @@ Item = TypeVar("Item")
 
 # Seconds between updates in a notebook.
 _CELL_SECONDS = 0.2
+_BAR_WIDTH = 24
 # Logs a line per fit, and at level DEBUG one per read of the data.
 logger = logging.getLogger("plstream")
 
@@ -107,7 +108,7 @@ def log_fit(model: Any, start: float) -> None:
         logger.info("%s: fit of %s, reads: %d, %.2f s", type(model).__name__, shape, reads, seconds)
 
 
-def counting(label: str, total: int | None, unit: str = "rows") -> Callable[..., None] | None:
+def counting(label: str, total: int | None, unit: str) -> Callable[..., None] | None:
     """Return a function that reports further units, or None if there is no listener."""
     listener = _listener.get()
     if listener is None:
@@ -136,10 +137,9 @@ class ProgressBar:
     The line goes to a terminal, or in a notebook to ``cell``, the result of IPython's ``display``.
     """
 
-    def __init__(self, stream: TextIO, wait: float = 0.5, width: int = 24, cell: Any = None) -> None:
+    def __init__(self, stream: TextIO, wait: float, cell: Any = None) -> None:
         self.stream = stream
         self.wait = wait
-        self.width = width
         self._cell = cell
         self._start = self._last = time.monotonic()
         self._drawn = 0
@@ -180,9 +180,9 @@ class ProgressBar:
         if not step.total:
             return line
         share = min(1.0, step.done / step.total)
-        filled = round(share * self.width)
+        filled = round(share * _BAR_WIDTH)
         left = (step.total - step.done) / rate if rate > 0 else 0.0
-        return f"{line} [{'#' * filled}{'.' * (self.width - filled)}] {share:4.0%}, {left:.0f} s left"
+        return f"{line} [{'#' * filled}{'.' * (_BAR_WIDTH - filled)}] {share:4.0%}, {left:.0f} s left"
 
 
 @contextmanager

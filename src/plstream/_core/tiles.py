@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from .errors import NonFiniteError
-from .types import Float64Array, FloatArray, Rows
+from .types import Array, Float64Array, FloatArray, Rows
 
 # Dense data up to this size, in float64, is processed in memory by NumPy; more is read in blocks by compiled loops.
 SMALL_BYTES = 32 << 20
@@ -21,6 +21,12 @@ SMALLEST_BLOCK_BYTES = 4 << 20
 LARGEST_BLOCK_BYTES = 32 << 20
 TILE_BYTES = 1 << 20
 MIN_TILE_ROWS = 16
+
+
+def as_dense(rows: Rows) -> Array:
+    """Return dense rows unchanged, and sparse rows as an array."""
+    dense: Array = rows.toarray() if sparse.issparse(rows) else rows
+    return dense
 
 
 def row_bytes(X: Rows) -> int:

@@ -118,7 +118,7 @@ class Checked(Protocol):
 
 
 @contextmanager
-def located_errors(source: Checked, model: Any = None) -> Iterator[None]:
+def located_errors(source: Checked, model: Any) -> Iterator[None]:
     """Add row, column and advice to errors about non-finite numbers, whose position is unknown inside a block.
 
     The model knows the column names, and whether it can handle missing values.

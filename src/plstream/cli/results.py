@@ -14,6 +14,7 @@ import numpy as np
 
 from .._core.errors import import_optional
 from .._core.types import Array
+from ..data.numpy_files import npy_header
 from ..files import replacing
 from .options import Reading, as_columns, as_list, quoted
 from .output import STANDARD_OUTPUT, in_blocks, standard_output
@@ -90,26 +91,18 @@ def _write_npy(file: BinaryIO, _: list[str], blocks: Iterator[Table]) -> None:
     arrays = (_side_by_side(block) for block in blocks)
     first = next(arrays)
     dtype, shape, n_rows = first.dtype, first.shape[1:], 0
-    file.write(_npy_header(dtype, (0, *shape)))
+    file.write(npy_header(dtype, (0, *shape)))
     for block in chain([first], arrays):
         file.write(np.ascontiguousarray(block, dtype=dtype).data.cast("B"))
         n_rows += len(block)
     file.seek(0)
-    file.write(_npy_header(dtype, (n_rows, *shape)))
+    file.write(npy_header(dtype, (n_rows, *shape)))
 
 
 def _side_by_side(block: Table) -> Array:
     if len(block) > 1 and any(part.dtype.kind not in "biuf" for part in block):
         raise ValueError("A .npy file cannot hold both strings and numbers: write .csv or .parquet.")
     return block[0] if len(block) == 1 else np.column_stack(block)
-
-
-def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Return the header of a .npy file, whose length does not depend on the number of rows."""
-    header = io.BytesIO()
-    descr = np.lib.format.dtype_to_descr(dtype)
-    np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
-    return header.getvalue()
 
 
 def _write_csv(file: Any, names: list[str], blocks: Iterator[Table]) -> None:

@@ -6,6 +6,7 @@ memory is allocated than the file has bytes.
 
 from __future__ import annotations
 
+import io
 import math
 import zipfile
 from collections.abc import Callable, Iterator
@@ -76,6 +77,14 @@ def _read_header(file: IO[bytes], where: str) -> _Header:
         read = _HEADERS.get(npy.read_magic(file), npy.read_array_header_2_0)
         shape, fortran_order, dtype = read(file)
     return _Header(shape, fortran_order, dtype, file.tell() - begin)
+
+
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return the header of a .npy file, whose length does not depend on the number of rows."""
+    header = io.BytesIO()
+    descr = npy.dtype_to_descr(dtype)
+    npy.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
+    return header.getvalue()
 
 
 def open_npy(path: AnyPath, where: str, _options: OpenOptions) -> Reader:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from .._core.errors import DataError, counted, import_optional, usable_dtype, wrap_iteration, wrap_library_errors
+from .._core.tiles import as_dense
 from .._core.types import Array
 from .._core.validation import without_mask
 from .array_reader import ArrayReader, reader_of_array
@@ -64,7 +65,7 @@ class _DenseRows:
         self._rows = rows
 
     def __getitem__(self, part: slice) -> Array:
-        return _dense(self._rows[part])
+        return as_dense(self._rows[part])
 
 
 def is_frame(data: Any) -> bool:
@@ -212,12 +213,11 @@ def _open_blocks(blocks: Iterable[Any]) -> Reader:
 
 def _pair_of(item: Any) -> tuple[Any, Any]:
     """Return X and y of a block, with y None for X alone; a pair is a tuple or a list of two."""
-    is_pair = isinstance(item, tuple) or (isinstance(item, list) and bool(item) and _is_matrix(item[0]))
-    return (item[0], item[1]) if is_pair and len(item) == 2 else (item, None)
-
-
-def _is_matrix(X: Any) -> bool:
-    return is_table(X) or sparse.issparse(X) or getattr(X, "ndim", 0) == 2
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        return item, None
+    X, y = item
+    is_matrix = is_table(X) or sparse.issparse(X) or getattr(X, "ndim", 0) == 2
+    return (X, y) if isinstance(item, tuple) or is_matrix else (item, None)
 
 
 def _is_table_block(item: Any) -> bool:
@@ -239,7 +239,7 @@ class BlocksReader(Reader):
         X, y = _block(first, 0)
         super().__init__("the blocks", X.shape[1])
         self.rereadable = rereadable
-        self.beginning = sha256(_dense(X[:_FIRST_ROWS]).tobytes()).hexdigest()[:16]
+        self.beginning = sha256(as_dense(X[:_FIRST_ROWS]).tobytes()).hexdigest()[:16]
         self._blocks, self._dtype, self._has_y = blocks, X.dtype, y is not None
         if y is not None:
             self.is_vector = y.ndim == 1
@@ -259,7 +259,7 @@ class BlocksReader(Reader):
             n_rows = X.shape[0]
             end += n_rows
             for first in range(max(0, n_rows - (end - start)), n_rows, step):
-                part = _dense(X[first : first + step])
+                part = as_dense(X[first : first + step])
                 part = part.astype(dtype, copy=False) if np.can_cast(part.dtype, dtype, "safe") else part
                 targets = part[:, :0] if y is None else y[first : first + step].reshape(len(part), -1)
                 m = self.n_columns
@@ -348,11 +348,6 @@ def _block_table(pa: Any, item: Any, number: int) -> tuple[Any, list[str]]:
             table = table.append_column(name, pa.array(column, type=kind))
         names.append(name)
     return table, names
-
-
-def _dense(rows: Any) -> Array:
-    dense: Array = rows.toarray() if sparse.issparse(rows) else rows
-    return dense
 
 
 def _of_objects(values: Array, where: str) -> Array:

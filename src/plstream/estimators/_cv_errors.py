@@ -37,10 +37,6 @@ class FoldErrors(ABC):
     def split_errors(self) -> Float64Array:
         """Errors of each fold, of shape (F, c); NaN for folds without rows."""
 
-    @abstractmethod
-    def results(self) -> dict[str, Any]:
-        """Return ``cv_results_``, in the form of scikit-learn's searches."""
-
     @property
     def n_folds(self) -> int:
         """Number of folds that have rows."""
@@ -68,8 +64,8 @@ class FoldErrors(ABC):
         allowed = self.standard_errors[best] if rule == "one-se" else 0.0
         return int(np.argmax(errors <= errors[best] + max(allowed, _SAME))) + 1
 
-    def _scores(self) -> dict[str, Any]:
-        """Return the scores of all numbers of components, and of each fold."""
+    def results(self) -> dict[str, Any]:
+        """Return ``cv_results_``, in the form of scikit-learn's searches: the mean scores, and those of each fold."""
         errors = self.errors
         table: dict[str, Any] = {"n_components": np.arange(1, len(errors) + 1)}
         table |= {f"split{i}_test_score": 1.0 - split for i, split in enumerate(self.split_errors)}
@@ -128,7 +124,7 @@ class CrossValidation(FoldErrors):
         mean_rmse = self.mean_rmse
         unexplained = np.divide(mean_rmse, self.y_deviation, out=np.zeros_like(mean_rmse), where=self.y_deviation > 0)
         return {
-            **self._scores(),
+            **super().results(),
             **{f"split{i}_test_rmse": by_target(rmse) for i, rmse in enumerate(self.rmse)},
             "mean_test_rmse": by_target(mean_rmse),
             "q2": by_target(1.0 - unexplained**2),
@@ -149,10 +145,6 @@ class ClassCrossValidation(FoldErrors):
         """Expected misclassification rates of each fold, of shape (F, c)."""
         errors: Float64Array = 1.0 - self.accuracy
         return errors
-
-    def results(self) -> dict[str, Any]:
-        """Return the scores, which are accuracies."""
-        return self._scores()
 
 
 def validate_states(
@@ -218,7 +210,7 @@ class SquaredErrors:
 
         def summarise(scores: Float64Array, block: Block) -> SquaredErrors:
             residual = ((block.Y - training.y_origin) - training.y_offset) / unit
-            weight = np.ones(block.n_rows) if block.weight is None else block.weight
+            weight = block.weights
             sums = [weight @ residual**2]
             for score, load in zip((scores + offset).T, loads.T, strict=True):
                 residual -= np.outer(score, load)

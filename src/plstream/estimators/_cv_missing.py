@@ -60,8 +60,7 @@ class RowsOfFolds(TrainingRows):
         for block, folds in self.assignment.blocks(self.rows.blocks(), labelled=True):
             chosen = np.flatnonzero((folds == self.fold) == self.held_out)
             if len(chosen):
-                weight = None if block.weight is None else block.weight[chosen]
-                yield block._replace(X=block.X[chosen], Y=block.Y[chosen], weight=weight)
+                yield block.part(chosen)
 
     def require_finite(self) -> None:
         """Raise ValueError for infinity, which is not a missing value."""
@@ -125,7 +124,7 @@ def _errors(fitted: Fitted, held_out: TrainingRows, unit: Float64Array) -> tuple
     squares, weights, total = np.zeros((c, q)), np.zeros(q), 0.0
     loads = solution.y_loadings[:, :c] * (solution.y_scale / unit)[:, None]
     for block in held_out.blocks():
-        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        weight = block.weights
         known = ~np.isnan(block.Y)
         residual = np.where(known, (block.Y - solution.y_mean) / unit, 0.0)
         scores: Any = centred_product(completing.completed(block.X), solution.x_mean, solution.projection(c))

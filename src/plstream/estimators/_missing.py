@@ -19,10 +19,10 @@ from scipy import sparse
 
 from .._core.errors import NonFiniteError
 from .._core.schema import Boolean, Count, Numbers, Object, stored
-from .._core.tiles import default_block_rows, require_finite
+from .._core.tiles import as_dense, default_block_rows, require_finite
 from .._core.types import Array, Float64Array, Rows
 from ..rows import Block, Part, TrainingRows
-from ..solvers.completion import FactorModel, Gaps, as_dense, has_gaps, observed_means
+from ..solvers.completion import FactorModel, Gaps, has_gaps, observed_means
 from ..states import Buffered, Moments
 from ..states.moments import centred_rows
 from ._solution import Solution
@@ -174,8 +174,7 @@ class CompletingStream(Buffered[Any]):
             known = np.flatnonzero(np.logical_not(np.isnan(rows.Y).any(axis=1)))
             if 1 < len(known) < rows.n_rows:
                 # Started from the means of y, the rounds converge slowly to a model of the known responses.
-                chosen = block._replace(X=block.X[known], Y=block.Y[known], weight=np.asarray(block.weight)[known])
-                joined = _StateAndRows(state, self._of_classes(self._completed(state, chosen, gaps)))
+                joined = _StateAndRows(state, self._of_classes(self._completed(state, block.part(known), gaps)))
                 model = self._model(joined.moments, joined, gaps)
         completed = model.completed_block(rows, from_y=self.from_y)
         if state.n_rows < _ENOUGH_BLOCKS * block.n_rows:

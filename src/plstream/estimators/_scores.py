@@ -27,7 +27,7 @@ class ResidualSums:
     @classmethod
     def of(cls, block: Block, predict: Callable[[Rows], Array]) -> Self:
         """Return the sums of a block."""
-        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        weight = block.weights
         mean = weight @ block.Y / weight.sum()
         errors = block.Y - predict(block.X).reshape(block.Y.shape)
         return cls(float(weight.sum()), mean, weight @ (block.Y - mean) ** 2, weight @ errors**2)
@@ -63,7 +63,7 @@ class AccuracySums:
     @classmethod
     def of(cls, block: Block, predict: Callable[[Rows], Array]) -> Self:
         """Return the sums of a block, where ``predict`` returns class indices."""
-        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        weight = block.weights
         return cls(float(weight.sum()), float(weight @ (predict(block.X) == block.classes)))
 
     def merge(self, other: Self) -> Self:

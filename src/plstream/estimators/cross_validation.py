@@ -360,7 +360,7 @@ class IncrementalPLSClassifierCV(ClassifierMethods, CrossValidated):
             if isinstance(rows, ArrayRows):
                 assignment = assignment.present(rows.X, rows.weight)
             for block, numbers in assignment.blocks(rows.blocks(), labelled=False):
-                weight = np.ones(block.n_rows) if block.weight is None else block.weight
+                weight = block.weights
                 total += weight.sum()
                 for fold in np.unique(numbers):
                     chosen = numbers == fold

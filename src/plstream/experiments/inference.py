@@ -20,8 +20,8 @@ class Interval(NamedTuple):
     half_width: float
 
 
-def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Return the mean with its confidence interval, by Student's t with n - 1 degrees of freedom.
+def interval(values: Sequence[float]) -> Interval:
+    """Return the mean with its 95 % confidence interval, by Student's t with n - 1 degrees of freedom.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     n = len(values)
     if n < 2:
         return Interval(float(np.mean(values)) if n else np.nan, np.nan)
-    quantile = float(stdtrit(n - 1, 0.5 + confidence / 2))
+    quantile = float(stdtrit(n - 1, 0.975))
     return Interval(float(np.mean(values)), quantile * float(np.std(values, ddof=1)) / n**0.5)
 
 

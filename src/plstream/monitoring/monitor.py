@@ -12,13 +12,13 @@ from scipy import linalg
 from .. import estimators
 from .._core.errors import counted
 from .._core.schema import Boolean, Choice, Number, Numbers, Object, OrNone, declared, stored
-from .._core.tiles import require_finite
+from .._core.tiles import as_dense, require_finite
 from .._core.types import Array, Float64Array, Rows
 from ..estimators._base import PLSBase
 from ..estimators._solution import Solution
 from ..estimators.settings import Settings
 from ..rows import by_blocks, is_collection
-from ..solvers.completion import FactorModel, Gaps, as_dense, has_gaps
+from ..solvers.completion import FactorModel, Gaps, has_gaps
 from ..states import Gram, Sketch
 from .limits import Q_LIMITS, Traces, divisor_of, residual_traces, residuals_of, t2_limit
 from .pipelines import feature_names, last_record, last_step, snapshot

@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 
 from .._core.schema import Numbers, stored
+from .._core.tiles import as_dense
 from .._core.types import Array, Float64Array, Rows
-from ..solvers.completion import as_dense
 
 
 class NoValueError(ValueError):

@@ -28,6 +28,8 @@ MOST_LINES = 10
 # More bars than this have no room for their names.
 _MOST_BARS = 30
 _BAR_HEIGHT = 0.24
+# Least distance of two labelled features, as a share of the axis.
+_LABEL_SHARE = 0.05
 # Lines that an interactive figure shows initially. A click on a name shows or hides a line.
 SHOWN_AT_FIRST = 3
 _DASHES = ("-", "--", ":", "-.")
@@ -419,9 +421,9 @@ class VIPDisplay(FeatureDisplay):
         return PlotlyFigure(data, {**layout, "showlegend": len(data) > 1})
 
 
-def apart(which: NDArray[np.intp], at: Float64Array, n: int, share: float = 0.05) -> NDArray[np.intp]:
+def apart(which: NDArray[np.intp], at: Float64Array, n: int) -> NDArray[np.intp]:
     """Return the first n features, skipping those too close to an earlier one to be labelled."""
-    gap = share * float(np.ptp(at))
+    gap = _LABEL_SHARE * float(np.ptp(at))
     kept: list[int] = []
     for i in which:
         if len(kept) < n and all(abs(at[i] - at[j]) >= gap for j in kept):

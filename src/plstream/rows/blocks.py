@@ -53,7 +53,12 @@ class Block(NamedTuple):
         """Y with one column per response, also for labels."""
         return (np.arange(self.n_classes) == self.Y).astype(np.float64) if self.n_classes else self.Y
 
-    def part(self, rows: slice) -> Block:
+    @property
+    def weights(self) -> Float64Array:
+        """The weights of the rows, also if all are one."""
+        return np.ones(self.n_rows) if self.weight is None else self.weight
+
+    def part(self, rows: slice | NDArray[np.intp]) -> Block:
         """Return some of the rows."""
         return self._replace(X=self.X[rows], Y=self.Y[rows], weight=None if self.weight is None else self.weight[rows])
 
@@ -62,8 +67,7 @@ class Block(NamedTuple):
         if self.weight is None or (self.weight > 0).all():
             return self
         rows = np.flatnonzero(self.weight > 0)
-        n_skipped = self.n_skipped + self.n_rows - len(rows)
-        return self._replace(X=self.X[rows], Y=self.Y[rows], weight=self.weight[rows], n_skipped=n_skipped)
+        return self.part(rows)._replace(n_skipped=self.n_skipped + self.n_rows - len(rows))
 
     def labelled(self) -> Block:
         """Return the block without rows that have no response."""
@@ -159,7 +163,7 @@ class TrainingRows(ABC):
             first = first._replace(X=np.concatenate(X), Y=np.concatenate(Y), weight=weights)
         return first if forgetting >= 1.0 else first.aged(forgetting)
 
-    def aged_blocks(self, forgetting: float, start: int = 0) -> Iterator[tuple[Block, int]]:
+    def aged_blocks(self, forgetting: float, start: int) -> Iterator[tuple[Block, int]]:
         """Yield the nonempty blocks, with the number of rows read for each. For the weights, see :meth:`parts`."""
         assert self.n_rows is not None
         n_later, n_read = self.n_rows_from(start), 0

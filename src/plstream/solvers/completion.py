@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .._core.schema import Numbers, stored
+from .._core.tiles import as_dense
 from .._core.types import Array, Float64Array, FloatArray, Rows
 from ..pls import Factors
 from ..rows import Block
@@ -109,7 +110,7 @@ class Gaps:
     @classmethod
     def of(cls, block: Block) -> Self:
         """Return the gaps of a block."""
-        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        weight = block.weights
         gaps = cls.none((block.X.shape[1], block.n_targets), float(weight.sum()))
         m = len(gaps.n_missing)
         missing = np.isnan(as_dense(block.X))
@@ -171,7 +172,7 @@ class Gaps:
 
 def observed_means(block: Block) -> Float64Array:
     """Return weighted means of the observed cells of X, then y; zero if there are none."""
-    weight = np.ones(block.n_rows) if block.weight is None else block.weight
+    weight = block.weights
     means = []
     for values in (as_dense(block.X), block.responses):
         missing = np.isnan(values)
@@ -181,12 +182,6 @@ def observed_means(block: Block) -> Float64Array:
         total = weight @ ~missing
         means.append(first + weight @ np.where(missing, 0.0, values - first) / np.where(total > 0, total, 1.0))
     return np.concatenate(means)
-
-
-def as_dense(rows: Rows) -> Array:
-    """Return dense rows unchanged, and sparse rows as an array."""
-    dense: Array = rows.toarray() if sparse.issparse(rows) else rows
-    return dense
 
 
 def has_gaps(rows: Rows) -> bool:

@@ -121,7 +121,7 @@ class FoldReads:
         block = self.rows.as_one_block()
         numbers = self.folds_of(0, block.n_rows)
         order = np.argsort(numbers, kind="stable")
-        blocks = [_chosen(block, part) for part in np.split(order, np.cumsum(np.bincount(numbers))[:-1])]
+        blocks = [block.part(part) for part in np.split(order, np.cumsum(np.bincount(numbers))[:-1])]
         folds, self.held = map(list, zip(*map(centred_rows, blocks), strict=True))
         self.blocks = [block._replace(X=rows) for block, rows in zip(blocks, self.held, strict=True)]
         self._set_folds(folds)
@@ -240,7 +240,9 @@ class FoldReads:
         for fold, projection in projections.items():
             block = self.blocks[fold]
             scores = block.X @ projection
-            kept[fold] = summarise(fold, scores if block.weight is None else scores / _roots(block), block)
+            if block.weight is not None:
+                scores /= np.sqrt(block.weight)[:, None]
+            kept[fold] = summarise(fold, scores, block)
         return kept
 
     def fold_actions(self, R: Float64Array) -> list[Float64Array]:
@@ -277,7 +279,7 @@ class FoldReads:
         def of_block(block: Block) -> _ByFold:
             folds = self.folds_of(block.first, block.n_rows)
             present = [int(fold) for fold in np.unique(folds) if chosen is None or fold in chosen]
-            return _ByFold({fold: work(fold, _chosen(block, np.flatnonzero(folds == fold))) for fold in present})
+            return _ByFold({fold: work(fold, block.part(np.flatnonzero(folds == fold))) for fold in present})
 
         total = _ByFold({})
         self._read(of_block, total)
@@ -363,7 +365,7 @@ class _BlockActions:
     def __call__(self, block: Block) -> _Actions:
         folds = self.reads.folds_of(block.first, block.n_rows)
         absent = folds[:, None] == self.sets
-        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        weight = block.weights
         total, sums = (
             _Actions(np.zeros_like(self.V), np.zeros(len(self.V))),
             np.zeros((self.reads.n_folds, len(self.V))),
@@ -398,14 +400,3 @@ class _BlockActions:
 
 def _in_float64(X: Rows) -> Rows:
     return X.astype(np.float64, copy=False)
-
-
-def _chosen(block: Block, rows: NDArray[np.intp]) -> Block:
-    """Return some rows of a block."""
-    weight = None if block.weight is None else block.weight[rows]
-    return block._replace(X=block.X[rows], Y=block.Y[rows], weight=weight)
-
-
-def _roots(block: Block) -> Float64Array:
-    assert block.weight is not None
-    return np.sqrt(block.weight)[:, None]

@@ -312,7 +312,7 @@ def _block_action(mean: Float64Array, v: Float64Array, relative_mean: float, blo
     not copied.
     """
     is_sparse = sparse.issparse(block.X)
-    weight = np.ones(block.n_rows) if block.weight is None else block.weight
+    weight = block.weights
     scores, action = np.empty(block.n_rows), np.zeros(len(v))
     if is_sparse and relative_mean <= _LARGEST_SPARSE_MEAN:
         scores = block.X @ v - mean @ v
@@ -336,7 +336,7 @@ def _block_action(mean: Float64Array, v: Float64Array, relative_mean: float, blo
 def _block_products(mean: Float64Array, V: Float64Array, relative_mean: float, block: Block) -> BlockSums:
     """Return the same contribution for several vectors, the rows of V."""
     sums = BlockSums(V, np.zeros_like(V), np.zeros((len(V), len(V))))
-    weight = (np.ones(block.n_rows) if block.weight is None else block.weight)[:, None]
+    weight = block.weights[:, None]
     if sparse.issparse(block.X) and relative_mean <= _LARGEST_SPARSE_MEAN:
         scores = block.X @ V.T - V @ mean
         sums.action += (block.X.T @ (scores * weight)).T - np.outer((scores * weight).sum(axis=0), mean)

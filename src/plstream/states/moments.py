@@ -310,7 +310,7 @@ def _set_x_by_loops(state: Moments, block: Block, y: Rows) -> None:
     shift = _reference(block.X, block.weight)
     squares = np.zeros(len(shift))
     if block.n_classes:
-        weight = np.ones(block.n_rows) if block.weight is None else block.weight
+        weight = block.weights
         sums = np.zeros((block.n_classes, len(shift)))
         for rows, X in readable(block.X):
             add_class_moments(X, shift, block.classes[rows], weight[rows], squares, sums)
@@ -337,7 +337,7 @@ def _set_x_by_loops(state: Moments, block: Block, y: Rows) -> None:
 def _set_x_of_sparse(state: Moments, block: Block, y: Rows) -> None:
     """Set the moments of sparse X from sums about zero, which use only stored entries."""
     X = block.X.astype(np.float64)
-    weight = np.ones(block.n_rows) if block.weight is None else block.weight
+    weight = block.weights
     weighted = _times(y, weight[:, None])
     state.x_offset = (X.T @ weight) / state.weight
     if block.n_classes:

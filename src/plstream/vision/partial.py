@@ -7,7 +7,6 @@ truncated.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import time
@@ -19,6 +18,7 @@ import numpy as np
 
 from .._core.errors import DataError
 from .._core.types import Array
+from ..data.numpy_files import npy_header
 from ..files.files import locked_file, put_in_place, replacing
 
 _JOURNAL_SECONDS = 5.0
@@ -149,12 +149,7 @@ class PartialArray:
             path.unlink(missing_ok=True)
 
     def _header(self) -> bytes:
-        """Return the header of the file, whose length does not depend on the number of rows."""
-        header = io.BytesIO()
-        descr = np.lib.format.dtype_to_descr(self._dtype)
-        shape = (self.n_rows, self._n_columns)
-        np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
-        return header.getvalue()
+        return npy_header(self._dtype, (self.n_rows, self._n_columns))
 
     def _end(self) -> int:
         return len(self._header()) + self.n_rows * self._n_columns * self._dtype.itemsize

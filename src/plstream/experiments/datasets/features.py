@@ -44,11 +44,11 @@ class FeatureFile:
         """Return an array by name, with one entry (or row) per row of features, or of pairs."""
         return read_array(*self._arrays[key])
 
-    def per_row(self, key: str, n_rows: int, of: str = "rows") -> Array:
+    def per_row(self, key: str, n_rows: int) -> Array:
         """Return an array by name; raise DataError unless it has one entry per row."""
         values = self[key]
         if values.shape != (n_rows,):
-            raise DataError(f"{self.path}: {key} has shape {values.shape}, but there are {n_rows:,} {of}.")
+            raise DataError(f"{self.path}: {key} has shape {values.shape}, but there are {n_rows:,} rows.")
         return values
 
     def unnamed(self, what: str) -> DataError:
