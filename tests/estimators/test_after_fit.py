@@ -14,7 +14,7 @@ from plstream.monitoring import DriftTracker, Monitor
 from plstream.states import Sketch
 from tests.oracles import dense_pls, regression_data, relative_error
 
-pytestmark = pytest.mark.filterwarnings("ignore:fit has left no more:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:fit keeps only no more:UserWarning")
 
 
 def seeded(model):
