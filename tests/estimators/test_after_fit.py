@@ -14,7 +14,7 @@ from plstream.monitoring import DriftTracker, Monitor
 from plstream.states import Sketch
 from tests.oracles import dense_pls, regression_data, relative_error
 
-pytestmark = pytest.mark.filterwarnings("ignore:fit has left no more:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:fit keeps only:UserWarning")
 
 
 def seeded(model):
@@ -112,7 +112,6 @@ def spectra(seed, n=210, m=60):
     return heights @ peaks + 1e-3 * rng.normal(size=(n, m)), heights[:, 3] * (1 + 0.3 * rng.normal(size=n))
 
 
-@pytest.mark.filterwarnings("ignore:fit keeps only:UserWarning")
 @pytest.mark.parametrize("n_components", [3, 4])
 @pytest.mark.parametrize("scale", [True, False])
 def test_the_stated_error_holds_where_the_residual_has_few_directions(scale, n_components, monkeypatch):

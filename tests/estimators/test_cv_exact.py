@@ -193,7 +193,7 @@ def test_labels(way, monkeypatch):
 
 
 @ways
-@pytest.mark.filterwarnings("ignore:fit has left no more:UserWarning")
+@pytest.mark.filterwarnings("ignore:fit keeps only:UserWarning")
 def test_held_out_rows_and_later_rows(way, monkeypatch, tmp_path):
     X, y = regression_data(60, 8, noise=1.0)
     take(way, monkeypatch)
@@ -218,7 +218,7 @@ def test_held_out_rows_and_later_rows(way, monkeypatch, tmp_path):
 
 
 @ways
-@pytest.mark.filterwarnings("ignore:fit has left no more:UserWarning")
+@pytest.mark.filterwarnings("ignore:fit keeps only:UserWarning")
 def test_merge_after_a_fit(way, monkeypatch):
     X, y = regression_data(80, 8, noise=1.0)
     folds = np.arange(80) % 4

@@ -13,6 +13,7 @@ from .._core.types import Float64Array
 from .._core.warnings import warn_user
 from ..solvers.completion import FactorModel, Gaps
 from ..states import Buffered, Folds, Gram, Moments, Sketch
+from ..states.sketch import SEED_SAFETY
 from ._heads import ClassifierHead, Head, RegressionHead
 from ._missing import CompletingStream
 from ._solution import Solution
@@ -191,7 +192,9 @@ class Fitted:
 def warn_of_small_sketch(state: Gram | Sketch, solution: Solution) -> None:
     """Warn if a sketch is too small for the components it is solved for."""
     errors: Float64Array = solution.subspace_error
-    too_large = errors > LARGEST_SUBSPACE_ERROR
+    # After an exact fit, estimates are on the safe side: likely errors are smaller by this factor.
+    safety = SEED_SAFETY if isinstance(state, Sketch) and state.unresolved else 1.0
+    too_large = errors > safety * LARGEST_SUBSPACE_ERROR
     if isinstance(state, Sketch) and too_large.any():
         good = int(np.argmax(too_large))
         why = f"sketch_size={state.size} is small for this data"

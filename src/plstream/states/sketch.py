@@ -77,7 +77,7 @@ _LEAST_QUIET, _MOST_QUIET = 1e-2, 1e-20
 _FADING_OF_THE_LOUDEST = 0.25
 # Estimated errors of a state that starts from a solution are multiplied by this: on five real data sets in five orders,
 # true errors were up to 2.2 times the estimates.
-_SEED_SAFETY = 2.25
+SEED_SAFETY = 2.25
 # Maximum number of rows of a sketch, which are allocated when training continues.
 MOST_ROWS = 1 << 25
 
@@ -522,7 +522,7 @@ class Sketch(Moments):
         lost = self._total(self.lost)
         length = min(max(self.unresolved - lost / n_columns, length), lost)
         basis = linalg.qr(known, mode="economic", check_finite=False)[0]
-        return _SEED_SAFETY * length * np.linalg.norm(R - basis @ (basis.T @ R), axis=0)
+        return SEED_SAFETY * length * np.linalg.norm(R - basis @ (basis.T @ R), axis=0)
 
     def _settle_unit(self, *, widest: float) -> None:
         """Adapt the unit to the data if it is far off, or unequally so across columns."""
@@ -692,7 +692,7 @@ class Sketch(Moments):
         off = max(variance - mean, 0.0) ** 2 + 4 * mean**2 * n_columns / rows
         expected = lost * off / total * y_left / (squares * tau[:c] ** 3)
         if self._is_seed:
-            expected *= _SEED_SAFETY**2
+            expected *= SEED_SAFETY**2
         self.errors[:, :c] += np.array([[1 / rows], [1.0], [1 / rows]]) * expected
         self._estimate_error(cross, solution)
 
