@@ -12,7 +12,7 @@ import numpy as np
 from .._core.errors import counted
 from .._core.types import Array, FloatArray
 from ..data import open_source
-from ..online._state import NotFiniteError
+from ..online._state import ComponentOverflowError
 from .classifiers import accuracy, accuracy_in_blocks, classifier_kind
 from .methods import METHODS, Projection, RowsInBlocks, in_blocks, rows_per_block
 from .scratch import IN_MEMORY, Scratch, blocks_of
@@ -84,7 +84,7 @@ class Trial:
             projection.limited = limited
             try:
                 self._learn(projection, rows)
-            except NotFiniteError as error:
+            except ComponentOverflowError as error:
                 if error.component < 2:
                     raise
                 n_components = error.component - 1
@@ -224,7 +224,7 @@ def choose(trial: Trial, least: int = 1) -> Choice:
                 reached = accuracies(one, left, held, c, c)[c - 1]
                 if reached is not None and reached > best:
                     best, choice = reached, choice._replace(trial=one, tuned=tuned)
-        except NotFiniteError as error:
+        except ComponentOverflowError as error:
             # For example if the step is too large; another one may work.
             why = error
     if choice is None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._core.progress import listening, track
 from .._core.threads import single_threaded_blas
-from ..online._state import NotFiniteError
+from ..online._state import ComponentOverflowError
 from .paper import experiments
 from .plan import Part
 from .protocol import Trial
@@ -99,7 +99,7 @@ def compute(experiment: str, trial: Trial) -> Outcome:
         except _RESULTS as error:
             trial.scratch.remove()
             text = " ".join(str(error).split()).rstrip(".")
-            if isinstance(error, NotFiniteError):
+            if isinstance(error, ComponentOverflowError):
                 text = f"component {error.component} is no longer finite"
             text = text or ("there is not enough memory" if isinstance(error, MemoryError) else type(error).__name__)
             return Outcome(trial.method, trial.split, [], f"split {trial.split}: {text}")

@@ -22,9 +22,10 @@ _LEAST_TILE_ROWS = 8
 _WORK_WORTH_THREADS = 10_000_000
 
 
-class NotFiniteError(ValueError):
+class ComponentOverflowError(ValueError):
     """The numbers of a component, counted from 1, have overflowed; fewer components may avoid this."""
 
+    # Without the component when it is unpickled, which then sets the attributes.
     def __init__(self, message: str, component: int = 0) -> None:
         super().__init__(message)
         self.component = component
@@ -206,7 +207,7 @@ class OnlineState:
             y.n_rows = x.n_rows
         component = self.recursion.learn(Tile(U, V, rows, Y, n_before, x.total)) + 1
         if component:
-            raise NotFiniteError(
+            raise ComponentOverflowError(
                 f"Component {component} is no longer finite: {self.recursion.advice}. The model is unchanged by this "
                 "call.",
                 component,

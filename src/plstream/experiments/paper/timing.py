@@ -17,7 +17,7 @@ import numpy as np
 from ..._core.progress import listening, track
 from ..._core.threads import single_threaded_blas
 from ..._core.types import Array
-from ...online._state import NotFiniteError
+from ...online._state import ComponentOverflowError
 from ...report.html import Verdict
 from ..claims import Assessment, Claim, above, compare_with_rivals
 from ..drawing import STYLES, CaptionedFigure, DotPlot, Line, drawn_cells, label_lines, stacked
@@ -106,7 +106,7 @@ def update_times(
         projection = Projection(method, most, classes, seed, settings)
         try:
             projection.learn(task.X[warm], task.y[warm])
-        except NotFiniteError as error:
+        except ComponentOverflowError as error:
             skipped[name] = f"component {error.component} of {most} is no longer finite after a few rows"
         else:
             projections.append(projection)
@@ -121,7 +121,7 @@ def update_times(
                 projection.learn(X, y)
                 learnt = clock()
                 projection.directions()
-            except NotFiniteError as error:
+            except ComponentOverflowError as error:
                 projections.remove(projection)
                 skipped[projection.method.name] = f"component {error.component} is no longer finite after some rows"
                 continue
@@ -143,7 +143,7 @@ def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Ce
                 changed: dict[str, Any] = {_OF_ONE_METHOD[varied][1]: value} if varied in _OF_ONE_METHOD else {}
                 of_size = replace(settings, **changed)
                 labels = y if method.bounded else y % 2
-                with suppress(NotFiniteError):
+                with suppress(ComponentOverflowError):
                     times = [_to_learn(method, rows, labels, size["c"], seed, of_size) for _ in range(_REPEATS)]
                     yield {"method": name, "varied": varied, "value": value, "seconds": min(times)}
 
