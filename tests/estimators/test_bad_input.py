@@ -434,3 +434,9 @@ def test_classes_given_without_weight_are_known_until_a_fit():
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(X * np.nan, names)
     assert model.partial_fit(X, names).classes_.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_name_is_not_a_weight(method):
+    with pytest.raises(ValueError, match=r"sample_weight must be numbers.*plstream.open_source"):
+        getattr(IncrementalPLS(2), method)(X, Y, sample_weight="w")

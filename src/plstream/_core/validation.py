@@ -295,7 +295,14 @@ def require_numbers(y: Array, instead: str = "IncrementalPLSClassifier") -> Arra
 def validate_weight(sample_weight: Any, n_rows: int) -> Float64Array | None:
     if sample_weight is None:
         return None
-    weight = np.asarray(as_numpy(sample_weight, "sample_weight"), dtype=np.float64)
+    weight = as_numpy(sample_weight, "sample_weight")
+    try:
+        weight = np.asarray(weight, dtype=np.float64)
+    except ValueError:
+        raise ValueError(
+            "sample_weight must be numbers, one weight per row. To name a column of weights, open the data with "
+            "plstream.open_source(..., weight=NAME)."
+        ) from None
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.shape != (n_rows,):
