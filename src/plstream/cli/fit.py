@@ -133,7 +133,7 @@ def fit(
             help="Number of components, or auto: chosen by cross-validation in the same pass. Default: 2.",
         ),
     ] = None,
-    method: Annotated[Method, typer.Option(help="Method to fit.")] = Method.incremental_pls,
+    method: Annotated[Method, typer.Option(help="Method to fit.")] = Method.IncrementalPLS,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write.")] = Path(
         "model.plstream"
     ),
@@ -192,7 +192,7 @@ def fit(
     for name, value in (asdict(validation) | {"groups": roles.groups, "fold_column": roles.fold_column}).items():
         if value is not None and not is_auto:
             raise ValueError(f"--{name.replace('_', '-')} is for cross-validation: pass -c auto as well.")
-    if not target and method is not Method.ccipca:
+    if not target and method is not Method.CCIPCA:
         raise ValueError("Pass the target with --target: a column by name or number, or a file.")
     if checkpoints.checkpoint is None and checkpoints.every_rows is not None:
         raise ValueError("--every-rows is for checkpoints: pass --checkpoint DIR as well.")

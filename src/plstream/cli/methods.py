@@ -6,30 +6,23 @@ from typing import Any
 
 from sklearn.base import ClassifierMixin, clone, is_classifier
 
+import plstream
+
 from .._core.memory import format_bytes, require_memory
 from .._core.tiles import SMALL_BYTES
 from ..data import Source
-from ..estimators import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
+from ..estimators import IncrementalPLSClassifierCV, IncrementalPLSCV
 from ..estimators.settings import Settings
-from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
+from ..online import IncrementalLDA
 from ..online._scatter import BLOCK_ROWS
 from . import errors
 from .options import Method
 
-_METHODS: dict[Method, Any] = {
-    Method.incremental_pls: IncrementalPLS,
-    Method.incremental_pls_classifier: IncrementalPLSClassifier,
-    Method.cipls: CIPLS,
-    Method.ccipca: CCIPCA,
-    Method.ipls: IPLS,
-    Method.olpls: OLPLS,
-    Method.sgdpls: SGDPLS,
-    Method.incremental_lda: IncrementalLDA,
-}
+_METHODS: dict[Method, Any] = {method: getattr(plstream, method.name) for method in Method}
 # Methods whose number of components cross-validation can choose.
 _VALIDATED: dict[Method, Any] = {
-    Method.incremental_pls: IncrementalPLSCV,
-    Method.incremental_pls_classifier: IncrementalPLSClassifierCV,
+    Method.IncrementalPLS: IncrementalPLSCV,
+    Method.IncrementalPLSClassifier: IncrementalPLSClassifierCV,
 }
 # The library's default, or fewer if there are fewer features.
 _MOST_TRIED = 10

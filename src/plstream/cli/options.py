@@ -23,16 +23,16 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 1 << 10,
 
 
 class Method(StrEnum):
-    """Methods that can be fitted."""
+    """Methods that can be fitted: the names of estimators in this package, and on the command line."""
 
-    incremental_pls = "incremental-pls"
-    incremental_pls_classifier = "incremental-pls-classifier"
-    cipls = "cipls"
-    ccipca = "ccipca"
-    ipls = "ipls"
-    olpls = "olpls"
-    sgdpls = "sgdpls"
-    incremental_lda = "incremental-lda"
+    IncrementalPLS = "incremental-pls"
+    IncrementalPLSClassifier = "incremental-pls-classifier"
+    CIPLS = "cipls"
+    CCIPCA = "ccipca"
+    IPLS = "ipls"
+    OLPLS = "olpls"
+    SGDPLS = "sgdpls"
+    IncrementalLDA = "incremental-lda"
 
 
 def _formats() -> list[str]:
