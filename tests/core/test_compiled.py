@@ -11,8 +11,8 @@ import shutil, sys
 from pathlib import Path
 import numpy as np
 from plstream import CIPLS
-from plstream.online import _state, cipls
-cipls.cipls_normalized.dispatcher, _state.subtract_running_means.dispatcher
+from plstream.online import state, cipls
+cipls.cipls_normalized.dispatcher, state.subtract_running_means.dispatcher
 folder = Path(sys.argv[1])
 shutil.rmtree(folder)
 folder.write_text("in the way")

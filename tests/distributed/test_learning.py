@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSClassifierCV, IncrementalPLSCV
-from plstream.estimators._heads import open_labels, open_values
+from plstream.estimators.heads import open_labels, open_values
 
 dask = pytest.importorskip("dask", reason="needs Dask")
 da = pytest.importorskip("dask.array", reason="needs Dask")

@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 
 from plstream import IncrementalPLS, IncrementalPLSClassifierCV, IncrementalPLSCV, VIPSelector, open_source
 from plstream.data import Source
-from plstream.estimators._cv_folds import _hashed, folds_of_groups, folds_of_rows
+from plstream.estimators.cv_folds import _hashed, folds_of_groups, folds_of_rows
 from plstream.files import fit_source
 from tests.checks import streaming_checks
 from tests.oracles import dense_pls, regression_data, relative_error
@@ -361,7 +361,7 @@ def test_is_the_chosen_model_of_all_rows():
 def test_nothing_is_solved_before_it_is_needed(monkeypatch):
     X, y = regression_data(90, 12)
     model = IncrementalPLSCV(4)
-    monkeypatch.setattr("plstream.estimators._cv_fitted.validate_states", None)
+    monkeypatch.setattr("plstream.estimators.cv_fitted.validate_states", None)
     for start in range(0, 90, 10):
         model.partial_fit(X[start : start + 10], y[start : start + 10])
     with pytest.raises(TypeError, match="NoneType"):
@@ -387,7 +387,7 @@ def test_arrays_are_read_once(monkeypatch):
         estimator.n_features_in_ = X.shape[1]
         return X, y, None
 
-    monkeypatch.setattr("plstream.estimators._heads.validate_training_rows", as_it_is)
+    monkeypatch.setattr("plstream.estimators.heads.validate_training_rows", as_it_is)
     model = IncrementalPLSCV(5, batch_size=40).fit(counted, y)
     assert (counted.reads == 1).all()
     assert_same_table(model.cv_results_, IncrementalPLSCV(5).fit(X, y).cv_results_)

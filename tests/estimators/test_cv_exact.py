@@ -18,7 +18,7 @@ from plstream import (
     open_source,
     save,
 )
-from plstream.estimators import _cv_exact
+from plstream.estimators import cv_exact
 from plstream.rows import ArrayRows
 from plstream.solvers import FoldReads, MultipassGram, Scaling, solve_jointly, solve_scaled
 from tests.oracles import regression_data, relative_error
@@ -29,8 +29,8 @@ ways = pytest.mark.parametrize("way", WAYS)
 
 def take(way, monkeypatch):
     """Let all data take one way: Gram matrices, rows that are held in memory, or reads in blocks."""
-    monkeypatch.setattr(_cv_exact, "_SLOWER_IN_READS", 1e9 if way == "gram" else 0.0)
-    monkeypatch.setattr(_cv_exact, "_LARGEST_ROUNDING", 1e-3)
+    monkeypatch.setattr(cv_exact, "_SLOWER_IN_READS", 1e9 if way == "gram" else 0.0)
+    monkeypatch.setattr(cv_exact, "_LARGEST_ROUNDING", 1e-3)
     if way == "reads":
         monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
 
@@ -152,7 +152,7 @@ def test_hostile_data(way, kind, scale, monkeypatch):
     X, y, folds = hostile(kind)
     take(way, monkeypatch)
     # In earnest: Gram matrices are left where they would not do.
-    monkeypatch.setattr(_cv_exact, "_LARGEST_ROUNDING", 1e-9)
+    monkeypatch.setattr(cv_exact, "_LARGEST_ROUNDING", 1e-9)
     model = IncrementalPLSCV(5, cv=4, scale=scale).fit(X, y, folds=folds)
     exact = loop_rmse(X, y, folds, 5, scale=scale)
     np.testing.assert_allclose(split_rmse(model), exact, rtol=1e-6)
@@ -245,7 +245,7 @@ def test_seeds_act_on_the_rotations_as_the_rows_of_the_fold_do(monkeypatch):
     remains = model._fitted.remains
     fold, R = remains.folds[1], remains.rotations
     assert all(len(rows) == 3 for rows in remains.rows)
-    from plstream.estimators._cv_folds import folds_of_rows
+    from plstream.estimators.cv_folds import folds_of_rows
 
     held = folds_of_rows(0, 70, 5) == 1
     weight = np.random.default_rng(0).uniform(0.5, 2, 70)[held]
@@ -287,7 +287,7 @@ def test_many_sets_are_solved_in_parts(monkeypatch):
     for way in WAYS:
         with monkeypatch.context() as context:
             take(way, context)
-            context.setattr("plstream.estimators._solution._NUMBERS_AT_A_TIME", 1000)
+            context.setattr("plstream.estimators.solution._NUMBERS_AT_A_TIME", 1000)
             np.testing.assert_allclose(
                 split_rmse(IncrementalPLSCV(3, cv=40).fit(X, y, folds=np.arange(40))), expected, rtol=1e-9, atol=1e-12
             )
@@ -299,7 +299,7 @@ def test_gram_matrices_are_left_where_rounding_counts():
     ill = X @ np.diag([1.0, 1, 1, 1, 1, 1e-7])
     model = IncrementalPLSCV(6, scale=False).fit(ill, y)
     assert model.solver_ == "multipass"
-    from plstream.estimators._cv_folds import folds_of_rows
+    from plstream.estimators.cv_folds import folds_of_rows
 
     folds = folds_of_rows(0, 400, 5)
     np.testing.assert_allclose(split_rmse(model), loop_rmse(ill, y, folds, 6, scale=False), rtol=1e-9)

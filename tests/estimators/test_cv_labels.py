@@ -24,7 +24,7 @@ from plstream import (
     save,
 )
 from plstream.data import Source
-from plstream.estimators._cv_folds import folds_of_rows
+from plstream.estimators.cv_folds import folds_of_rows
 from plstream.files import fit_source
 from tests.checks import streaming_checks
 from tests.estimators.test_classifier import spectra

@@ -15,7 +15,7 @@ from plstream import (
     open_source,
     save,
 )
-from plstream.estimators._cv_folds import folds_of_rows
+from plstream.estimators.cv_folds import folds_of_rows
 
 rng = np.random.default_rng(0)
 SCORES = rng.normal(size=(240, 4)) * [3, 2, 1, 0.5]

@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plstream import IncrementalPLSCV
-from plstream.estimators._cv_folds import folds_of_groups
+from plstream.estimators.cv_folds import folds_of_groups
 from tests.oracles import regression_data
 
 pandas = pytest.importorskip("pandas")

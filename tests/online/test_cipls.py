@@ -348,7 +348,7 @@ def test_two_classes_are_one_response(variant):
 @pytest.mark.parametrize("threads", [False, True])
 def test_several_classes_are_concatenated_models(variant, threads, monkeypatch):
     if threads:
-        monkeypatch.setattr("plstream.online._state._WORK_WORTH_THREADS", 0)
+        monkeypatch.setattr("plstream.online.state._WORK_WORTH_THREADS", 0)
     X, y = regression_data(120, 5)
     labels = np.digitize(y, np.quantile(y, [0.3, 0.6]))
     model = CIPLS(2, variant=variant).fit(X, labels)
@@ -445,8 +445,8 @@ def test_long_work_tells_its_progress():
 
 
 def test_kernels_are_compiled_once():
-    from plstream.online._released import cipls_paper, cipls_released
     from plstream.online.cipls import cipls_normalized
+    from plstream.online.released import cipls_paper, cipls_released
 
     X, y = regression_data(50, 4)
     labels = np.digitize(y, np.quantile(y, [0.3, 0.6]))

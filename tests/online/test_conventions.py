@@ -5,8 +5,8 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from plstream import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
-from plstream.online._scatter import BLOCK_ROWS
-from plstream.online._state import tile_rows
+from plstream.online.scatter import BLOCK_ROWS
+from plstream.online.state import tile_rows
 
 from ..checks import data_for, fed, streaming_checks
 

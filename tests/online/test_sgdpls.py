@@ -250,7 +250,7 @@ def test_many_steps_a_row_are_about_one(n_steps):
 
 
 def test_projection_of_singular_values():
-    from plstream.online._singular_values import project_singular_values
+    from plstream.online.singular_values import project_singular_values
 
     rng = np.random.default_rng(0)
     for case in range(200):
@@ -265,7 +265,7 @@ def test_projection_of_singular_values():
 
 
 def test_projection_is_the_nearest_point():
-    from plstream.online._singular_values import project_singular_values
+    from plstream.online.singular_values import project_singular_values
 
     s = np.array([1.4, 1.1, 0.8, 0.45, 0.3, 0.02])
     sum_at_most = {"type": "ineq", "fun": lambda z: 2 - z.sum(), "jac": lambda _: -np.ones(6)}
@@ -284,7 +284,7 @@ def test_projection_is_the_nearest_point():
 
 @pytest.mark.parametrize(("m", "q", "rank"), [(300, 7, 4), (5, 40, 3), (600, 1, 1), (3, 3, 3)])
 def test_one_row_is_a_rank_one_update(m, q, rank):
-    from plstream.online._singular_values import incremental_svd
+    from plstream.online.singular_values import incremental_svd
 
     rng = np.random.default_rng(0)
     U, V = gram_schmidt(rng.normal(size=(m, rank))), gram_schmidt(rng.normal(size=(q, rank)))

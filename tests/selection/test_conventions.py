@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from plstream import CIPLS, ILFS, IncrementalPLS, InfFS, InfFSS, InfFSU, VIPSelector
-from plstream.selection._base import number_to_keep, ranking_of
+from plstream.selection.base import number_to_keep, ranking_of
 
 SELECTORS = [
     InfFS(),

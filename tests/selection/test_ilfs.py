@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.datasets import load_breast_cancer
 
 from plstream import ILFS
-from plstream.selection import _statistics
+from plstream.selection import statistics
 from plstream.selection.ilfs import count_tokens, distances_to_own_class, fit_factors, rank_one_energies
 
 VARIANTS = pytest.mark.parametrize("variant", ["A", "B"])
@@ -341,7 +341,7 @@ def test_blocks_of_columns_do_not_matter(variant, monkeypatch):
     X[:, 5] = 1.0
     expected = ILFS(variant=variant).fit(X, y)
     for width in (1, 4):
-        monkeypatch.setattr(_statistics, "_BLOCK_BYTES", 8 * len(X) * width)
+        monkeypatch.setattr(statistics, "_BLOCK_BYTES", 8 * len(X) * width)
         actual = ILFS(variant=variant).fit(X, y)
         np.testing.assert_array_equal(actual.ranking_, expected.ranking_)
         np.testing.assert_allclose(actual.log_odds_, expected.log_odds_, rtol=1e-12)

@@ -12,9 +12,9 @@ from sklearn.metrics import mutual_info_score
 
 from plstream import InfFS, InfFSS, InfFSU
 from plstream._core.progress import listening
-from plstream.selection import _graph, inffs
-from plstream.selection._graph import LowRank, PairwiseMaximum, SpearmanDissimilarity, WeightedSum, energies
-from plstream.selection._statistics import deviations, fisher, mutual_information
+from plstream.selection import graph, inffs
+from plstream.selection.graph import LowRank, PairwiseMaximum, SpearmanDissimilarity, WeightedSum, energies
+from plstream.selection.statistics import deviations, fisher, mutual_information
 
 from ..real_data import real_data
 
@@ -193,8 +193,8 @@ def test_products_are_as_good_as_all_edges(name, method, monkeypatch):
     X = REAL[name]()
     dense, kept = method(solver="dense").fit(X), method(solver="krylov").fit(X)
     # With room for half of the tiles, the others are formed again for every product, and all are rounded.
-    monkeypatch.setattr(_graph, "_TILE", 60)
-    monkeypatch.setattr(_graph, "_room", lambda: X.shape[1] ** 2)
+    monkeypatch.setattr(graph, "_TILE", 60)
+    monkeypatch.setattr(graph, "_room", lambda: X.shape[1] ** 2)
     some_kept = method(solver="krylov").fit(X)
     with config_context(working_memory=0):
         monkeypatch.undo()
@@ -234,8 +234,8 @@ def test_products_of_simple_edges(values, seed):
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("n", [40, 40_000])
 def test_independence_is_spearmans(signed, n, monkeypatch):
-    monkeypatch.setattr(_graph, "_TILE", 3)
-    monkeypatch.setattr(_graph, "_TILE_ROWS", max(7, n // 3))
+    monkeypatch.setattr(graph, "_TILE", 3)
+    monkeypatch.setattr(graph, "_TILE_ROWS", max(7, n // 3))
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(n, 8)) @ rng.normal(size=(8, 8)), 1)
     correlations = spearmanr(X).statistic
@@ -274,8 +274,8 @@ def test_graph_in_two_parts_that_are_hardly_joined(link):
 
 @pytest.mark.parametrize("room", [0, 2000, 3000])
 def test_copies_are_ties_though_weights_are_rounded(room, monkeypatch):
-    monkeypatch.setattr(_graph, "_TILE", 16)
-    monkeypatch.setattr(_graph, "_room", lambda: room)
+    monkeypatch.setattr(graph, "_TILE", 16)
+    monkeypatch.setattr(graph, "_room", lambda: room)
     rng = np.random.default_rng(0)
     patterns = np.array([rng.permutation(5) for _ in range(6)])
     kinds = rng.integers(0, 6, 90)
@@ -288,10 +288,10 @@ def test_copies_are_ties_though_weights_are_rounded(room, monkeypatch):
 
 
 def test_blocks_are_kept_only_if_they_fit_in_memory(monkeypatch):
-    monkeypatch.setattr(_graph, "_TILE", 10)
+    monkeypatch.setattr(graph, "_TILE", 10)
     X = np.random.default_rng(0).normal(size=(20, 35))
     for room, number, dtype in ((4900, 6, np.float64), (4899, 10, np.uint32), (1999, 4, np.uint32), (399, 0, None)):
-        monkeypatch.setattr(_graph, "_room", lambda room=room: room)
+        monkeypatch.setattr(graph, "_room", lambda room=room: room)
         edges = SpearmanDissimilarity(X, signed=False)
         edges.product(np.ones(35))
         assert len(edges._kept) == min(number, 10)

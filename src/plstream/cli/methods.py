@@ -14,7 +14,7 @@ from ..data import Source
 from ..estimators import IncrementalPLSClassifierCV, IncrementalPLSCV
 from ..estimators.settings import Settings
 from ..online import IncrementalLDA
-from ..online._scatter import BLOCK_ROWS
+from ..online.scatter import BLOCK_ROWS
 from . import errors
 from .options import Method
 

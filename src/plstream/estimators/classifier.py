@@ -15,11 +15,11 @@ from .._core.types import Array, Float64Array, Rows
 from ..data import Source
 from ..rows import by_blocks, is_collection, opened_data
 from ..solvers import Journal
-from ._base import SingleModel
-from ._decision import Decision, against_the_first, by_lda, by_response, require_priors
-from ._fitted import Fitted
-from ._heads import NOT_BALANCED, ClassifierHead, open_labels
-from ._scores import AccuracySums, score_of
+from .base import SingleModel
+from .decision import Decision, against_the_first, by_lda, by_response, require_priors
+from .fitted import Fitted
+from .heads import NOT_BALANCED, ClassifierHead, open_labels
+from .scores import AccuracySums, score_of
 from .settings import Settings
 from .training import fit_rows, learn_rows
 

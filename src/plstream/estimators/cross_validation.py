@@ -14,12 +14,12 @@ from .._core.schema import Object, OrNone, stored
 from .._core.types import Float64Array
 from .._core.validation import located_errors
 from ..rows import ArrayRows
-from ._cv_base import CrossValidated
-from ._cv_errors import ClassCrossValidation, CrossValidation
-from ._cv_fitted import FittedFolds
-from ._decision import by_lda
-from ._heads import ClassifierHead, RegressionHead, open_labels, open_values
 from .classifier import ClassifierMethods
+from .cv_base import CrossValidated
+from .cv_errors import ClassCrossValidation, CrossValidation
+from .cv_fitted import FittedFolds
+from .decision import by_lda
+from .heads import ClassifierHead, RegressionHead, open_labels, open_values
 from .regression import RegressionMethods
 
 

@@ -17,12 +17,12 @@ from .._core.validation import as_numpy
 from ..data import Source
 from ..rows import by_blocks, is_collection, opened_data
 from ..solvers import Journal
-from ._base import SingleModel
-from ._fitted import Fitted
-from ._heads import RegressionHead, open_values
-from ._scores import ResidualSums, score_of
-from ._solution import NotKept
+from .base import SingleModel
+from .fitted import Fitted
+from .heads import RegressionHead, open_values
+from .scores import ResidualSums, score_of
 from .settings import Settings
+from .solution import NotKept
 from .training import fit_rows, learn_one_row, learn_rows
 
 
@@ -367,7 +367,7 @@ class IncrementalPLS(RegressionMethods, SingleModel):
         >>> IncrementalPLS(solver="gram").memory_usage(100_000) // 10**6
         163308
         >>> IncrementalPLS(solver="sketch").memory_usage(100_000) // 10**6
-        1472
+        1677
         """
         return Settings.of(self).stream_bytes(n_features, n_targets)
 

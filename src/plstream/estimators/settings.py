@@ -9,7 +9,7 @@ from .._core.validation import NoWeightError
 from ..rows import TrainingRows
 from ..solvers.completion import Gaps
 from ..states import Buffered, Folds, Gram, Sketch
-from ._missing import CompletingStream
+from .missing import CompletingStream
 
 # Rows that the Gram matrix absorbs at a time: enough that adding to it costs little compared with the product itself.
 _GRAM_BLOCK_ROWS = 1024

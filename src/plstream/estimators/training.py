@@ -20,11 +20,11 @@ from ..rows import CollectionRows, TrainingRows, opened_data
 from ..solvers import Journal, LossyGramAction, MultipassGram, read_few_times
 from ..solvers.completion import FactorModel, Gaps
 from ..states import Buffered, Gram, Sketch
-from ._fitted import LARGEST_SUBSPACE_ERROR, Fitted
-from ._heads import Head, OpenedRows
-from ._missing import CompletedRows, gaps_of_labelled
-from ._solution import Solution
+from .fitted import LARGEST_SUBSPACE_ERROR, Fitted
+from .heads import Head, OpenedRows
+from .missing import CompletedRows, gaps_of_labelled
 from .settings import Settings
+from .solution import Solution
 
 # Completing rows with missing values: maximum number of rounds, and the change of coefficients at which to stop.
 _MOST_ROUNDS = 20

@@ -12,7 +12,7 @@ import numpy as np
 from .._core.errors import counted
 from .._core.types import Array, FloatArray
 from ..data import open_source
-from ..online._state import ComponentOverflowError
+from ..online.state import ComponentOverflowError
 from .classifiers import accuracy, accuracy_in_blocks, classifier_kind
 from .methods import METHODS, Projection, RowsInBlocks, in_blocks, rows_per_block
 from .scratch import IN_MEMORY, Scratch, blocks_of

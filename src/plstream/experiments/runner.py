@@ -16,7 +16,7 @@ import numpy as np
 
 from .._core.progress import listening, track
 from .._core.threads import single_threaded_blas
-from ..online._state import ComponentOverflowError
+from ..online.state import ComponentOverflowError
 from .paper import experiments
 from .plan import Part
 from .protocol import Trial

@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_consistent_length
 from .._core.schema import LARGEST_COUNT, Choice, Count, Each, Kind, Number, Object, OrNone, Text, stored
 from .._core.types import Array, Float64Array
 from .._core.validation import as_numpy, validate_rows
-from ..estimators._solution import Solution
+from ..estimators.solution import Solution
 from ..solvers.completion import FactorModel
 from ..states import Moments
 from .limits import divisor_of, residuals_of

@@ -16,9 +16,9 @@ from .._core.types import Float64Array
 from .._core.validation import changed_at_once, validate_rows, validate_weight
 from ..data import Source
 from ..estimators import StreamingPipeline
-from ..estimators._base import PLSBase
-from ..estimators._solution import Solution
+from ..estimators.base import PLSBase
 from ..estimators.settings import Settings
+from ..estimators.solution import Solution
 from ..rows import Block
 from ..states import Moments
 from .batches import WATCHED, Batch, Measured, Snapshot, as_columns, measured

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from .._core.types import Array, Float64Array
-from ..estimators._base import PLSBase
+from ..estimators.base import PLSBase
 from ..rows import by_blocks
 from .limits import divisor_of
 from .pipelines import last_step, snapshot

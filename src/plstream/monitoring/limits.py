@@ -22,8 +22,8 @@ from .._core.errors import counted
 from .._core.schema import Number, stored
 from .._core.tiles import dense_tiles
 from .._core.types import Float64Array, Rows
-from ..estimators._base import PLSBase
-from ..estimators._solution import Solution
+from ..estimators.base import PLSBase
+from ..estimators.solution import Solution
 from ..states import Gram, Moments, Sketch
 
 # Columns of a sketch computed at a time.

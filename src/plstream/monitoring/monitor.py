@@ -14,9 +14,9 @@ from .._core.errors import counted
 from .._core.schema import Boolean, Choice, Number, Numbers, Object, OrNone, declared, stored
 from .._core.tiles import as_dense, require_finite
 from .._core.types import Array, Float64Array, Rows
-from ..estimators._base import PLSBase
-from ..estimators._solution import Solution
+from ..estimators.base import PLSBase
 from ..estimators.settings import Settings
+from ..estimators.solution import Solution
 from ..rows import by_blocks, is_collection
 from ..solvers.completion import FactorModel, Gaps, has_gaps
 from ..states import Gram, Sketch

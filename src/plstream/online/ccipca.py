@@ -14,10 +14,10 @@ from .._core.compiled import compiled, compiled_inline
 from .._core.schema import Count, Entries, Numbers, Object, OrNone, Value, solved_numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
-from ..estimators._solution import Solved
-from ._base import OnlineMethod, state_of
-from ._loops import is_finite, scale_into, square_and_product
-from ._state import OnlineState, Recursion, Tile
+from ..estimators.solution import Solved
+from .base import OnlineMethod, state_of
+from .loops import is_finite, scale_into, square_and_product
+from .state import OnlineState, Recursion, Tile
 
 Amnesic = float | tuple[float, float, float]
 

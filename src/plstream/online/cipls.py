@@ -15,11 +15,11 @@ from .._core.schema import Choice, Count, Entries, Number, Numbers, Object, OrNo
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..solvers import Factors
-from ._base import ENCODING, TARGET, OnlineMethod, state_of
-from ._loops import difference_from_mean_before, is_finite, square_and_product
-from ._prediction import STACKED_IN_PROPORTION, PredictingMethod, StackedModels, rotations
-from ._released import PaperRecursion
-from ._state import OnlineState, Recursion, Tile, for_each_column
+from .base import ENCODING, TARGET, OnlineMethod, state_of
+from .loops import difference_from_mean_before, is_finite, square_and_product
+from .prediction import STACKED_IN_PROPORTION, PredictingMethod, StackedModels, rotations
+from .released import PaperRecursion
+from .state import OnlineState, Recursion, Tile, for_each_column
 
 # Entries processed at a time by a pass of several loops.
 _STRIP = 512

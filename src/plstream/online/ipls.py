@@ -27,12 +27,12 @@ from .._core.schema import (
 )
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
-from ..estimators._solution import Solved
-from ._base import ENCODING, TARGET, OnlineMethod, state_of
-from ._loops import add_multiple, is_finite, outer_weight
-from ._released import VANISHED, ReleasedDirections, or_one, released_weights
-from ._state import OnlineState, Recursion, Tile
+from ..estimators.solution import Solved
+from .base import ENCODING, TARGET, OnlineMethod, state_of
 from .ccipca import CCIPCA, Amnesic, PrincipalDirections, in_units_of_data
+from .loops import add_multiple, is_finite, outer_weight
+from .released import VANISHED, ReleasedDirections, or_one, released_weights
+from .state import OnlineState, Recursion, Tile
 
 # A covariance below this share of its upper bound is a rounding error.
 _ROUNDING = 1e-14

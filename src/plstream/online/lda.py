@@ -16,12 +16,12 @@ from .._core.errors import counted
 from .._core.schema import Choice, Count, Entries, Number, Numbers, Object, OrNone, solved_numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
-from ..estimators._decision import Decision, against_the_first, log_priors, require_priors
-from ..estimators._solution import Solved
-from ._base import ENCODING, OnlineMethod, state_of
-from ._indicators import IndicatorRegression, solve_regression
-from ._scatter import SolvedClasses, WithinScatter, solve_scatter
-from ._state import OnlineState
+from ..estimators.decision import Decision, against_the_first, log_priors, require_priors
+from ..estimators.solution import Solved
+from .base import ENCODING, OnlineMethod, state_of
+from .indicators import IndicatorRegression, solve_regression
+from .scatter import SolvedClasses, WithinScatter, solve_scatter
+from .state import OnlineState
 
 # Number of features up to which "auto" stores the scatter: 32 MiB, and a solution in seconds.
 _MODERATE_FEATURES = 2048

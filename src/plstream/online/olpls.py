@@ -15,10 +15,10 @@ from .._core.schema import Boolean, Choice, Count, Entries, Number, Numbers, Obj
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..solvers import Factors
-from ._base import ENCODING, TARGET, OnlineMethod, state_of
-from ._loops import is_finite, scale_into, square_and_product
-from ._prediction import STACKED_IN_PROPORTION, PredictingMethod, StackedModels, rotations
-from ._state import OnlineState, Recursion, Tile, for_each_column
+from .base import ENCODING, TARGET, OnlineMethod, state_of
+from .loops import is_finite, scale_into, square_and_product
+from .prediction import STACKED_IN_PROPORTION, PredictingMethod, StackedModels, rotations
+from .state import OnlineState, Recursion, Tile, for_each_column
 
 # Numbers with smaller sums of squares have lost digits.
 _LEAST_SQUARE = 1e-280

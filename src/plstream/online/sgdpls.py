@@ -25,12 +25,12 @@ from .._core.schema import (
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..data import Source
-from ..estimators._solution import Solved
-from ._base import ENCODING, TARGET, OnlineMethod, state_of
-from ._gradients import MOST_STEPS, StochasticGradient
-from ._released import ReleasedBases, UnprojectedGradient, released_bases
-from ._singular_values import IncrementalSVD, MatrixGradient
-from ._state import OnlineState, Recursion
+from ..estimators.solution import Solved
+from .base import ENCODING, TARGET, OnlineMethod, state_of
+from .gradients import MOST_STEPS, StochasticGradient
+from .released import ReleasedBases, UnprojectedGradient, released_bases
+from .singular_values import IncrementalSVD, MatrixGradient
+from .state import OnlineState, Recursion
 
 # Rank beyond the number of components kept by "msg" and "incremental": small components may become large later. With 0,
 # the last of 5 components of 10 classes of images was 81 degrees off; with 4, the rank of 10 classes, none.

@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing, indexable
 
 from .._core.progress import listening, track
 from .._core.types import Float64Array
-from ._base import number_to_keep, ranks
+from .base import number_to_keep, ranks
 
 Ranking = NDArray[np.intp]
 

@@ -17,8 +17,8 @@ from .._core.progress import track
 from .._core.schema import Numbers, stored
 from .._core.types import Array, Float64Array
 from .._core.warnings import warn_user
-from ._base import FeatureRanking, needs_labels
-from ._statistics import map_features, to_common_size
+from .base import FeatureRanking, needs_labels
+from .statistics import map_features, to_common_size
 
 # Differences below this relative tolerance are rounding errors.
 _ROUNDING = 1e-12

@@ -13,9 +13,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.schema import stored
 from .._core.types import Array, Float64Array
-from ._base import A_NUMBER_OR_SHARE, FeatureRanking, needs_labels
-from ._graph import Edges, LowRank, PairwiseMaximum, SpearmanDissimilarity, WeightedSum, energies
-from ._statistics import deviations, fisher, mutual_information, normalised
+from .base import A_NUMBER_OR_SHARE, FeatureRanking, needs_labels
+from .graph import Edges, LowRank, PairwiseMaximum, SpearmanDissimilarity, WeightedSum, energies
+from .statistics import deviations, fisher, mutual_information, normalised
 
 # Margin of the rate per feature in the authors' code of infFS_U and infFS_S, so that sums of walks converge.
 _SLACK = 5e-6

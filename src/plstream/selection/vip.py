@@ -24,10 +24,10 @@ from .._core.types import Array, Float64Array
 from ..data import Source
 from ..distributed import OnWorkers
 from ..estimators import IncrementalPLS
-from ..estimators._solution import Solved
+from ..estimators.solution import Solved
 from ..rows.collections import apply_lazily, is_collection
 from ..solvers import column_lengths, importance
-from ._base import A_NUMBER_OR_SHARE, TIE, NumpySelector, number_to_keep, ranking_of
+from .base import A_NUMBER_OR_SHARE, TIE, NumpySelector, number_to_keep, ranking_of
 
 
 def vip_scores(estimator: Any, per_target: bool = False) -> Float64Array:  # noqa: FBT001, FBT002

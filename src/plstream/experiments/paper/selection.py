@@ -8,8 +8,8 @@ import warnings
 
 import numpy as np
 
-from ...selection._base import number_to_keep
-from ...selection._graph import rank_graph_bytes, rank_graph_multiplications
+from ...selection.base import number_to_keep
+from ...selection.graph import rank_graph_bytes, rank_graph_multiplications
 from ..claims import Assessment, Claim, compare_with_rivals, mean, no_less
 from ..classifiers import feature_classifier, linear_svm, standardised
 from ..drawing import CaptionedFigure, Line, describe_lines, draw_lines, drawn_cells, label_lines, stacked

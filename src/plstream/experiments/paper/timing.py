@@ -17,7 +17,7 @@ import numpy as np
 from ..._core.progress import listening, track
 from ..._core.threads import single_threaded_blas
 from ..._core.types import Array
-from ...online._state import ComponentOverflowError
+from ...online.state import ComponentOverflowError
 from ...report.html import Verdict
 from ..claims import Assessment, Claim, above, compare_with_rivals
 from ..drawing import STYLES, CaptionedFigure, DotPlot, Line, drawn_cells, label_lines, stacked

@@ -13,14 +13,14 @@ from ..solvers import FoldReads
 from ..solvers.completion import FactorModel, Gaps
 from ..states import Buffered, Folds, Gram, Moments, Sketch
 from ..states.folds import all_but_one, merged
-from ._cv_errors import ClassCrossValidation, CrossValidation, validate_states
-from ._cv_folds import FoldAssignment
-from ._cv_missing import FoldModel
-from ._fitted import Fitted, solver_of, warn_of_small_sketch
-from ._heads import ClassifierHead, Head
-from ._missing import CompletingStream, with_means_of_others
-from ._solution import Solution, joint_solutions
+from .cv_errors import ClassCrossValidation, CrossValidation, validate_states
+from .cv_folds import FoldAssignment
+from .cv_missing import FoldModel
+from .fitted import Fitted, solver_of, warn_of_small_sketch
+from .heads import ClassifierHead, Head
+from .missing import CompletingStream, with_means_of_others
 from .settings import Settings, buffered
+from .solution import Solution, joint_solutions
 
 
 @stored(

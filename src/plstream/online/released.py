@@ -15,9 +15,9 @@ from .._core.schema import Boolean, Count, Number, Numbers, solved_numbers, stor
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..solvers import Factors
-from ._gradients import MOST_STEPS
-from ._loops import add_multiple, difference_from_mean_before, is_finite, scale_into, square_and_product
-from ._state import Recursion, Tile, for_each_column
+from .gradients import MOST_STEPS
+from .loops import add_multiple, difference_from_mean_before, is_finite, scale_into, square_and_product
+from .state import Recursion, Tile, for_each_column
 
 # A smaller remainder of an orthogonalized vector, relative to the largest variance, is a rounding error.
 VANISHED = 1e-13
@@ -119,6 +119,7 @@ class ReleasedBases:
 
 
 def released_bases(gradient: UnprojectedGradient, n_components: int) -> ReleasedBases:
+    """Return the directions of the released code: orthonormal ones of X, and those of y with length one."""
     c, n_features = gradient.U.shape
     # In units that avoid overflow of squares: powers of two are exact.
     largest = np.abs(gradient.U).max(axis=1, keepdims=True)

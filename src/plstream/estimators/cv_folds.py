@@ -131,7 +131,7 @@ def folds_of_rows(first: int, n_rows: int, n_folds: int, block_length: int = 1) 
 
     Examples
     --------
-    >>> from plstream.estimators._cv_folds import folds_of_rows
+    >>> from plstream.estimators.cv_folds import folds_of_rows
     >>> folds_of_rows(0, 9, 3).tolist()
     [2, 0, 1, 0, 2, 1, 2, 0, 1]
     """
@@ -150,7 +150,7 @@ def folds_of_groups(groups: Any, n_folds: int) -> FoldNumbers:
 
     Examples
     --------
-    >>> from plstream.estimators._cv_folds import folds_of_groups
+    >>> from plstream.estimators.cv_folds import folds_of_groups
     >>> folds_of_groups([7, 7.0, "7", b"7", "lot 7"], 100).tolist()
     [87, 87, 87, 87, 33]
     """

@@ -10,8 +10,8 @@ import numpy as np
 from .._core.compiled import compiled
 from .._core.schema import Count, Numbers, stored
 from .._core.types import Float64Array
-from ._gradients import LAST_ROW, RANK, ROWS_BETWEEN_ORTHONORMALISATIONS, SingularTriplets, aligned, in_short_calls
-from ._loops import (
+from .gradients import LAST_ROW, RANK, ROWS_BETWEEN_ORTHONORMALISATIONS, SingularTriplets, aligned, in_short_calls
+from .loops import (
     NO_LENGTH,
     add_outer,
     is_finite,
@@ -24,7 +24,7 @@ from ._loops import (
     sum_of_squares,
     turn_covariance,
 )
-from ._state import Recursion, Tile
+from .state import Recursion, Tile
 
 # Features rotated at a time: those of all vectors stay in L1 cache.
 _BLOCK_FEATURES = 256

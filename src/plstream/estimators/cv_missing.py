@@ -18,13 +18,13 @@ from ..rows import Block, TrainingRows
 from ..solvers.completion import FactorModel
 from ..states import Folds, Moments
 from ..states.moments import moments_of
-from ._cv_accuracy import accuracies_of_scores, unit_rotations
-from ._cv_errors import ClassSums, validation_of, y_units
-from ._cv_folds import FoldAssignment
-from ._fitted import Fitted
-from ._heads import ClassifierHead, Head
-from ._solution import Solution
+from .cv_accuracy import accuracies_of_scores, unit_rotations
+from .cv_errors import ClassSums, validation_of, y_units
+from .cv_folds import FoldAssignment
+from .fitted import Fitted
+from .heads import ClassifierHead, Head
 from .settings import Settings
+from .solution import Solution
 from .training import fit_completed_rows
 
 

@@ -11,9 +11,9 @@ from scipy import linalg
 from .._core.compiled import compiled
 from .._core.schema import Number, Numbers, stored
 from .._core.types import Float64Array
-from ._loops import is_finite
-from ._scatter import LEAST_VARIANCE, SolvedClasses
-from ._state import OnlineState, Recursion, Tile
+from .loops import is_finite
+from .scatter import LEAST_VARIANCE, SolvedClasses
+from .state import OnlineState, Recursion, Tile
 
 # Number of classes up to which their products are formed even if there are fewer features.
 _LARGEST_PRODUCT = 1024

@@ -11,7 +11,7 @@ import numpy as np
 from .._core.compiled import compiled
 from .._core.schema import Count, Kind, Number, Numbers, Rule, stored
 from .._core.types import Array, Float64Array
-from ._loops import (
+from .loops import (
     NOTHING_LEFT,
     add_multiple,
     add_outer,
@@ -27,7 +27,7 @@ from ._loops import (
     sum_of_squares,
     turn_covariance,
 )
-from ._state import Recursion, Tile
+from .state import Recursion, Tile
 
 SingularTriplets = tuple[Float64Array, Float64Array, Float64Array]
 # Rows after which bases are orthonormalized again, to remove rounding errors.

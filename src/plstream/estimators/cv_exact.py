@@ -22,13 +22,13 @@ from ..solvers import FoldGrams, FoldReads
 from ..solvers.completion import FactorModel
 from ..solvers.scaling import require_resolution
 from ..states import Folds, Gram, Moments
-from ._cv_accuracy import accuracies_of_scores, unit_rotations
-from ._cv_errors import ClassCrossValidation, ClassSums, CrossValidation, SquaredErrors, validation_of, y_units
-from ._cv_fitted import FittedFolds, FoldRemains
-from ._cv_folds import FoldAssignment
-from ._heads import ClassifierHead, Head
-from ._solution import Solution, joint_solutions
+from .cv_accuracy import accuracies_of_scores, unit_rotations
+from .cv_errors import ClassCrossValidation, ClassSums, CrossValidation, SquaredErrors, validation_of, y_units
+from .cv_fitted import FittedFolds, FoldRemains
+from .cv_folds import FoldAssignment
+from .heads import ClassifierHead, Head
 from .settings import Settings, buffered
+from .solution import Solution, joint_solutions
 
 # Gram matrices are not used if their rounding errors may change results by more than this.
 _LARGEST_ROUNDING = 1e-9

@@ -25,7 +25,7 @@ from ..rows import Block, Part, TrainingRows
 from ..solvers.completion import FactorModel, Gaps, has_gaps, observed_means
 from ..states import Buffered, Moments
 from ..states.moments import centred_rows
-from ._solution import Solution
+from .solution import Solution
 
 # Completing a block of a stream: maximum number of rounds, and the relative change of completed cells at which to stop.
 _MOST_ROUNDS = 60
@@ -327,6 +327,7 @@ class CompletedBefore:
     model: FactorModel
 
     def __call__(self, rows: Rows) -> Array:
+        """Apply the function, to completed rows if values are missing."""
         try:
             return self.function(rows)
         except NonFiniteError as error:

@@ -158,6 +158,7 @@ def add_outer(out: Float64Array, a: Float64Array, b: Float64Array, factor: float
 
 @compiled
 def scale_rows(A: Float64Array, factor: float) -> None:
+    """Multiply all rows of A by a factor."""
     for i in range(len(A)):
         scale_into(A[i], factor, A[i])
 
@@ -171,6 +172,7 @@ def sum_of_squares(a: Float64Array) -> float:
 
 @compiled
 def add_multiple(out: Float64Array, factor: float, a: Float64Array) -> None:
+    """Add a multiple of a to out."""
     for j in range(len(out)):
         out[j] += factor * a[j]
 

@@ -25,11 +25,11 @@ from .._core.types import Array, Float64Array, FloatArray, Rows
 from .._core.validation import as_one_row, changed_at_once, require_components, validate_rows
 from .._core.warnings import warn_user
 from ..data import Source
-from ..estimators._missing import CompletedBefore
+from ..estimators.missing import CompletedBefore
 from ..rows import ArrayRows, Block, SourceRows, by_blocks, opened_data, require_target, validate_source
 from ..solvers.completion import FactorModel
-from ._means import NoValueError, ObservedMeans
-from ._state import OnlineState, tile_rows
+from .means import NoValueError, ObservedMeans
+from .state import OnlineState, tile_rows
 
 # Number of state entries processed in a fraction of a second.
 _WORK_BETWEEN_STEPS = 200_000_000

@@ -24,7 +24,7 @@ from .._core.memory import require_memory
 from .._core.progress import track
 from .._core.threads import blas_threads, ordered_map
 from .._core.types import Array, Float64Array
-from ._statistics import centred_ranks, map_features
+from .statistics import centred_ranks, map_features
 
 _TILE = 1024
 _TILE_ROWS = 4096

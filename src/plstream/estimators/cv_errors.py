@@ -16,9 +16,9 @@ from ..rows import Block
 from ..solvers import Scaling, held_out_errors, solve_scaled
 from ..states import Gram, Moments, Sketch
 from ..states.folds import all_but_one
-from ._cv_accuracy import expected_accuracies
-from ._heads import ClassifierHead, Head
-from ._solution import Solution
+from .cv_accuracy import expected_accuracies
+from .heads import ClassifierHead, Head
+from .solution import Solution
 
 # Errors that differ by less than this fraction (of the variance of y, or of the rows) are equal up to rounding.
 _SAME = 1e-12

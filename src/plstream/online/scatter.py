@@ -13,7 +13,7 @@ from .._core.compiled import copied
 from .._core.labels import TargetEncoding
 from .._core.schema import Number, Numbers, stored
 from .._core.types import Array, Float64Array, Rows
-from ._state import unit_of
+from .state import unit_of
 
 # Rows per product: enough that adding to the scatter is comparatively cheap.
 BLOCK_ROWS = 512

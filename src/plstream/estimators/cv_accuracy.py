@@ -27,8 +27,8 @@ from scipy.special import log_ndtr
 
 from .._core.types import Float64Array
 from ..states import Gram, Moments, Sketch
-from ._decision import Decision, by_lda, least_within
-from ._solution import Solution
+from .decision import Decision, by_lda, least_within
+from .solution import Solution
 
 # Number of pairs of classes processed at a time.
 _PAIRS_AT_A_TIME = 1 << 16

@@ -13,10 +13,10 @@ from sklearn.utils.metaestimators import available_if
 
 from .._core.schema import Count, Numbers, Rule, is_in_proportion, solved_numbers, stored
 from .._core.types import Array, Float64Array
-from ..estimators._solution import Solved
+from ..estimators.solution import Solved
 from ..solvers import Factors, importance
-from ._base import OnlineMethod
-from ._state import OnlineState
+from .base import OnlineMethod
+from .state import OnlineState
 
 # Declared by methods with stacked models: loadings of every response for all components.
 STACKED_IN_PROPORTION: dict[str, Rule] = {

@@ -23,16 +23,16 @@ from .._core.validation import NoWeightError, changed_at_once, located_errors, r
 from ..data import Source
 from ..rows import ArrayRows, CollectionRows, TrainingRows, by_blocks, is_collection
 from ..states import Folds, Gram, Sketch
-from ._base import PLSBase
-from ._cv_exact import fit_exactly, in_one_fold
-from ._cv_fitted import FittedFolds
-from ._cv_folds import FoldAssignment, as_groups, as_vector, folds_of_splits
-from ._cv_missing import fit_completed
-from ._decision import by_lda
-from ._heads import ClassifierHead, Head, OpenedRows
-from ._missing import CompletedBefore, CompletingStream
-from ._solution import Solution
+from .base import PLSBase
+from .cv_exact import fit_exactly, in_one_fold
+from .cv_fitted import FittedFolds
+from .cv_folds import FoldAssignment, as_groups, as_vector, folds_of_splits
+from .cv_missing import fit_completed
+from .decision import by_lda
+from .heads import ClassifierHead, Head, OpenedRows
+from .missing import CompletedBefore, CompletingStream
 from .settings import Settings
+from .solution import Solution
 from .training import learning, merge_models
 
 _NOT_FOR_SOURCES = "groups and folds of a source are columns of the source: name them in open_source."

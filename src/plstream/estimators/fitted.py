@@ -14,10 +14,10 @@ from .._core.warnings import warn_user
 from ..solvers.completion import FactorModel, Gaps
 from ..states import Buffered, Folds, Gram, Moments, Sketch
 from ..states.sketch import SEED_SAFETY
-from ._heads import ClassifierHead, Head, RegressionHead
-from ._missing import CompletingStream
-from ._solution import Solution
+from .heads import ClassifierHead, Head, RegressionHead
+from .missing import CompletingStream
 from .settings import Settings, Stream, buffered
+from .solution import Solution
 
 _SOLVERS = frozenset({"auto", "multipass", "gram", "sketch"})
 # Estimated sine of the angle to the exact solution above which a warning is issued.
