@@ -239,5 +239,5 @@ def test_unsupported_columns_of_frames():
     np.testing.assert_array_equal(rows_and_labels(numbered)[0], X[:, :2])
     with pytest.raises(DataError, match="has no rows"):
         open_source(pd.DataFrame({"a": []}))
-    with pytest.raises(DataError, match="Block 1 has other column names"):
+    with pytest.raises(DataError, match="Block 1 has different column names than the first block"):
         rows_and_labels(open_source([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"b": [1.0]})]))

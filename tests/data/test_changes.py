@@ -126,8 +126,8 @@ def test_labels_of_other_rows(tmp_path):
     source = opened("npy", tmp_path, X, np.arange(N_ROWS) % 3)
     label_counts = source.label_counts
 
-    def counted():
-        found = label_counts()
+    def counted(**options):
+        found = label_counts(**options)
         cut(tmp_path, None)
         return found
 

@@ -121,7 +121,7 @@ def test_blocks_do_not_stay_on_the_workers(client, bad):
 
 def test_memory_is_checked_first():
     wide = da.zeros((100_000, 1000), chunks=(20_000, 1000))
-    with pytest.raises(MemoryError, match=r"may take 280.0 MB: use smaller chunks or fewer threads per worker"):
+    with pytest.raises(MemoryError, match=r"only 280.0 MB may be used: use smaller chunks or fewer threads per worker"):
         IncrementalPLS(2).fit(wide, wide[:, 0])
     with pytest.raises(MemoryError, match="or solver='sketch'"):
         IncrementalPLS(2, solver="gram").fit(da.zeros((100_000, 3000), chunks=(100, 3000)), wide[:, 0])

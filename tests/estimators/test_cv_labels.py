@@ -112,7 +112,7 @@ def test_exact_accuracies_with_weights_and_folds():
     assert_same_table(model.cv_results_, expected.cv_results_)
     exact = expected.held_out_accuracy(X[repeated], Y[repeated], folds=folds[repeated])
     np.testing.assert_allclose(model.held_out_accuracy(X, Y, weight, folds=folds), exact)
-    with pytest.raises(ValueError, match="by folds before"):
+    with pytest.raises(ValueError, match="assigned to folds by folds, so later rows cannot be assigned by rows"):
         model.held_out_accuracy(X, Y)
 
 

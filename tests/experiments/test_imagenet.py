@@ -87,7 +87,7 @@ def test_all_images_make_it_the_data_set_of_the_paper(home, monkeypatch, n, pape
         ({"labels": [1, 2]}, "val_data.npz is not a batch of images"),
         ({"data": np.zeros((2, 4))}, "val_data.npz is not a batch of images"),
         ({"data": np.zeros(2), "labels": [1, 2]}, "val_data.npz is not a batch of images"),
-        ({"data": np.zeros((2, 4)), "labels": [1, 2, 3]}, "val_data.npz has 2 images and 3 labels"),
+        ({"data": np.zeros((2, 4)), "labels": [1, 2, 3]}, "val_data.npz has 2 images but 3 labels"),
         ({"data": np.zeros((2, 5)), "labels": [1, 2]}, "rows have 4, 5 features"),
         ({"data": np.zeros((2, 4)), "labels": [[1, 2], [1, 2]]}, "val_data.npz is not a batch of images"),
         ({"data": np.zeros((2, 4)), "labels": [1.5, 2]}, "labels must be integers"),

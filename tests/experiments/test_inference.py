@@ -24,8 +24,8 @@ def test_interval_by_hand():
 @pytest.mark.parametrize("n", [2, 10, 30])
 def test_against_scipy(n):
     first, second = np.random.default_rng(n).normal(size=(2, n))
-    mean, half_width = interval(first, 0.9)
-    low, high = stats.t.interval(0.9, n - 1, loc=first.mean(), scale=stats.sem(first))
+    mean, half_width = interval(first)
+    low, high = stats.t.interval(0.95, n - 1, loc=first.mean(), scale=stats.sem(first))
     assert (mean - half_width, mean + half_width) == pytest.approx((low, high))
     assert paired_t_test(first, second) == pytest.approx(stats.ttest_rel(first, second).pvalue)
 

@@ -407,7 +407,7 @@ def test_one_class_first():
 
 def test_amnesia_is_for_the_normalized_variant():
     X, y = regression_data(30, 5)
-    with pytest.raises(ValueError, match="amnesic=1 is for variant='normalized'"):
+    with pytest.raises(ValueError, match="amnesic=1 requires variant='normalized'"):
         CIPLS(variant="paper", amnesic=1).fit(X, y)
 
 

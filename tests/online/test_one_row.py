@@ -88,9 +88,9 @@ def test_bad_rows_change_nothing(method):
         (inf, y[20], "contains infinity.*column 5"),
         (X[20, :5], y[20], "x has 5 features, but .* is expecting 6"),
         (np.zeros(0), y[20], "x has 0 features"),
-        (X[20:21], y[20], "one dimension, not of 2"),
-        (3.0, y[20], "one dimension, not of 0"),
-        ({"a": 1.0}, y[20], "one dimension, not of 0"),
+        (X[20:21], y[20], "one-dimensional array, but has 2 dimensions"),
+        (3.0, y[20], "one-dimensional array, but has 0 dimensions"),
+        ({"a": 1.0}, y[20], "one-dimensional array, but has 0 dimensions"),
         (["a"] * 6, y[20], "[Ss]tring|convert"),
         (X[20] * 1j, y[20], "[Cc]omplex"),
     ]

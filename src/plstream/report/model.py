@@ -64,7 +64,7 @@ def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None 
     >>> model = IncrementalPLS(n_components=2, solver="gram").fit(X[:200], y[:200])
     >>> page = model_report(model, X[200:], y[200:])
     >>> print(page.lead[1])
-    On the data given, 100 rows, it predicts y with an RMSE of 0.2..., where the mean would have 2... (R2 0.99...). ...
+    On the data given, 100 rows, it predicts y with an RMSE of 0.2..., compared with 2... for the mean (R2 0.99...). ...
     """
     summary = ModelSummary(model)
     if summary.is_selector and X is not None:
