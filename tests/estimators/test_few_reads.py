@@ -4,8 +4,6 @@ import pickle
 import warnings
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
@@ -79,6 +77,7 @@ def test_few_features_take_one_read():
 @pytest.fixture
 def slow_file(tmp_path):
     """Return a function that opens rows as a file that is slow to read, and is not copied because it has weights."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 
     def opened(X, y):
         table = pa.table({f"x{j}": x for j, x in enumerate(X.T)} | {"y": y, "weight": np.ones(len(y))})

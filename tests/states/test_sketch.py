@@ -171,19 +171,24 @@ def test_forgetting_so_fast_that_nothing_is_left(scale, forgetting, unit, size):
     assert state.apply(v)[1] == pytest.approx(square)
 
 
-@pytest.mark.parametrize(("size", "tolerance"), [(128, 1e-6), (40, 2.0)])
-def test_columns_that_have_been_quiet_for_long(size, tolerance):
-    """Rare events, forgotten since: what is left of them is scaled up, and must not bring errors up with it."""
-    rng = np.random.default_rng(0)
-    X = np.hstack([rng.normal(size=(6000, 30)), rng.random((6000, 70)) < 5e-4])
-    Y = X[:, :1] + X[:, 1:2] + 0.1 * rng.normal(size=(6000, 1))
-    for forgetting in (0.98, 0.95):
+@pytest.mark.parametrize(("size", "typical", "tolerance"), [(128, np.max, 1e-6), (40, np.median, 2.0)])
+@pytest.mark.parametrize("forgetting", [0.98, 0.95])
+def test_columns_that_have_been_quiet_for_long(forgetting, size, typical, tolerance):
+    """Rare events, forgotten since: what is left of them is scaled up, and must not bring errors up with it.
+
+    The error of a small sketch depends on rounding, so it is the median over seeds that is bounded.
+    """
+    errors = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = np.hstack([rng.normal(size=(6000, 30)), rng.random((6000, 70)) < 5e-4])
+        Y = X[:, :1] + X[:, 1:2] + 0.1 * rng.normal(size=(6000, 1))
         state = sketched(X, Y, size, 2, scale=True, forgetting=forgetting).current()
         exact = Buffered(Gram(100, 1, forgetting=forgetting), size).with_rows(X, Y).current()
         ours, theirs = (coefficients_of(one, 2, scale=True) for one in (state, exact))
-        rows = X[-300:] - state.x_mean
-        assert np.abs(rows @ (ours - theirs)).max() < tolerance
+        errors.append(np.abs((X[-300:] - state.x_mean) @ (ours - theirs)).max())
         assert np.abs(ours).max() < 10 * np.abs(theirs).max()
+    assert typical(errors) < tolerance
 
 
 def test_columns_that_grow_quieter_are_not_dropped():
