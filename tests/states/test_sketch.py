@@ -179,7 +179,7 @@ def test_columns_that_have_been_quiet_for_long(forgetting, size, typical, tolera
     The error of a small sketch depends on rounding, so it is the median over seeds that is bounded.
     """
     errors = []
-    for seed in range(5):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         X = np.hstack([rng.normal(size=(6000, 30)), rng.random((6000, 70)) < 5e-4])
         Y = X[:, :1] + X[:, 1:2] + 0.1 * rng.normal(size=(6000, 1))
